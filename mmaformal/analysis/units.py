@@ -40,12 +40,12 @@ from mmaformal.analysis.rounding import Floats
 from mmaformal.cases.one_step import one_step
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.acc_e9s12 import AccE9s12
-from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
+from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.lowered.proofs.error_bound import Inner
+from mmaformal.encodings.lowered.proofs.exactness import Inner
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format, fp16, fp32

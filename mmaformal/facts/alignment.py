@@ -17,6 +17,7 @@ from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.fused_steps import (
     E2M1_PRODUCT,
+    Aligned,
     Fused,
     prove_e_max,
     prove_highest,
@@ -25,6 +26,7 @@ from mmaformal.facts.fused_steps import (
 )
 from mmaformal.proof.composition import (
     Composing,
+    Placed,
     place,
     prove_accumulated,
     prove_error,
@@ -165,6 +167,19 @@ class KnownTerm:
     of_c: Sequence[z3.BoolRef] = ()
 
 
+def placed_terms(x: Fused | Aligned) -> list[Placed]:
+    """The terms of a step, or of a group, in a fixed point that holds every one of them exactly."""
+    x = x.whole if isinstance(x, Fused) else x
+    most = max(s.fraction_bits for s in x.summands)
+    places = (1 << x.exponents.bits) - 1 + max(most - x.F, 0)
+    bits = places + sum(x.bounds).bit_length() + 3
+    terms = []
+    for s in x.summands:
+        below, lift = x.e_max - s.term.exponent, x.F - s.fraction_bits
+        terms.append(place(s.name, s.term.sign, s.term.significand, below, s.aligned, places, bits, lift))
+    return terms
+
+
 class Alignment:
     """What the terms of a step lose where they are aligned, in a fixed point that holds every term exactly."""
 
@@ -172,22 +187,8 @@ class Alignment:
         self, proving: Composing, spec: DotAdd, x: Fused, none: z3.BoolRef, known: KnownTerm
     ) -> None:
         self.proving, self.spec, self.x, self.none = proving, spec, x, none
-        ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
-        self.places = (1 << ex.bits) - 1 + max(most - x.F, 0)
-        self.bits = self.places + sum(x.bounds).bit_length() + 3
-        self.terms = [
-            place(
-                s.name,
-                s.term.sign,
-                significand=s.term.significand,
-                below=x.step.e_max - s.term.exponent,
-                aligned=s.aligned,
-                places=self.places,
-                bits=self.bits,
-                lift=x.F - s.fraction_bits,
-            )
-            for s in x.summands
-        ]
+        ex, self.terms = x.exponents, placed_terms(x)
+        self.places = self.terms[0].places
         self.wide = max(ex.bits + 2, *(abs(e).bit_length() + 3 for e in (ex.low, ex.high)))
         self.ranges, self.top, self.known = known.ranges, fit(x.step.e_max, self.wide) + ex.low, known
         self.tops = [s.term.exponent == x.step.e_max for s in x.summands]
@@ -294,28 +295,10 @@ class Alignment:
                 "if one of its block has it",
             ),
         ]
-        claims = [
-            prove_error(
-                proving,
-                term,
-                most=self.fixed(loss.units),
-                when=when,
-                premises=[*given, *more],
-                why=why,
-            )
-            for when, loss, more, why in cases
-        ]
-        at_top = self.fixed(with_product.at_top.units)
+        cases.append((self.tops[k], with_product.at_top, [], "if it has it itself"))
         return [
-            *claims,
-            prove_error(
-                proving,
-                term,
-                most=at_top,
-                when=self.tops[k],
-                premises=given,
-                why="if it has it itself",
-            ),
+            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], why)
+            for when, loss, more, why in cases
         ]
 
     def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
@@ -323,19 +306,12 @@ class Alignment:
         proving, x, term, (with_c, with_product) = self.proving, self.x, self.terms[-1], self.cases
         c, e = x.summands[-1], self.exponent(-1)
         low = _claim_low(proving, c, c.term.significand == 0, e >= self.ranges.c[0])
-        at_top = with_c.at_top.units
-        lost, why = self.fixed(with_product.addend.units), "if a product has the largest exponent"
-        given = [below, low, self.under_far, *self.known.of_c]
+        at_top, lost = (self.fixed(loss.units) for loss in (with_c.at_top, with_product.addend))
+        given, why = [below, *self.known.of_c], "if a product has the largest exponent"
+        more = [below, low, self.under_far, *self.known.of_c]
         return [
-            prove_error(
-                proving,
-                term,
-                most=self.fixed(at_top),
-                when=self.when_c,
-                premises=[below, *self.known.of_c],
-                why="if c has it itself",
-            ),
-            prove_error(proving, term, most=lost, when=self.when_product, premises=given, why=why),
+            prove_error(proving, term, at_top, self.when_c, given, "if c has it itself"),
+            prove_error(proving, term, lost, self.when_product, more, why),
         ]
 
     def of_block(self, b: int, facts: Sequence[Sequence[z3.BoolRef]]) -> z3.BoolRef:

@@ -10,11 +10,13 @@ signs, is in `exact_terms`.  With u the last place,
                 multiples of u;
 4. *rounding*:  d is ρ(S·u) by definition; and where S is odd and has that room, ρ of all that is strictly between
                 (S − 1)·u and (S + 1)·u, the exact sum among it.
+
+`TwoTerms` says the same of integers of one fixed point, for theorems about codes (`theory/rounded_exactly`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -34,15 +36,21 @@ from mmaformal.encodings.smt.blocks import (
     exponent_range,
     product_range,
 )
-from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
-from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
-from mmaformal.facts.exactness_codes import Roundings, roundings_of_steps
+from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of, step_top
+from mmaformal.facts.exactness import (
+    Exact,
+    Roundings,
+    claims_of,
+    prove_own_numbers,
+    roundings_of_steps,
+    settle_bound,
+)
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
+from mmaformal.limits import widest
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
-from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -55,8 +63,10 @@ from mmaformal.proof.sticky_sums import (
     wide_enough,
 )
 from mmaformal.rounding import Conversion
-from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
+from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.rounded_sums import Kept, NearSum, Part, Shown, Span
 
 
 @dataclass(frozen=True)
@@ -125,11 +135,7 @@ def error_bound(instruction: Instruction, proving: Composing, prove: Claims = pr
     """n = 0: each rounding is of an exact sum."""
     n = Number("n", 0, "what a sum is off before it is rounded")
     question = f"{instruction.label}: {n.text}, each rounding is of an exact sum"
-    try:
-        prove_step(proving, instruction.spec, prove)
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
-    return Holds(question, proving.proof(), proving.asker.elapsed, (n,))
+    return settle_bound(question, proving, (n,), lambda: prove_step(proving, instruction.spec, prove), ())
 
 
 def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
@@ -151,173 +157,99 @@ def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
 def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
     """The exact sum of the products as one term, and c."""
     a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
-    own = product_range(a, b)
-    largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
-    highest = a.max_exponent + b.max_exponent - own.low
-    finite = largest << highest
+    largest, M = widest(a) * widest(b), spec.c_format.fraction_bits
+    highest = a.max_exponent + b.max_exponent - product_range(a, b).low
+    signed = [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)]
     small = _placed(proving, step, largest, highest)
-    dot = prove_sum(
-        proving,
-        step.dot,
-        [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)],
-        [finite] * p.L,
-        small,
-    )
-    reach = p.L * finite
-    bits = reach.bit_length()
-    top = own.low - efda.fraction_bits(spec) + bits
+    dot = prove_sum(proving, step.dot, signed, [largest << highest] * p.L, small)
+    reach, x, y = p.L * (largest << highest), step.term, step.addend
+    top = step_top(spec)
     exponents = c.union(top)
     least = exponents.constant(c.low)
-    term = proving.claim(
-        "sum of products",
-        "the sum of the products is below its exponent's place, or zero with c's least exponent",
-        z3.And(
-            z3.ULE(step.term.significand, reach),
-            z3.If(
-                step.term.significand == 0,
-                step.term.exponent == least,
-                step.term.exponent == exponents.constant(top),
-            ),
-        ),
-        [dot],
-    )
-    M = spec.c_format.fraction_bits
-    not_special = z3.Not(z3.Or(step.c.infinite, step.c.nan))
-    addend = proving.claim(
-        "c",
-        "c's exponent is in its range, and c has its leading bit or the least exponent",
-        z3.Implies(
-            not_special,
-            z3.And(
-                z3.UGE(step.addend.exponent, least),
-                z3.ULE(step.addend.exponent, exponents.constant(c.high)),
-                z3.Or(z3.UGE(step.addend.significand, 1 << M), step.addend.exponent == least),
-            ),
-        ),
-    )
-    frame = bits + efda.places_below(efda.precision(spec, p))
-    return Sticky(
-        step.term,
-        bits,
-        step.addend,
-        M,
-        step.sum,
-        frame,
-        exponents,
-        p.rho,
-        step.special,
-        step.result,
-        (term, addend.arg(1)),
-    )
+    place = z3.If(x.significand == 0, x.exponent == least, x.exponent == exponents.constant(top))
+    text = "the sum of the products is below its exponent's place, or zero with c's least exponent"
+    claim = z3.And(z3.ULE(x.significand, reach), place)
+    term = proving.claim("sum of products", text, claim, [dot])
+    number = z3.Not(z3.Or(step.c.infinite, step.c.nan))
+    normal = z3.Or(z3.UGE(y.significand, 1 << M), y.exponent == least)
+    bounds = z3.And(z3.UGE(y.exponent, least), z3.ULE(y.exponent, exponents.constant(c.high)), normal)
+    text = "c's exponent is in its range, and c has its leading bit or the least exponent"
+    proving.claim("c", text, z3.Implies(number, bounds))
+    bits = reach.bit_length()
+    frame, known = bits + efda.places_below(efda.precision(spec, p)), (term, bounds)
+    return Sticky(x, bits, y, M, step.sum, frame, exponents, p.rho, step.special, step.result, known)
 
 
 def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
     """That no finite product is placed above the largest."""
-    finite, small = largest << highest, []
-    for k, product in enumerate(step.products):
-        x, y = step.a[k], step.b[k]
+    small = []
+    for x, y, product, placed in zip(step.a, step.b, step.products, step.placed, strict=True):
         special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
-        significand = proving.claim(
-            "product's significand",
+        text, claim = (
             "a product's significand is at most that of the largest factors",
             z3.ULE(product.significand, largest),
         )
-        exponent = proving.claim(
-            "product's exponent",
+        significand = proving.claim("product's significand", text, claim)
+        text, claim = (
             "a finite product's exponent is at most that of the largest",
-            z3.Or(special, z3.ULE(product.exponent, highest)),
+            z3.ULE(product.exponent, highest),
         )
-        small.append(
-            proving.claim(
-                "placed product",
-                "a finite product is at most the largest",
-                z3.ULE(step.placed[k], finite),
-                [significand, exponent, z3.Not(special)],
-            )
-        )
+        exponent = proving.claim("product's exponent", text, z3.Or(special, claim))
+        text, claim = "a finite product is at most the largest", z3.ULE(placed, largest << highest)
+        given = [significand, exponent, z3.Not(special)]
+        small.append(proving.claim("placed product", text, claim, given))
     return small
 
 
 def sfma_terms(proving: Composing, step: sfma.SfmaStep, rho: Conversion) -> Sticky:
     """A product and c, and what is known of them."""
-    fmt = rho.format
-    M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)
-    product, addend = step.product, step.addend
-    finite = z3.Not(z3.Or([flag for x in (step.a, step.b, step.c) for flag in (x.infinite, x.nan)]))
+    fmt, operands = rho.format, (step.a, step.b, step.c)
+    M, ex, c, x, y = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt), step.product, step.addend
+    finite = z3.Not(z3.Or([flag for each in operands for flag in (each.infinite, each.nan)]))
+    text = "an operand has its leading bit, or the least exponent"
+    claim = z3.And([z3.Or(z3.UGE(each.significand, 1 << M), each.field == 1) for each in operands])
+    normal = proving.claim("operands", text, claim)
     parts = [step.a.significand, step.b.significand]
-    normal = proving.claim(
-        "operands",
-        "an operand has its leading bit, or the least exponent",
-        z3.And([z3.Or(z3.UGE(x.significand, 1 << M), x.field == 1) for x in (step.a, step.b, step.c)]),
+    zeros = [part == 0 for part in parts]
+    large, text = [], "a product of nonzero significands is not below either of them"
+    for n, part in enumerate(parts):
+        above = z3.UGE(x.significand, fit(part, 2 * M + 2))
+        claim = z3.Implies(z3.And([part != 0 for part in parts]), above)
+        large.append(proving.claim(f"product of {n}", text, claim))
+    nothing = z3.And(x.significand == 0, x.exponent == ex.constant(fmt.min_exponent))
+    text = "a product with a zero factor is zero, and has the least exponent of c"
+    zero = proving.claim("product of zero", text, z3.Implies(z3.Or(zeros), nothing))
+    text = "a product that is not zero has the leading bit of one factor, or the least exponent of products"
+    claim = z3.Or(nothing, z3.UGE(x.significand, 1 << M), x.exponent == ex.constant(ex.low))
+    of_product = proving.claim("exponent of a product", text, claim, [normal, *large, zero])
+    bounds = z3.And(
+        z3.ULE(x.exponent, ex.constant(ex.high)),
+        z3.UGE(y.exponent, ex.constant(c.low)),
+        z3.ULE(y.exponent, ex.constant(ex.high)),
+        z3.Or(z3.UGE(y.significand, 1 << M), y.exponent == ex.constant(c.low)),
     )
-    large = [
-        proving.claim(
-            f"product of {n}",
-            "a product of nonzero significands is not below either of them",
-            z3.Implies(
-                z3.And(parts[0] != 0, parts[1] != 0), z3.UGE(product.significand, fit(part, 2 * M + 2))
-            ),
-        )
-        for n, part in enumerate(parts)
-    ]
-    zero = proving.claim(
-        "product of zero",
-        "a product with a zero factor is zero, and has the least exponent of c",
-        z3.Implies(
-            z3.Or(parts[0] == 0, parts[1] == 0),
-            z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
-        ),
-    )
-    of_product = proving.claim(
-        "exponent of a product",
-        "a product that is not zero has the leading bit of one factor, or the least exponent of products",
-        z3.Or(
-            z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
-            z3.UGE(product.significand, 1 << M),
-            product.exponent == ex.constant(ex.low),
-        ),
-        [normal, *large, zero],
-    )
-    in_range = proving.claim(
-        "exponents in range",
-        "exponents are in their range",
-        z3.Implies(
-            finite,
-            z3.And(
-                z3.ULE(product.exponent, ex.constant(ex.high)),
-                z3.UGE(addend.exponent, ex.constant(c.low)),
-                z3.ULE(addend.exponent, ex.constant(ex.high)),
-                z3.Or(z3.UGE(addend.significand, 1 << M), addend.exponent == ex.constant(c.low)),
-            ),
-        ),
-    )
-    bounds = in_range.arg(1)
-    proving.claim("finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special))
-    return Sticky(
-        product,
-        2 * M,
-        addend,
-        M,
-        step.sum,
-        sfma.frame_bits(M + 1),
-        ex,
-        rho,
-        step.special,
-        step.result,
-        (of_product, bounds),
-    )
+    proving.claim("exponents in range", "exponents are in their range", z3.Implies(finite, bounds))
+    text = "where nothing is special, the operands are finite"
+    proving.claim("finite", text, z3.Or(finite, *step.special))
+    frame, known = sfma.frame_bits(M + 1), (of_product, bounds)
+    return Sticky(x, 2 * M, y, M, step.sum, frame, ex, rho, step.special, step.result, known)
 
 
 def prove_sticky(proving: Composing, s: Sticky) -> None:
+    """Prove that d is the exact sum of two terms, rounded once.  Raises NotProvedError."""
+    sum_ = s.sum.total, s.sum.e_max, s.frame
+    prove_rounded(proving, sum_, s.exponents, s.rho, (s.special, s.result), prove_kept_sum(proving, s))
+
+
+def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
+    """Prove that the sum of two terms is the exact one, or odd with room, and less than one unit off; returns its range
+    and that of its exponent.  Raises NotProvedError."""
     x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
     wide = wide_enough(s.exponents, s.frame, s.rho)
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)
     cut = [x.exponent, y.exponent, e_max, x.significand, y.significand]
-    largest = proving.claim(
-        "larger exponent",
-        "e_max is the larger exponent",
-        is_larger(s.sum, x, y),
-    )
+    text, claim = "e_max is the larger exponent", is_larger(s.sum, x, y)
+    largest = proving.claim("larger exponent", text, claim)
     kept = []
     for name, term, bits_of, A in (("product", x, s.x_bits, s.sum.x), ("c", y, s.y_bits, s.sum.y)):
         e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
@@ -329,26 +261,88 @@ def prove_sticky(proving: Composing, s: Sticky) -> None:
         at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
         proving.claim(f"{name} at the top", "the term of the larger exponent is exact and even", at_top)
         kept.append(sharp)
-    room = has_room(total, e_max, s.exponents, s.frame, s.rho)
-    proving.claim(
-        "room",
-        "where a term loses bits, ρ's boundaries are even multiples of the last place",
-        z3.Or(z3.And(kept), room),
-        [largest, *s.invariants],
-        [*cut, x.sign, y.sign],
-    )
-    small = prove_parity(proving, s.sum)
-    in_range = proving.claim(
-        "least e_max",
-        "e_max is in its range, from the least exponent of the format",
-        e_max_in_range(e_max, s.exponents, s.rho),
-        [largest, *s.invariants],
-    )
-    prove_rounded(
-        proving,
-        (total, e_max, s.frame),
-        s.exponents,
-        s.rho,
-        (s.special, s.result),
-        [in_range, small],
-    )
+    text = "where a term loses bits, ρ's boundaries are even multiples of the last place"
+    claim = z3.Or(z3.And(kept), has_room(total, e_max, s.exponents, s.frame, s.rho))
+    proving.claim("room", text, claim, [largest, *s.invariants], [*cut, x.sign, y.sign])
+    small, claim = prove_parity(proving, s.sum), e_max_in_range(e_max, s.exponents, s.rho)
+    text = "e_max is in its range, from the least exponent of the format"
+    in_range = proving.claim("least e_max", text, claim, [largest, *s.invariants])
+    return [in_range, small]
+
+
+@dataclass(frozen=True)
+class TwoTerms:
+    """The sum of two terms is the exact one, or odd with room and less than one unit off: as integers."""
+
+    w: WideNumbers
+    terms: Sticky
+    said: Mapping[str, z3.BoolRef]  #: the claims of `prove_sticky`, by their names
+
+    def size(self, x: Term, bits: int) -> Scaled:
+        """The magnitude of one of the two terms, of so many fraction bits."""
+        low = self.terms.exponents.low
+        return Scaled(x.significand, fit(x.exponent, self.w.exponent_bits) + (low - bits))
+
+    @property
+    def first(self) -> Scaled:
+        return self.size(self.terms.x, self.terms.x_bits)
+
+    @property
+    def addend(self) -> Scaled:
+        return self.size(self.terms.y, self.terms.y_bits)
+
+    @property
+    def exact(self) -> z3.BitVecRef:
+        x, y = self.terms.x, self.terms.y
+        return self.w.number(x.sign, self.first) + self.w.number(y.sign, self.addend)
+
+    def prove(self) -> Shown:
+        """Raises NotProvedError."""
+        w, s, kept, total = self.w, self.terms, Kept(self.w), self.terms.sum.total
+        u = fit(s.sum.e_max, w.exponent_bits) + (s.exponents.low - s.frame)
+        in_u = w.in_range(u, [self.said["least e_max"]])
+        sizes, ranges = (self.first, self.addend), []
+        for size, known in zip(sizes, s.invariants, strict=True):
+            ranges.append(w.in_range(size.t, [known]))
+        x = Part(s.x.sign, Scaled(s.sum.x, u), self.first)
+        y = Part(s.y.sign, Scaled(s.sum.y, u), self.addend)
+        given = [kept.prove(part, [in_u, each]) for part, each in zip((x, y), ranges, strict=True)]
+        given += kept.sum_of_two(total, x, y)
+        values = [(kept.kept(part), kept.number(part)) for part in (x, y)]
+        given += kept.off_by_one(w.point.signed(total, u), w.point.unit(u), (values[0], values[1]))
+        given += [self.said["room"], self.said["larger exponent"]]
+        given += [
+            self.said[f"{name} {what}"] for name in ("product", "c") for what in ("sticky", "at the top")
+        ]
+        sum_ = NearSum(total, u, has_room(total, s.sum.e_max, s.exponents, s.frame, s.rho))
+        text = "the sum is the exact one, or odd with room, and less than one unit off"
+        claim = w.follows("sum of two terms", text, sum_.claim(w, self.exact), given)
+        rooms = [w.roomy(size, each).arg(0) for size, each in zip(sizes, ranges, strict=True)]
+        text = "the sum is far from the ends"
+        far = w.of_sums("range of the sum of both", text, w.point.is_near(self.exact, 5), rooms)
+        return Shown(sum_, self.exact, claim, in_u, far)
+
+
+@dataclass(frozen=True)
+class OneStepModel:
+    """What models have in common whose steps round their exact sums once (`theory/rounded_exactly.RoundsExactly`)."""
+
+    model: DotAdd
+
+    @property
+    def spec(self) -> DotAdd:
+        return one_step(self.model)
+
+    @property
+    def inputs(self) -> Inputs:
+        return symbolic_inputs(self.spec)
+
+    @property
+    def given(self) -> z3.BoolRef:
+        return z3.BoolVal(True)
+
+
+def span_of(exponents: ExponentRange, frame: int, total: z3.BitVecRef, rho: Conversion) -> Span:
+    """Return the span of a sum with so many places below its largest exponent."""
+    bits = wide_enough(exponents, frame, rho)
+    return Span(exponents.low - frame, exponents.high, total.size(), bits)

@@ -44,6 +44,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
+    Special,
     StickySum,
     Term,
     canonical_nan,
@@ -56,6 +57,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.facts.fused_steps import E2M1_PRODUCT
 from mmaformal.formats import Format, Specials, fp32
+from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import demand
@@ -109,14 +111,25 @@ def prove_specials(proving: Composing, spec: DotAdd, x: Inputs, step: Judged) ->
         for pair in zip(x.a[:count], x.b[:count], strict=True)
     ]  # fmt: skip
     infinite.append((is_infinite(x.c, spec.c_format), sign_bit(x.c, spec.c_format)))
-    nan, plus, minus = step.special
     some_nan = z3.Or([is_nan(code, fmt) for code, fmt in codes])
+    text = "an infinite product or c gives itself or a NaN, a NaN gives a NaN, and without one nothing is special"
+    prove_special_values(proving, step.special, some_nan, infinite, text)
+    prove_special_codes(proving, step, spec.d_format)
+
+
+def prove_special_values(
+    proving: Composing,
+    special: Special,
+    some_nan: z3.BoolRef,
+    infinite: Sequence[tuple[z3.BoolRef, z3.BitVecRef]],
+    text: str,
+) -> None:
+    """Prove that a NaN gives a NaN, and what is `infinite`, with a sign, gives that or a NaN; and nothing else does."""
+    nan, plus, minus = special
     each = [z3.Implies(flag, z3.Or(nan, z3.If(sign == 0, plus, minus))) for flag, sign in infinite]
     none = z3.Not(z3.Or(some_nan, *(flag for flag, _ in infinite)))
-    text = "an infinite product or c gives itself or a NaN, a NaN gives a NaN, and without one nothing is special"
     claim = z3.And(*each, z3.Implies(some_nan, nan), z3.Implies(none, z3.Not(z3.Or(nan, plus, minus))))
     proving.claim("special values", text, claim)
-    prove_special_codes(proving, step, spec.d_format)
 
 
 def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
@@ -389,7 +402,7 @@ def prove_addend(proving: Composing, term: Term, c: Operand, bias: int, ex: Expo
 def step_top(spec: DotAdd) -> int:
     """The exponent of the place above an exact sum of products in fixed point."""
     a, b = spec.a_format, spec.b_format
-    own, largest = product_range(a, b), ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
+    own, largest = product_range(a, b), widest(a) * widest(b)
     finite = largest << (a.max_exponent + b.max_exponent - own.low)
     return own.low - efda.fraction_bits(spec) + (spec.parameters.step_products * finite).bit_length()
 
@@ -426,7 +439,7 @@ def _is_exponent(term: Term, factors: Sequence[Operand], bias: int, ex: Exponent
 def _prove_fixed(proving: Composing, spec: DotAdd, step: efda.FixedStep) -> None:
     """That no product loses a bit where it is placed, and the sum of all is the term that c is added to."""
     a, b = spec.a_format, spec.b_format
-    own, largest = product_range(a, b), ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
+    own, largest = product_range(a, b), widest(a) * widest(b)
     for product, placed in zip(step.products, step.placed, strict=True):
         wide = product.significand.size() + (1 << product.exponent.size())
         exact = fit(product.significand, wide) << fit(product.exponent, wide)
@@ -456,10 +469,7 @@ def _sums(step: AnySticky) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.
 
 
 def prove_sum(
-    proving: Composing,
-    name: str,
-    sum_: StickySum,
-    signs: tuple[z3.BitVecRef, z3.BitVecRef],
+    proving: Composing, name: str, sum_: StickySum, signs: tuple[z3.BitVecRef, z3.BitVecRef]
 ) -> None:
     wide = sum_.total.size() + 2
     parts = [negate_if(sign, fit(x, wide)) for sign, x in zip(signs, (sum_.x, sum_.y), strict=True)]

@@ -1,18 +1,33 @@
-"""What exactness says of a step, alike for all algorithms: a condition, the exact sum, and that d is ρ of it."""
+"""What exactness and error bounds say of a step and of a chain, alike for all algorithms; and of codes, in rationals.
+
+Exactness has a condition, the exact sum, and that d is ρ of it (`Exact`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 import z3
 
-from mmaformal.facts.exact_terms import prove_chain
+from mmaformal.cases.inputs import Codes, symbolic_inputs, with_products, zeros
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.witness import CaseWitness
+from mmaformal.facts.exact_terms import AnyFused, prove_chain, prove_inputs
+from mmaformal.formats import Format, fp32
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, Placed, total_of
 from mmaformal.proof.definitions import is_rounded, last_index, read
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.answers import Number as Figure
 from mmaformal.spec import DotAdd
+from mmaformal.theory.rounded_trees import Shape, not_below
+from mmaformal.witness import WitnessError
 
 
 @dataclass(frozen=True)
@@ -124,3 +139,195 @@ def prove_exact_so_far(proving: Composing, count: int, bits: int) -> z3.BoolRef:
     claim = z3.Implies(z3.And(exact), d[-1] + sums[-1] == total_of([d[0], *sums]))
     text = "where the results before the last are exact sums, the last step's exact sum is that of all"
     return proving.claim("exact so far", text, claim)
+
+
+def prove_errors_of_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """That each step of a chain is one step of the model, with the result before as its c; and that the error of the
+    last result is the sum of the errors of all."""
+    claims, count = prove_chain(proving, spec), spec.k // spec.parameters.step_products
+    bits = 4 << spec.d_format.exponent_bits
+    proving.rests_on(FIXED_POINT)
+    d = [z3.BitVec(f"d{i}", bits) for i in range(count + 1)]  # c, and the results
+    sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
+    errors = [after - (before + own) for before, after, own in zip(d[:-1], d[1:], sums, strict=True)]
+    text = "the error of the last result is the sum of the errors of all steps"
+    error = d[-1] - total_of([d[0], *sums]) == total_of(errors)
+    return z3.And(*claims, proving.claim("errors of steps", text, error))
+
+
+def conclude_bound(
+    proving: Composing, spec: DotAdd, one: DotAdd, step: AnyFused, prove: Callable[[], z3.BoolRef]
+) -> None:
+    """Conclude that the sum of a step is within the bounds that `prove` proves, of the products and c of its codes; and
+    of a chain that its errors are those of its steps.  Raises NotProvedError."""
+    ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, one, symbolic_inputs(one), step))
+    conclusion, none = z3.And(terms, prove()), z3.Not(z3.Or(*step.special))
+    if one != spec:
+        conclusion = z3.And(conclusion, prove_errors_of_steps(proving, spec))
+    proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
+
+
+def settle_bound(
+    question: str,
+    proving: Composing,
+    numbers: Sequence[Figure],
+    prove: Callable[[], object],
+    reached: Iterable[tuple[str | None, str]],
+) -> Answer:
+    """Return the bounds, if `prove` proves them and inputs reach them: of each how, or None and why that is unknown."""
+    notes, asker = [], proving.asker
+    try:
+        prove()
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    for note, why in reached:
+        if note is None:
+            return Unknown(question, why, proving.obligations, asker.elapsed)
+        notes.append(note)
+    return Holds(question, proving.proof(), asker.elapsed, tuple(numbers), tuple(notes))
+
+
+#: What is said of a chain.
+ERRORS_OF_CHAIN = (
+    "; where every step's result is a number, the error of the last is the sum of the steps' errors"
+)
+
+#: Bits of products' significands whose losses are found by listing them all: some hundred megabytes.
+LISTED = 26
+
+
+def too_many(instruction: Instruction, proving: Composing) -> Unknown | None:
+    """The answer where significands of products have too many bits to be listed."""
+    spec = instruction.spec
+    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
+    if bits <= LISTED:
+        return None
+    question = f"{instruction.label}: |S − exact| ≤ n · 2^(e_max − F)"
+    why = f"the significands of products of {bits} bits are too many to list; {LISTED} bits are listed"
+    return Unknown(question, why, (), proving.asker.elapsed)
+
+
+def no_bound_where_flushed(instruction: Instruction, proving: Composing) -> Answer:
+    """Return the input that shows that errors of a unit that flushes have no bound."""
+    question = f"{instruction.label}: |d − exact| is at most the rounding of each step's sums"
+    why = "it is not so that errors are bounded by those of rounding"
+    return Fails(question, flushed(instruction), why, proving.asker.elapsed)
+
+
+def flushed(instruction: Instruction) -> CaseWitness:
+    """Return the input on which a subnormal factor counts as zero, and its product is lost.
+
+    Raises WitnessError if the product is not lost.
+    """
+    spec = instruction.spec
+    a, b = 1 << spec.a_format.ignored_low_bits, spec.b_format.code(f"0x1p{spec.b_format.max_exponent}")
+    codes = with_products(zeros(spec), {0: (a, b)})
+    notes = ("a subnormal factor counts as zero, so a product that d's format holds exactly is lost",)
+    witness, value = shown(instruction, codes, notes), exact(spec, codes)
+    if (
+        value is None
+        or witness.results != (0,)
+        or value <= spec.d_format.value(1 << spec.d_format.fraction_bits)
+    ):
+        raise WitnessError(f"{instruction.label}: {codes} was to be flushed, and is not")
+    return witness
+
+
+class Rounding(NamedTuple):
+    """One rounding of a computation in which each one before is exact."""
+
+    whole: bool  #: whether nothing is cut off before
+    exact: Fraction  #: what is rounded then
+    rho: Conversion
+
+
+#: All of a computation, in order.
+Roundings = Iterator[Rounding]
+
+Number = tuple[Fraction, int]  #: a value and the exponent it is aligned by
+
+
+def lowest_bit(x: Fraction) -> int:
+    """The exponent of the lowest set bit of a dyadic number that is not 0."""
+    numerator = abs(x.numerator)
+    return (numerator & -numerator).bit_length() - x.denominator.bit_length()
+
+
+def has_no_bit_below(x: Fraction, exponent: int) -> bool:
+    return x == 0 or lowest_bit(x) >= exponent
+
+
+def total(terms: Sequence[Number]) -> Fraction:
+    return sum((value for value, _ in terms), Fraction(0))
+
+
+def exponent_of(code: int, fmt: Format) -> int:
+    field = fmt.fields(code)[1]
+    return (max(field, 1) if fmt.has_zero else field) - fmt.bias
+
+
+def products(spec: DotAdd, codes: Codes) -> list[Number]:
+    """Each with the exponent of its factors' fields, and of its scales'."""
+    return [_product(spec, codes, k) for k in range(spec.k)]
+
+
+def _product(spec: DotAdd, codes: Codes, k: int) -> Number:
+    value = spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])
+    exponent = exponent_of(codes.a[k], spec.a_format) + exponent_of(codes.b[k], spec.b_format)
+    if spec.scale_format is not None:
+        for scale in (codes.scale_a[k // spec.scale_block], codes.scale_b[k // spec.scale_block]):
+            value *= spec.scale_format.value(scale)
+            exponent += exponent_of(scale, spec.scale_format)
+    return value, exponent
+
+
+def addend(c: Fraction, fmt: Format) -> Number:
+    """c, which may be an exact result of a step, and its exponent."""
+    if not c:
+        return c, fmt.min_exponent
+    top = abs(c.numerator).bit_length() - c.denominator.bit_length()
+    top = top if abs(c) >= Fraction(2) ** top else top - 1
+    return c, max(top, fmt.min_exponent)
+
+
+def aligned(terms: Sequence[Number], F: int, e_zero: int | None) -> bool:
+    """Whether no term has a bit below 2^(e_max - F).
+
+    A zero counts with e_zero or the exponent of its fields, whichever is larger: that may only say no.
+    """
+    e_max = max(e if value or e_zero is None else max(e, e_zero) for value, e in terms)
+    return all(has_no_bit_below(value, e_max - F) for value, _ in terms)
+
+
+def roundings_of_steps(
+    spec: DotAdd, codes: Codes, loses_nothing: Callable[[int, list[Number], Number], bool]
+) -> Roundings:
+    """Yield the roundings of a chain of steps that round once: `loses_nothing` says of the place of a step's first
+    product, its products, and its c, whether all are added exactly."""
+    terms, L = products(spec, codes), spec.parameters.step_products
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, L):
+        part = terms[start : start + L]
+        whole = loses_nothing(start, part, addend(c, spec.c_format))
+        c += total(part)
+        yield Rounding(whole, c, spec.parameters.last_rounding)
+
+
+def roundings_of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Roundings:
+    """Yield the roundings of a chain of trees (`theory/rounded_trees.py`); with the products, if they are `numbers`."""
+    terms, L, rho = products(spec, codes), spec.parameters.step_products, spec.parameters.last_rounding
+    c = spec.c_format.value(codes.c)
+    fine = not_below(c, fp32)
+    for start in range(0, spec.k, L):
+        sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
+        factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + L)]
+        fine = fine and all(not_below(x, fmt) for x, fmt in factors)
+        values = [x for x, _ in terms[start : start + L]]
+        for x, y in shape:
+            values.append(values[x] + (0 if y is None else values[y]))
+        c += values[-1]
+        for i, value in enumerate((*values, c)):
+            if i < L and not numbers:
+                continue
+            fine = fine and not_below(value, fp32)
+            yield Rounding(fine, value, rho if i >= L else IEEE_FP32)

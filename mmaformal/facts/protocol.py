@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from mmaformal.cases.out_of_order import OutOfOrder
     from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.encodings.smt.blocks import Trace
-    from mmaformal.facts.exactness import Exact
-    from mmaformal.facts.exactness_codes import Roundings
+    from mmaformal.facts.exactness import Exact, Roundings
     from mmaformal.facts.sums import Sum
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction

@@ -247,9 +247,11 @@ class CodeNumbers:
         return w.follows("number where it is", text, z3.Implies(given, mine == same), [known, number], term)
 
     def prove_parts(self, k: int, term: Term, operands: Sequence[Operand]) -> z3.BoolRef:
-        """That a term has the sign and the significand of the number."""
+        """That a term has the sign and the significand of the number; if it is longer, with zeros below."""
         n, theory, inputs = self.numbers[k], self.w.theory, self.inputs
-        goal = z3.And(term.significand == n.significand, term.sign == n.sign)
+        below = term.significand.size() - n.significand.size()
+        significand = z3.Concat(n.significand, z3.BitVecVal(0, below)) if below else n.significand
+        goal = z3.And(term.significand == significand, term.sign == n.sign)
         if len(operands) == 1:
             return theory.claim("significand of c", "c is its number", goal)
         codes = (inputs.a[k], self.spec.a_format), (inputs.b[k], self.spec.b_format)

@@ -14,7 +14,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact
 from mmaformal.cases.run import run
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs import lossy
+from mmaformal.encodings.dpa_e9s12.proofs import losses
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, Theorem, prove
 from mmaformal.queries import power_of_two_scaling, sign_symmetry
@@ -142,5 +142,5 @@ def test_a_bit_below_the_accumulator() -> None:
 
 def test_the_least_bound_is_reached() -> None:
     for of in ("DP4A.BF16", "DP16A.BF16", "DP4A.FP32"):
-        witness = lossy.reach(e9s12[of])
+        witness = losses.reach(e9s12[of])
         assert "n units" in witness.notes[0]

@@ -21,12 +21,13 @@ from mmaformal.encodings import executable, smt
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.fdrda.proofs import bounds as round_down
-from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
+from mmaformal.encodings.fdrda.proofs import error_bound as reaching_down
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.lowered.proofs import error_bound as lowered_bound
+from mmaformal.encodings.lowered.proofs import exactness as lowered_bound
 from mmaformal.encodings.smt import stages
-from mmaformal.facts import alignment, errors, fused_steps, reaching
+from mmaformal.facts import alignment, fused_steps, reaching
 from mmaformal.facts.exact_terms import prove_inputs
+from mmaformal.facts.exactness import prove_errors_of_steps
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, prove_scaled, scaled
@@ -388,7 +389,7 @@ def test_a_chain_is_its_steps(proving: Composing, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(smt._ALGORITHMS, "fda", forgets_c)
     with pytest.raises(NotProvedError, match="a step of its own"):
-        errors.prove_steps(proving, chain.spec)
+        prove_errors_of_steps(proving, chain.spec)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------

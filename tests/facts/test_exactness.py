@@ -26,7 +26,7 @@ from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs import exact_fma
+from mmaformal.encodings.pfma.proofs import exactness as of_pfma
 from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.facts import exactness as common
 from mmaformal.facts.registry import facts_of
@@ -252,11 +252,17 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
         "multiply",
         lambda f: lambda *given, **more: (x := f(*given, **more))._replace(significand=x.significand & ~1),
     ),
+    "pfma: an fma's sum has another sign": (
+        PFMA,
+        pfma,
+        "sticky_sum",
+        lambda f: lambda *given: (x := f(*given))._replace(total=-x.total),
+    ),
     "pfma: a place less in the frame": (PFMA, pfma, "FRAME", lambda frame: frame - 3),
     "pfma: sums without a sticky bit": (PFMA, ieee, "sticky_shift_right", lambda f: blocks.shift_right),
     "pfma: no tiny number is flushed away": (
         PFMA,
-        exact_fma,
+        of_pfma,
         "kept",
         lambda f: lambda code, fmt: z3.BoolVal(True),
     ),

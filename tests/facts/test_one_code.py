@@ -16,8 +16,8 @@ from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
-from mmaformal.encodings.muladd.proofs import exact_sums
-from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products, prove_fma
+from mmaformal.encodings.muladd.proofs import exactness as exact_sums
+from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products, prove_fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum

@@ -16,8 +16,7 @@ from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import smt as wfma
-from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
-from mmaformal.encodings.wfma.proofs.widened import prove_claims
+from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum, prove_claims
 from mmaformal.facts.exact_steps import prove_step, rounded_once
 from mmaformal.formats import Format, bf16
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove

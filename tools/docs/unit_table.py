@@ -29,7 +29,7 @@ from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
 from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
+from mmaformal.encodings.fdrda.proofs import error_bound as reaching_down
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
 from mmaformal.spec import LossModel

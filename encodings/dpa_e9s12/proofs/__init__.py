@@ -10,15 +10,14 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
-from mmaformal.encodings.dpa_e9s12.proofs import equal, exact, lossy, related, scaled, sums
+from mmaformal.encodings.dpa_e9s12.proofs import equal, losses, related, scaled, sums
+from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
-from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import Sum
 from mmaformal.formats import fp16, fp32
@@ -57,15 +56,15 @@ class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         if (claims := _lossless(spec)) is None:
-            return lossy.exactness(proving, spec)
+            return losses.exactness(proving, spec)
         return rounded_once(proving, spec, claims)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return lossy.on_codes(spec, codes) if _lossless(spec) is None else always_exact(spec, codes)
+        return losses.on_codes(spec, codes) if _lossless(spec) is None else always_exact(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         if (claims := _lossless(instruction.spec)) is None:
-            return lossy.error_bound(instruction, proving)
+            return losses.error_bound(instruction, proving)
         return error_bound(instruction, proving, claims)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
@@ -79,7 +78,9 @@ class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
         if self.rounds_exactly(spec) is not None:
             return super().monotone_in_product(instruction, theory)
         places = range(spec.parameters.step_products)
-        return falls_with_a_product(instruction, random_searches(spec, lossy.places_of(spec).F, order=places))
+        return falls_with_a_product(
+            instruction, random_searches(spec, losses.places_of(spec).F, order=places)
+        )
 
     def rounds_exactly(self, spec: DotAdd) -> ShortSum | OneFma | None:
         if spec.a_format == fp16:
@@ -96,7 +97,7 @@ class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
 def _lossless(spec: DotAdd) -> Claims | None:
     """Why a step of fp16 products, or of one fp32 product, is its exact sum rounded once; None of others."""
     if spec.a_format == fp16:
-        return exact.prove_exact
+        return losses.prove_exact
     if spec.a_format == fp32 and spec.parameters.step_products == 1:
         return lambda proving, spec: prove_fma(proving, spec, 0)
     return None

@@ -16,17 +16,16 @@ from functools import cached_property
 import z3
 
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import Summation, is_placed, prove_exact
-from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct, prove_fma, prove_place
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
+from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summation, is_placed, prove_fma
+from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_exact
+from mmaformal.encodings.smt.blocks import Term
+from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, span_of
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
-from mmaformal.spec import DotAdd
+from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.theory.fixed_point import Scaled, WideNumbers
 from mmaformal.theory.numbers import CodeNumbers, number, total_of
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
@@ -37,14 +36,8 @@ BIAS = 2 * smt_dpa.BIAS
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(OneStepModel):
     """A step of a model of dpa_e9s12."""
-
-    model: DotAdd
-
-    @property
-    def spec(self) -> DotAdd:
-        return one_step(self.model)
 
     @property
     def step(self) -> smt_dpa.DpaE9s12Step:
@@ -62,8 +55,7 @@ class Model:
         assert isinstance(p, DpaE9s12)
         exponents = smt_dpa.exponents_of(spec, p.L, len(step.products))
         frame = p.L - 1 + smt_dpa.GUARD
-        bits = wide_enough(exponents, frame, p.rho)
-        return Span(exponents.low - frame, exponents.high, step.sum.total.size(), bits)
+        return span_of(exponents, frame, step.sum.total, p.rho)
 
 
 @dataclass(frozen=True)
@@ -118,21 +110,12 @@ class Numbers:
         text = "the term's magnitude is that of S"
         same = self.theory.claim("magnitude of S", text, term.significand == size.m)
         mine, other = w.value(self.sums.first), w.value(size)
-        moved = self.theory.claim(
-            "place of zero",
-            "zero has any place",
-            z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other),
-        )
-        alike = self.theory.claim(
-            "same place",
-            "equal places give the same",
-            z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other),
-        )
-        equal = self.theory.claim(
-            "same magnitude",
-            "so do equal magnitudes",
-            z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at))),
-        )
+        claim = z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other)
+        moved = self.theory.claim("place of zero", "zero has any place", claim)
+        claim = z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other)
+        alike = self.theory.claim("same place", "equal places give the same", claim)
+        claim = z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at)))
+        equal = self.theory.claim("same magnitude", "so do equal magnitudes", claim)
         goal = w.number(term.sign, self.sums.first) == self.signed(S)
         text = "the term that c is added to is the sum of products"
         return self.theory.claim("first", text, goal, [signed, place, same, moved, alike, equal])
@@ -165,14 +148,6 @@ def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
 @dataclass(frozen=True)
 class ShortSum(Model):
     """Of fp16 factors, whose products lose no bit."""
-
-    @property
-    def inputs(self) -> Inputs:
-        return symbolic_inputs(self.spec)
-
-    @property
-    def given(self) -> z3.BoolRef:
-        return z3.BoolVal(True)
 
     def prove(self, grid: Grid) -> ExactSum:
         """Raises NotProvedError."""
@@ -255,17 +230,9 @@ class ShortNumbers(Numbers):
         """Of the k-th product: sign, significand, with zeros below, and exponent of the j-th number's codes; a zero may
         have another."""
         step, n, spec, x = self.x.step, self.codes.numbers[j], self.codes.spec, self.codes.inputs
-        product, factors = step.products[k], (step.a[k], step.b[k])
+        product, below = step.products[k], step.products[k].significand.size() - n.significand.size()
         codes = (number(x.a[j], spec.a_format), number(x.b[j], spec.b_format))
-        below = product.significand.size() - n.significand.size()
-        text = "a factor is the number of its code"
-        same = [
-            self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
-            for u, v in zip(factors, codes, strict=True)
-        ]
-        same_bits = product.significand == z3.Concat(n.significand, z3.BitVecVal(0, below))
-        text = "a product is that of the numbers, with zeros below"
-        whole = self.theory.claim("product", text, z3.And(same_bits, product.sign == n.sign), same)
+        whole = self.codes.prove_parts(j, product, (step.a[k], step.b[k]))
         zeros = z3.Or([u.significand == 0 for u in codes])
         place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - below)
         text = "the exponent is that of the numbers, if none is zero"
@@ -352,33 +319,17 @@ class OneNumber(Numbers):
         """That S is the number of the one product's codes, in comparisons."""
         x, one, theory = self.x, self.one, self.theory
         finite = prove_finite(theory, x.step, [*x.step.a, *x.step.b, x.step.c])
-        idle = [claim for k in one.others for claim in one.prove_idle(k)]
-        halves = one.prove_active()
-        largest = one.prove_largest(halves, idle)
-        sums = one.prove_sums(halves, idle, one.prove_whole())
-        places = prove_place(one, sums)
+        sums, places = one.prove_sum()
         exact, nothing = places[0].arg(1), sums[-1].arg(1)
         text = "no sum is no product"
         zero = theory.claim("zero as a product", text, z3.Implies(nothing, exact))
         n = self.codes.numbers[0]
-        parts = self._prove_parts()
+        product = Term(one.sign, one.top, one.product)
+        parts = self.codes.prove_parts(0, product, one.factors)
         place = fit(one.top, self.w.exponent_bits) - (4 * HALF - 2 + BIAS)
         text = "the exponent is that of the codes"
         exponent = theory.claim("exponent of the product", text, place == n.exponent)
         text = "the sum of products is the number of the codes"
         moved = theory.claim("exact product", text, z3.Implies(exact, term), [parts, exponent])
-        given = [finite, largest, *sums, *places, zero, moved]
+        given = [finite, *sums, *places, zero, moved]
         return self.w.follows("term", text, z3.Implies(premise, term), given, exact, term)
-
-    def _prove_parts(self) -> z3.BoolRef:
-        """That the product's significand and sign are those of the codes."""
-        one, n, spec, x = self.one, self.codes.numbers[0], self.codes.spec, self.codes.inputs
-        codes = (number(x.a[0], spec.a_format), number(x.b[0], spec.b_format))
-        text = "a factor is the number of its code"
-        same = [
-            self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
-            for u, v in zip(one.factors, codes, strict=True)
-        ]
-        text = "the product is that of the numbers"
-        claim = z3.And(one.product == n.significand, one.sign == n.sign)
-        return self.theory.claim("product of numbers", text, claim, same)

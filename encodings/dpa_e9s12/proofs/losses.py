@@ -1,7 +1,8 @@
-"""Claims in one fixed point prove what a step of dpa_e9s12 loses where its products are rounded down.
+"""Exactness and the error bound of a step of dpa_e9s12 whose products may lose bits: of bf16, or of several of fp32.
 
-Let E be the largest exponent, F the places kept below 2^E, and P so large that every product is an integer in units of
-2^(E − F − P).  The i-th E9S12 product of a pair is x_i there, and x_i − e_i what is kept of it, a multiple of 2^P.
+Claims in one fixed point prove what is lost where products are rounded down.  Let E be the largest exponent, F the
+places kept below 2^E, and P so large that every product is an integer in units of 2^(E − F − P).  The i-th E9S12
+product of a pair is x_i there, and x_i − e_i what is kept of it, a multiple of 2^P.
 
 1. *loss*:   0 ≤ e_i ≤ 2^P − q_i, since x_i is a multiple of q_i: the last place of the least such product, E being
              the largest that there is;
@@ -12,22 +13,50 @@ Let E be the largest exponent, F the places kept below 2^E, and P so large that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import z3
 
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.numerical import exact as exact_sum
+from mmaformal.cases.numerical import shown
+from mmaformal.cases.one_step import as_one_step, one_step
+from mmaformal.cases.witness import CaseWitness
+from mmaformal.encodings import executable
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import executable as executable_dpa
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import Summation
-from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct
+from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summation
+from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt.blocks import negate_if
-from mmaformal.facts.exact_terms import prove_specials
-from mmaformal.facts.exactness import no_bit_below
-from mmaformal.formats import Format, fp32
+from mmaformal.explain import code_text
+from mmaformal.facts.exact_steps import prove_off
+from mmaformal.facts.exact_terms import prove_chain
+from mmaformal.facts.exactness import (
+    Exact,
+    Number,
+    Rounding,
+    Roundings,
+    claims_of,
+    exponent_of,
+    has_no_bit_below,
+    no_bit_below,
+    products,
+    prove_own_numbers,
+    settle_bound,
+    total,
+)
+from mmaformal.facts.protocol import UnsupportedError
+from mmaformal.formats import Format, fp16, fp32
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide
 from mmaformal.proof.definitions import fit
+from mmaformal.solver.answers import Answer
+from mmaformal.solver.answers import Number as Figure
 from mmaformal.spec import DotAdd
+from mmaformal.witness import WitnessError
 
 
 @dataclass(frozen=True)
@@ -138,17 +167,14 @@ class Losses:
         """How much the sum of products loses; that it loses nothing where `condition` holds; and that d is the sum of
         what is left and c, rounded once."""
         x = self.x
-        at_most = x.prove_largest()
-        some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
-        ranges = [self._prove_range(k) for k in range(len(x.step.products))]
-        top = self._prove_top(some, ranges)
+        at_most, top, ranges = self.prove_ranges()
         errors = [
-            self._prove_error(k, [of.arg(1), below, top])
+            self._prove_error(k, [of, below, top])
             for k, (of, below) in enumerate(zip(ranges, at_most, strict=True))
         ]
         x.prove_rounded(x.prove_sum())
         differences = self._prove_differences()
-        self._prove_sum(at_most, some, errors, differences)
+        self._prove_sum(at_most, errors, differences)
         self._prove_whole(len(errors), differences)
 
     def _prove_range(self, k: int) -> z3.BoolRef:
@@ -168,12 +194,16 @@ class Losses:
         sides = self.x.step.a, self.x.step.b
         return z3.Or([flag for side in sides for flag in (side[k].infinite, side[k].nan)])
 
-    def _prove_top(self, some: z3.BoolRef, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        x = self.x
-        claim = z3.ULE(x.step.e_max, self.places.high)
+    def prove_ranges(self) -> tuple[list[z3.BoolRef], z3.BoolRef, list[z3.BoolRef]]:
+        """(that each exponent is at most the largest, that this is at most that of the largest numbers, and of each
+        product, of numbers, its exponent and its last bits)."""
+        at_most = self.x.prove_largest()
+        ranges = [self._prove_range(k) for k in range(len(self.x.step.products))]
         numbers = [z3.Not(self._special(k)) for k in range(len(ranges))]
         text = "the largest exponent is no larger than any of numbers"
-        return self.proving.claim("largest of all", text, claim, [some, *ranges, *numbers])
+        claim = z3.ULE(self.x.step.e_max, self.places.high)
+        top = self.proving.claim("largest of all", text, claim, [self.x.some, *ranges, *numbers])
+        return at_most, top, [of.arg(1) for of in ranges]
 
     def _prove_error(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
         x, P = self.x, self.places
@@ -211,11 +241,7 @@ class Losses:
         return claims
 
     def _prove_sum(
-        self,
-        at_most: Sequence[z3.BoolRef],
-        some: z3.BoolRef,
-        errors: Sequence[z3.BoolRef],
-        differences: Sequence[z3.BoolRef],
+        self, at_most: Sequence[z3.BoolRef], errors: Sequence[z3.BoolRef], differences: Sequence[z3.BoolRef]
     ) -> None:
         """That all but one pair lose what they can, at most."""
         P, each, count = self.places, len(self.places.halves), self.places.pairs
@@ -240,7 +266,7 @@ class Losses:
         assert bound is not None
         claim = z3.Or(flags)
         text = "some pair has the largest exponent"
-        of_some = self.proving.claim("one pair", text, claim, [some])
+        of_some = self.proving.claim("one pair", text, claim, [self.x.some])
         goal = z3.And(lost[-1] >= 0, lost[-1] <= (count - 1) * P.of_pair)
         text = (
             "so the sum of products, as it is kept, is below the exact one by what all pairs but one can lose"
@@ -294,12 +320,27 @@ class Losses:
             same = self.proving.claim("whole", text, claim, given)
 
 
+def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Prove that a step of fp16 products is the exact sum, rounded once; returns that every input is a number.
+
+    Raises NotProvedError; UnsupportedError for other formats.
+    """
+    if spec.a_format != fp16:
+        raise UnsupportedError(spec.parameters.algorithm, "when no product loses a bit")
+    x = Summation.of(proving, spec)
+    x.prove_terms()
+    at_most, top, ranges = Losses(x).prove_ranges()
+    for k, (known, below) in enumerate(zip(ranges, at_most, strict=True)):
+        x.prove_placed(k, [known, below, top])
+    x.prove_rounded(x.prove_sum())
+    proving.rests_on(FIXED_POINT)
+    return x.numbers
+
+
 def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
     """(what was claimed, that every input is a number).  Raises NotProvedError."""
     x = Summation.of(proving, spec)
-    prove_specials(proving, spec, x.inputs, x.step)
-    x.prove_operands()
-    x.prove_products()
+    x.prove_terms()
     losses = Losses(x)
     losses.prove()
     if spec.a_format == fp32:
@@ -307,3 +348,124 @@ def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
             OneProduct(x, k).prove_whole()
     proving.rests_on(FIXED_POINT)
     return losses, x.numbers
+
+
+def places_of(spec: DotAdd) -> Places:
+    p = spec.parameters
+    assert isinstance(p, DpaE9s12)
+    return Places(spec.a_format, smt_dpa.kept(p.L, p.summands(spec)), p.N)
+
+
+def exactness(proving: Composing, spec: DotAdd) -> Exact:
+    """Where no product has a bit below 2^(E − F), d is the exact sum, rounded once.  Raises NotProvedError."""
+    (losses, numbers), claims = _claims(proving, one_step(spec))
+    off = prove_off(proving, 4 << spec.d_format.exponent_bits)
+    rho = spec.parameters.last_rounding
+    own = prove_own_numbers(proving, rho)
+    text = (
+        f"where no E9S12 product has a bit below 2^(E − {losses.places.F}), E the largest exponent of one, in each step"
+        f" d = {rho}(c + Σ a·b): no product is rounded, and c and their sum are each exact, or an odd integer less than"
+        f" one unit off, and then d is {rho} of all that is less than one unit from the sum of those;"
+        f" {rho} of a number of {rho}'s is that number"
+    )
+    return Exact(numbers, losses.condition, z3.And(claims, off, own), (), text)
+
+
+def _claims(proving: Composing, spec: DotAdd) -> tuple[tuple[Losses, z3.BoolRef], z3.BoolRef]:
+    found: list[tuple[Losses, z3.BoolRef]] = []
+
+    def prove() -> z3.BoolRef:
+        found.append(prove_losses(proving, spec))
+        return found[0][1]
+
+    _, claims = claims_of(proving, prove)
+    return found[0], claims
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    """The condition on codes: no product of halves has a bit below the last place kept."""
+    c, places, L = spec.c_format.value(codes.c), places_of(spec), spec.parameters.step_products
+    pairs = products(spec, codes)
+    for start in range(0, spec.k, L):
+        c += total(pairs[start : start + L])
+        halves = [part for k in range(start, start + L) for part in _halves(spec, codes, k)]
+        e_max = max((e for value, e in halves if value), default=0)
+        whole = all(has_no_bit_below(value, e_max - places.F) for value, _ in halves)
+        yield Rounding(whole, c, spec.parameters.last_rounding)
+
+
+def _halves(spec: DotAdd, codes: Codes, k: int) -> list[Number]:
+    """The E9S12 products of the k-th pair, each with its exponent."""
+    sides = [_cut(code, spec.a_format) for code in (codes.a[k], codes.b[k])]
+    return [(x * y, e + f) for x, e in sides[0] for y, f in sides[1]]
+
+
+def _cut(code: int, fmt: Format) -> list[Number]:
+    value, exponent = fmt.value(code), exponent_of(code, fmt)
+    if fmt != fp32:
+        return [(value, exponent)]
+    unit = Fraction(2) ** (exponent - fp32.fraction_bits)
+    upper = (abs(value) / unit).__floor__() >> smt_dpa.SIGNIFICAND_BITS << smt_dpa.SIGNIFICAND_BITS
+    high = upper * unit * (-1 if value < 0 else 1)
+    return [(high, exponent), (value - high, exponent - smt_dpa.SIGNIFICAND_BITS)]
+
+
+# ---- how much is lost -----------------------------------------------------------------------------------------------
+
+
+def error_bound(instruction: Instruction, proving: Composing) -> Answer:
+    """The least n, proved and reached."""
+    spec = instruction.spec
+    places = places_of(spec)
+    n = Figure(
+        "n", places.n, f"units of 2^(E − {places.F}) that S is below the exact sum of products, at most"
+    )
+    question = (
+        f"{instruction.label}: in each step d = {spec.parameters.last_rounding}(S + c) with"
+        f" 0 ≤ Σ a·b − S ≤ n · 2^(E − {places.F}), E the largest exponent of an E9S12 product, {n.text}"
+    )
+
+    def prove() -> None:
+        _, numbers = prove_losses(proving, one_step(spec))
+        prove_chain(proving, spec)
+        proving.conclude_all(numbers)
+
+    def reached() -> Iterator[tuple[str, str]]:
+        witness = reach(instruction)
+        small = code_text(witness.codes.b[-1], spec.b_format)
+        how = f"by 2^127·2^127 and all others −x·x, x = {small}, with c = 0"
+        yield f"reached, {how}: {witness.notes[0]}", ""
+
+    return settle_bound(question, proving, (n,), prove, reached())
+
+
+def reach(instruction: Instruction) -> CaseWitness:
+    """An input of one step that loses n units, in both encodings: one product of the largest exponent, the others
+    negative, as small as can be with no half zero.
+
+    Raises WitnessError if it loses another number.
+    """
+    spec = one_step(instruction.spec)
+    places, fmt = places_of(spec), spec.a_format
+    large = fmt.code("0x1p127")
+    small = (1 << smt_dpa.SIGNIFICAND_BITS) + 1 if fmt == fp32 else 1
+    rest = spec.k - 1
+    codes = Codes((large, *[small | fmt.sign_mask] * rest), (large, *[small] * rest), 0)
+    value = exact_sum(spec, codes)
+    S, unit = _sum_of(spec, places, codes)
+    if value is None or value - S != places.n * unit:
+        raise WitnessError(f"{instruction.label}: {codes} was to lose {places.n} units, and does not")
+    return shown(as_one_step(instruction), codes, (f"S − Σ a·b is n units of {_power(unit)}",))
+
+
+def _sum_of(spec: DotAdd, places: Places, codes: Codes) -> tuple[Fraction, Fraction]:
+    """(S, its unit), of the executable encoding."""
+    step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
+    assert isinstance(step, executable_dpa.DpaE9s12Step)
+    S: limbs.Wide = step.partials[-1]
+    unit = Fraction(2) ** (int(step.e_max) - 2 * executable_dpa.BIAS - places.F)
+    return Fraction((int(S.high) << limbs.BITS) + int(S.low), 1 << executable_dpa.BELOW) * unit, unit
+
+
+def _power(x: Fraction) -> str:
+    return f"2^{x.numerator.bit_length() - x.denominator.bit_length()}"

@@ -14,7 +14,7 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
-from mmaformal.encodings.dpa_e9s12.proofs.fma import LARGEST, OFFSETS
+from mmaformal.encodings.dpa_e9s12.proofs.exact import LARGEST, OFFSETS
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.sums import Sum, case_of

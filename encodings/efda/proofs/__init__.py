@@ -13,8 +13,7 @@ from mmaformal.encodings.efda.proofs import scaled, stages, sums
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.sums import Sum
 from mmaformal.instruction import Instruction

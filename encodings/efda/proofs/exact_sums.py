@@ -14,20 +14,16 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.efda.proofs.sorted_sums import JammedSum, SortedSum, SortedTerms
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
 from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range, negate_if, product_range
-from mmaformal.facts.exact_steps import fixed_terms, prove_sticky
+from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, fixed_terms, prove_sticky, span_of
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.proof.sticky_sums import wide_enough
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled
 from mmaformal.theory.numbers import CodeNumbers, total_of
@@ -148,18 +144,8 @@ class FixedSum(TwoTerms):
 
 
 @dataclass(frozen=True)
-class EfdaSum:
+class EfdaSum(OneStepModel):
     """One step of a model of efda."""
-
-    model: DotAdd
-
-    @property
-    def spec(self) -> DotAdd:
-        return one_step(self.model)
-
-    @property
-    def inputs(self) -> Inputs:
-        return symbolic_inputs(self.spec)
 
     @property
     def step(self) -> efda.Step:
@@ -183,16 +169,11 @@ class EfdaSum:
         low = own.low - efda.fraction_bits(self.spec) + bits
         exponents = exponent_range(self.spec.c_format).union(low)
         frame = bits + efda.places_below(efda.precision(self.spec, self.p))
-        bits = wide_enough(exponents, frame, self.p.rho)
-        return Span(exponents.low - frame, exponents.high, step.sum.total.size(), bits)
+        return span_of(exponents, frame, step.sum.total, self.p.rho)
 
     @property
     def zero(self) -> z3.BitVecRef:
         return z3.BitVecVal(0, 1)
-
-    @property
-    def given(self) -> z3.BoolRef:
-        return z3.BoolVal(True)
 
     def prove(self, grid: Grid) -> ExactSum:
         step = self.step

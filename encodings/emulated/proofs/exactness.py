@@ -351,12 +351,7 @@ def _prove_sum(
         text = "an aligned term is its integer, scaled"
         claim = z3.Implies(z3.And(term.said, frame.small), z3.And(same))
         placed = proving.claim("aligned", text, claim, [at_most[k]])
-        mine = proving.claim(
-            "placed",
-            text,
-            z3.Implies(given, z3.And(same)),
-            [term.claim, small, placed],
-        )
+        mine = proving.claim("placed", text, z3.Implies(given, z3.And(same)), [term.claim, small, placed])
         sum_, known = _prove_added(
             proving, frame, sum_, known, (summand, m, x.bounds[k], term.most), (given, mine)
         )

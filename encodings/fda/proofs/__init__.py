@@ -10,10 +10,8 @@ from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda import smt as smt_fda
-from mmaformal.encodings.fda.proofs import e_zero, error_bound, exactness, monotonicity, ranges
-from mmaformal.encodings.fda.proofs.lossless import prove_lossless
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.encodings.fda.proofs import e_zero, exactness, monotonicity, ranges
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.protocol import Lossless
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
@@ -70,7 +68,7 @@ class FdaFacts(RoundedSum[Step]):
         assert isinstance(p, Fda)
         if p.cut is not Rounding.RZ:
             self.lack("what terms that are cut to odd are off")
-        return error_bound.settle(instruction, proving)
+        return exactness.error_bound(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return monotonicity.in_c(instruction, theory)
@@ -85,7 +83,7 @@ class FdaFacts(RoundedSum[Step]):
         return Lossless(*formats, p.L, p.e_zero) if spec.scale_format is None else None
 
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
-        return prove_lossless(proving, spec)
+        return exactness.prove_lossless(proving, spec)
 
 
 FACTS = FdaFacts("fda")

@@ -1,4 +1,4 @@
-"""Exactness of a step of fda, gdfs and gfda: where alignment cuts nothing off, what is rounded is the exact sum.
+"""Exactness and error bound of a step of fda, gdfs and gfda, and why alignment loses no bit where it is wide enough.
 
 Every term, and the sum, is an integer of one fixed point, `places` below the unit u = 2^(e_max − F).  The condition is
 that no term has a bit below u: the lowest `places` bits of its exact magnitude are 0, as they are of a zero.  Then
@@ -6,18 +6,41 @@ that no term has a bit below u: the lowest `places` bits of its exact magnitude 
 1. *term*:    what is aligned is the term;
 2. *sum*:     the accumulator is the sum of the exact terms, for its error is the sum of theirs;
 3. *ρ*:       d is ρ of the accumulator, by definition; and if that is one of ρ's numbers, d is it.
+
+e_max is some term's exponent, so not above the largest that a finite term has (or e_zero).  A term that is not zero has
+at least the least exponent of its format.  Where between the two no more places are lost than F keeps, the condition
+holds of every input, and with it its conclusion.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import z3
 
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
+from mmaformal.cases.witness import inputs_text
 from mmaformal.encodings.fda import Fda
+from mmaformal.facts import alignment
 from mmaformal.facts.exact_terms import prove_inputs
-from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
-from mmaformal.facts.exactness_codes import Roundings, aligned, roundings_of_steps
+from mmaformal.facts.exactness import (
+    ERRORS_OF_CHAIN,
+    Exact,
+    Roundings,
+    aligned,
+    claims_of,
+    conclude_bound,
+    no_bit_below,
+    prove_kept,
+    prove_number,
+    prove_steps,
+    roundings_of_steps,
+    settle_bound,
+    too_many,
+)
 from mmaformal.facts.fused_steps import (
     Aligned,
     Fused,
@@ -28,34 +51,19 @@ from mmaformal.facts.fused_steps import (
     prove_total,
     unit_exponent,
 )
-from mmaformal.proof.composition import Composing, Placed, place, prove_accumulated, total_of, wide
-from mmaformal.spec import DotAdd
-
-
-def placed_terms(x: Fused | Aligned) -> list[Placed]:
-    """The terms of a step, or of a group, in a fixed point that holds every one of them exactly."""
-    x = x.whole if isinstance(x, Fused) else x
-    ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
-    places = (1 << ex.bits) - 1 + max(most - x.F, 0)
-    bits = places + sum(x.bounds).bit_length() + 3
-    return [
-        place(
-            s.name,
-            s.term.sign,
-            s.term.significand,
-            below=x.e_max - s.term.exponent,
-            aligned=s.aligned,
-            places=places,
-            bits=bits,
-            lift=x.F - s.fraction_bits,
-        )
-        for s in x.summands
-    ]
+from mmaformal.facts.reaching import reach
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing, prove_accumulated, total_of, wide
+from mmaformal.proof.kernel import demand
+from mmaformal.solver.answers import Answer, Number
+from mmaformal.spec import DotAdd, LossModel
 
 
 def condition(spec: DotAdd) -> z3.BoolRef:
     """That no term of a step has a bit below the unit."""
-    return z3.And([no_bit_below(term.exact, term.places) for term in placed_terms(fused_step(spec))])
+    return z3.And(
+        [no_bit_below(term.exact, term.places) for term in alignment.placed_terms(fused_step(spec))]
+    )
 
 
 def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) -> Exact:
@@ -83,7 +91,7 @@ def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) 
 
 def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) -> z3.BoolRef:
     """That where no term has a bit below the unit, the accumulator is the exact sum."""
-    terms, total = placed_terms(x), x.total
+    terms, total = alignment.placed_terms(x), x.total
     linked, _ = prove_accumulated(proving, terms, total, x.bounds)
     kept = [prove_kept(proving, term, [below]) for term, below in zip(terms, at_most, strict=True)]
     exact = total_of([term.signed_exact for term in terms])
@@ -101,3 +109,96 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
     assert isinstance(p, Fda)
     F, e_zero = p.F, p.e_zero
     return roundings_of_steps(spec, codes, lambda _, terms, c: aligned([*terms, c], F, e_zero))
+
+
+def prove_lossless(proving: Composing, spec: DotAdd) -> str:
+    """That in each step what is rounded is the exact sum, for all numbers; returns that, for a person.
+
+    Raises NotProvedError.
+    """
+    one = one_step(spec)
+    claim, exact = prove_step(proving, one, symbolic_inputs(one))
+    if spec != one:
+        claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
+    proving.conclude(
+        "no step loses a bit of any input, and d is its exact sum, rounded", claim, exact.letters
+    )
+    return f"in each step d = {spec.parameters.last_rounding}(c + Σ a·b): alignment loses no bit of any input"
+
+
+def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.BoolRef, Exact]:
+    """That one step on these inputs rounds its exact sum, for all numbers; c may be a constant.
+
+    Raises NotProvedError.
+    """
+    exact, x = prove_fused(proving, spec, inputs), fused_step(spec, inputs)
+    if z3.is_bv_value(inputs.c):  # c has one exponent, and no other
+        fmt, p = spec.c_format, spec.parameters
+        assert isinstance(p, Fda)
+        demand(inputs.c.as_long() == 0, "the constant c is +0")
+        at = fmt.min_exponent if p.e_zero is None else p.e_zero
+        x = replace(x, low=(*x.low[:-1], at), high=(*x.high[:-1], at))
+    kept = _prove_condition(proving, spec, x, exact)
+    return z3.And(z3.Implies(exact.ordinary, exact.conclusion), *kept), exact
+
+
+def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -> list[z3.BoolRef]:
+    """That where every input is a number, no term has a bit below the unit: a claim for each."""
+    p, ordinary, ex = spec.parameters, exact.ordinary, x.exponents
+    assert isinstance(p, Fda)
+    at_most, some = prove_e_max(proving, x)
+    tops = [s.term.exponent == x.step.e_max for s in x.summands]
+    high, low = [], []
+    for s, least, most in zip(x.summands, x.low, x.high, strict=True):
+        e = s.term.exponent
+        most = most if p.e_zero is None else max(most, p.e_zero)
+        text = "the exponent of a number is at most that of the largest, or e_zero"
+        high.append(proving.claim(f"{s.name} high", text, z3.Implies(ordinary, z3.ULE(e, ex.constant(most)))))
+        zero = z3.Or([factor == 0 for factor in s.factors])
+        text = "a term that is not zero has at least the least exponent of its format"
+        low.append(proving.claim(f"{s.name} low", text, z3.Or(zero, z3.UGE(e, ex.constant(least)))))
+    claims = []
+    for k, (s, term, below) in enumerate(zip(x.summands, alignment.placed_terms(x), at_most, strict=True)):
+        kept = no_bit_below(term.exact, term.places)
+        cases = []
+        for j, top in enumerate(tops):
+            text = (
+                f"a {s.name} keeps every bit where {'it' if j == k else f'a {x.summands[j].name}'} has e_max"
+            )
+            claim = z3.Implies(z3.And(ordinary, top), kept)
+            cases.append(proving.claim(f"{s.name} under {j}", text, claim, [high[j], low[k], below]))
+        text = "so it keeps every bit, whichever has it"
+        claims.append(proving.claim(f"{s.name} kept", text, z3.Implies(ordinary, kept), [*cases, some]))
+    return claims
+
+
+def error_bound(instruction: Instruction, proving: Composing) -> Answer:
+    """Return the error bound of a step of fda or gdfs, proved and reached."""
+    spec = one_step(instruction.spec)
+    answer = None if spec.parameters.loss is LossModel.GROUPS else too_many(instruction, proving)
+    if answer is not None:
+        return answer
+    x = fused_step(spec)
+    case = max(alignment.cases_of(spec, x), key=lambda case: case.n)
+    n = Number("n", case.n, f"what the sum of a step is off at most, in units of 2^(e_max − {x.F})")
+    question = (
+        f"{instruction.label}: in each step d = {spec.parameters.last_rounding}(S) with "
+        f"|S − exact| ≤ n · 2^(e_max − {x.F}), {n.text}, and no smaller n will do"
+    )
+    question += ERRORS_OF_CHAIN if spec != instruction.spec else ""
+
+    def prove() -> None:
+        bounded = partial(alignment.prove_fused, proving, spec, x)
+        conclude_bound(proving, instruction.spec, spec, x.step, bounded)
+
+    return settle_bound(question, proving, (n,), prove, _reached(instruction))
+
+
+def _reached(instruction: Instruction) -> Iterator[tuple[str | None, str]]:
+    """Yield by which input the bound is reached, or why that is not known."""
+    witness = reach(instruction)
+    if witness is None:
+        yield None, "the bound is proved, but no input was found that reaches it"
+    else:
+        codes = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
+        yield f"reached (`reaching.reach`), with {codes}: {witness.notes[0]}", ""

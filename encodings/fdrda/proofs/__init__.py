@@ -25,8 +25,7 @@ from mmaformal.encodings.fdrda.proofs import (
 )
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt.blocks import Trace
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.sums import (
     Sum,

@@ -33,8 +33,10 @@ from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, product_range
+from mmaformal.facts.exactness import no_bit_below
 from mmaformal.proof.composition import (
     Composing,
+    Placed,
     between,
     place,
     prove_accumulated,
@@ -117,6 +119,25 @@ class Frame:
         """Of a number in the last of these fixed points."""
         return self.all_places + fdrda.dot_bound(self.p, self.p.L).bit_length() + 6
 
+    def terms(self, g: int) -> list[Placed]:
+        """The products of a group, in units of 2^(e_group − F)."""
+        members, e_top, _ = self.groups[g]
+        fixed = {"places": self.product_places, "bits": self.bits}
+        fixed["lift"] = self.p.F - fdrda.fraction_bits(self.spec)
+        pairs = [(self.step.products[k], self.step.aligned[k]) for k in members]
+        return [
+            place("product", each.sign, each.significand, e_top - each.exponent, aligned, **fixed)
+            for each, aligned in pairs
+        ]
+
+    @property
+    def addend(self) -> Placed:
+        """c, in units of 2^(e_max − F)."""
+        c, lift = self.step.addend, self.p.F - self.spec.c_format.fraction_bits
+        below = self.step.e_max - c.exponent
+        fixed = {"places": self.all_places, "bits": self.bits, "lift": lift}
+        return place("c", c.sign, c.significand, below, c.significand, **fixed)
+
 
 def losses_of(spec: DotAdd, p: Fdrda) -> Losses:
     M, F = spec.c_format.fraction_bits, p.F
@@ -170,318 +191,274 @@ def frame_of(spec: DotAdd) -> Frame:
     )
 
 
-# ---- stages --------------------------------------------------------------------------------------------------------
+# ---- stages, whose errors are bounded here, and nothing in `exactness` -----------------------------------------------
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A stage's sum, and the exact one in its fixed point."""
+    """A stage's sum as an integer of a fixed point, and the exact one."""
 
     total: z3.BitVecRef
     value: z3.BitVecRef  #: the same in the fixed point
     exact: z3.BitVecRef
-    bounded: z3.BoolRef  #: the difference's bound, claimed
-    small: z3.BoolRef  #: the sum's, claimed
-    most: int  #: the difference's bound
     places: int  #: of the fixed point
+    near: z3.BoolRef  #: claimed: how far both are apart
+    small: z3.BoolRef  #: claimed: the range of the sum
+    most: int  #: how far they may be apart
 
 
-def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
-    """Proves the bounds and the rounding; returns what was proved of them.  Raises NotProvedError."""
-    p, spec, step = x.p, x.spec, x.step
-    longest = max(fdrda.fraction_bits(spec), spec.c_format.fraction_bits)
-    if p.cut is not Rounding.RD or longest > p.F:
-        raise NotProvedError("a step loses no more than that", "unknown", "no argument for its widths")
-    none = z3.Not(z3.Or(*step.special))
-    in_range = [_in_range(proving, x, k, none) for k in range(p.L)]
-    sums = [_group(proving, x, g, none, in_range) for g in range(len(x.groups))]
-    dot = _both_groups(proving, x, none, sums) if p.groups == 2 else sums[0]
-    same = prove_e_dot(proving, x)
-    larger = proving.claim(
-        "e_max",
-        "e_max is the larger of the exponents of the dot product and of c",
-        z3.And(
-            z3.ULE(step.e_dot, step.e_max),
-            z3.ULE(step.addend.exponent, step.e_max),
-            z3.Or(step.e_dot == step.e_max, step.addend.exponent == step.e_max),
-        ),
+@dataclass(frozen=True)
+class Group:
+    """What is added up of a group, and claims about it."""
+
+    terms: list[Placed]
+    at_most: list[z3.BoolRef]  #: that each exponent is at most the largest
+    some: z3.BoolRef  #: that the largest is one of them
+    linked: z3.BoolRef  #: that the error of the sum is the sum of the errors
+    small: z3.BoolRef
+    value: z3.BitVecRef
+    exact: z3.BitVecRef
+
+
+def prove_group(proving: Composing, x: Frame, g: int) -> Group:
+    """Prove that the sum of a group's products is that of what is kept of them."""
+    members, e_top, total = x.groups[g]
+    exponents = [x.step.products[k].exponent for k in members]
+    at_most, some = prove_largest(proving, "exponents", e_top, exponents)
+    terms = x.terms(g)
+    widths = [(1 << term.aligned.size()) - 1 for term in terms]
+    linked, small = prove_accumulated(proving, terms, total, widths)
+    value, exact = wide(total, x.bits) << x.product_places, total_of([term.signed_exact for term in terms])
+    return Group(terms, at_most, some, linked, small, value, exact)
+
+
+def prove_sum_of_groups(
+    proving: Composing, x: Frame, groups: Sequence[Sum]
+) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BoolRef, z3.BoolRef]:
+    """(gfdrda's groups as they are cut at e_dot, their sum in the fixed point, that it is that; its range)."""
+    step = x.step
+    assert isinstance(step, gfdrda.GfdrdaStep)
+    bounds, text = (
+        [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups],
+        "a group's sum is no larger when cut",
     )
-    kept = _at_e_max(proving, x, none, larger, dot)
-    c_kept, c_exact, of_c = _c(proving, x, none, larger)
-    rounded, error = prove_last_cut(proving, x, none, larger, dot, kept)
-    bounded = _together(proving, x, none=none, larger=larger, kept=kept, c=(c_kept, c_exact, of_c), S=error)
-    return z3.And(bounded, rounded, same)
+    small = [
+        proving.claim("range of a cut group", text, within(cut, bound), [before.small])
+        for cut, before, bound in zip(step.groups_cut, groups, bounds, strict=True)
+    ]
+    kept = [wide(cut, x.bits) << x.dot_places for cut in step.groups_cut]
+    value, reach = wide(step.dot, x.bits) << x.dot_places, within(step.dot, sum(bounds))
+    claim = z3.And(value == total_of(kept), reach)
+    added = proving.claim("sum of groups", "the sum of both groups does not wrap", claim, small)
+    return kept, value, added, reach
+
+
+def prove_larger(proving: Composing, x: Frame) -> z3.BoolRef:
+    """Prove that e_max is the larger of the exponents of the dot product and of c, and c's at least the least."""
+    step, c = x.step, x.step.addend
+    at_least = z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent))
+    proving.claim("c's exponent", "c's exponent is at least the least", at_least)
+    below = z3.And(z3.ULE(step.e_dot, step.e_max), z3.ULE(c.exponent, step.e_max))
+    claim = z3.And(*below.children(), z3.Or(step.e_dot == step.e_max, c.exponent == step.e_max))
+    text = "e_max is the larger of the exponents of the dot product and of c"
+    return proving.claim("e_max", text, claim)
 
 
 def prove_e_dot(proving: Composing, x: Frame) -> z3.BoolRef:
     """e_dot is the products' largest exponent, or all products are 0."""
     step, all_zero = x.step, z3.And([product.significand == 0 for product in x.step.products])
     same = step.e_dot == fit(step.e_products, x.all.bits) + (x.own.low - x.all.low)
+    zeros = []
+    for a, b, product in zip(step.a, step.b, step.products, strict=True):
+        zero = z3.Implies(z3.Or(a.significand == 0, b.significand == 0), product.significand == 0)
+        zeros.append(proving.claim("zero product", "a product is 0 if a factor is", zero))
     text = "e_dot is the largest exponent of the products, or they are all 0"
-    zeros = [
-        proving.claim(
-            "zero product",
-            "a product is 0 if a factor is",
-            z3.Implies(z3.Or(a.significand == 0, b.significand == 0), product.significand == 0),
-        )
-        for a, b, product in zip(step.a, step.b, step.products, strict=True)
-    ]
     return proving.claim("e_dot", text, z3.Or(same, all_zero), zeros)
 
 
-def _in_range(proving: Composing, x: Frame, k: int, none: z3.BoolRef) -> z3.BoolRef:
-    claim = z3.Implies(none, z3.ULE(x.step.products[k].exponent, x.own.constant(x.high)))
-    text = f"where nothing is special, a product's exponent is at most {x.high}"
-    return proving.claim("product in range", text, claim)
+# ---- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Sequence[z3.BoolRef]) -> Sum:
-    """The sum of a group's products, in units of 2^(e_group − F)."""
-    members, e_top, total = x.groups[g]
-    step, places = x.step, x.product_places
-    lift = x.p.F - fdrda.fraction_bits(x.spec)
-    bits = x.bits
-    products = [step.products[k] for k in members]
-    exponents = [product.exponent for product in products]
-    at_most, some = prove_largest(proving, "exponents", e_top, exponents)
-    finite = z3.Implies(none, z3.ULE(e_top, x.own.constant(x.high)))
-    proving.claim(
-        "largest in range",
-        "so the largest is",
-        finite,
-        [some, *(in_range[k] for k in members)],
-    )
-    terms, facts, tops = [], [], []
-    most = int(x.losses.product.units * (1 << places))
-    for k, product, below in zip(members, products, at_most, strict=True):
-        gap = e_top - product.exponent
-        term = place(
-            "product",
-            product.sign,
-            significand=product.significand,
-            below=gap,
-            aligned=step.aligned[k],
-            places=places,
-            bits=bits,
-            lift=lift,
-        )
-        top = product.exponent == e_top
-        facts.append(
+def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
+    """Proves the bounds and the rounding; returns what was proved of them.  Raises NotProvedError."""
+    longest = max(fdrda.fraction_bits(x.spec), x.spec.c_format.fraction_bits)
+    if x.p.cut is not Rounding.RD or longest > x.p.F:
+        raise NotProvedError("a step loses no more than that", "unknown", "no argument for its widths")
+    bounds = Bounds(proving, x)
+    groups = [bounds.group(g) for g in range(len(x.groups))]
+    dot = bounds.both_groups(groups) if x.p.groups == 2 else groups[0]
+    same, larger = prove_e_dot(proving, x), prove_larger(proving, x)
+    kept = bounds.at_e_max(larger, dot)
+    c_kept, c_exact, of_c = bounds.addend(larger)
+    rounded, error = prove_last_cut(proving, x, bounds.none, larger, dot, kept)
+    return z3.And(bounds.together(larger, kept, (c_kept, c_exact, of_c), error), rounded, same)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Claims about what the stages of a step are off at most."""
+
+    proving: Composing
+    x: Frame
+
+    @property
+    def none(self) -> z3.BoolRef:
+        """That nothing is special."""
+        return z3.Not(z3.Or(*self.x.step.special))
+
+    def in_range(self, e: z3.BitVecRef) -> z3.BoolRef:
+        """That an exponent of products is at most the highest, where nothing is special."""
+        return z3.Implies(self.none, z3.ULE(e, self.x.own.constant(self.x.high)))
+
+    def group(self, g: int) -> Sum:
+        """The sum of a group's products, in units of 2^(e_group − F)."""
+        x, proving, none = self.x, self.proving, self.none
+        members, e_top, total = x.groups[g]
+        text = f"where nothing is special, a product's exponent is at most {x.high}"
+        products = [x.step.products[k] for k in members]
+        inside = [proving.claim("product in range", text, self.in_range(each.exponent)) for each in products]
+        at = prove_group(proving, x, g)
+        finite = self.in_range(e_top)
+        proving.claim("largest in range", "so the largest is", finite, [at.some, *inside])
+        most = int(x.losses.product.units * (1 << x.product_places))
+        tops = [product.exponent == e_top for product in products]
+        facts = [
             [
-                prove_error(
-                    proving,
-                    term,
-                    most=most,
-                    when=none,
-                    premises=[below, finite],
-                    why="under the largest",
-                ),
-                prove_error(proving, term, most=0, when=top, premises=[], why="at the largest exponent"),
+                prove_error(proving, term, most, none, [below, finite], "under the largest"),
+                prove_error(proving, term, 0, top, [], "at the largest exponent"),
             ]
-        )
-        terms.append(term)
-        tops.append(top)
-    seen = [tops[0]]
-    for top in tops[1:]:
-        seen.append(z3.Or(seen[-1], top))
+            for term, below, top in zip(at.terms, at.at_most, tops, strict=True)
+        ]
+        seen = [tops[0]]
+        for top in tops[1:]:
+            seen.append(z3.Or(seen[-1], top))
 
-    def bound(n: int, error: z3.BitVecRef) -> z3.BoolRef:
-        all_but_one = z3.Implies(z3.And(none, seen[n - 1]), within(error, (n - 1) * most))
-        return z3.And(z3.Implies(none, within(error, n * most)), all_but_one)
+        def bound(n: int, error: z3.BitVecRef) -> z3.BoolRef:
+            all_but_one = z3.Implies(z3.And(none, seen[n - 1]), within(error, (n - 1) * most))
+            return z3.And(z3.Implies(none, within(error, n * most)), all_but_one)
 
-    added = prove_errors_add_up(proving, terms, facts, bound)
-    widths = [(1 << term.aligned.size()) - 1 for term in terms]
-    linked, small = prove_accumulated(proving, terms, total, widths)
-    value, exact = wide(total, bits) << places, total_of([term.signed_exact for term in terms])
-    least = (len(members) - 1) * most
-    bounded = z3.Implies(none, within(value - exact, least))
-    text = "a group's sum is off by no more than all but one of its products lose"
-    proving.claim("error of a group", text, bounded, [added, linked, some])
-    return Sum(total, value, exact=exact, bounded=bounded, small=small, most=least, places=places)
+        added = prove_errors_add_up(proving, at.terms, facts, bound)
+        least = (len(members) - 1) * most
+        near = z3.Implies(none, within(at.value - at.exact, least))
+        text = "a group's sum is off by no more than all but one of its products lose"
+        proving.claim("error of a group", text, near, [added, at.linked, at.some])
+        return Sum(total, at.value, at.exact, x.product_places, near, at.small, least)
 
+    def both_groups(self, groups: Sequence[Sum]) -> Sum:
+        """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
+        x, proving, step = self.x, self.proving, self.x.step
+        assert isinstance(step, gfdrda.GfdrdaStep)
+        at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
+        kept, value, added, reach = prove_sum_of_groups(proving, x, groups)
+        distances = [step.e_products - e for e in step.e_groups]
+        cuts = [self._cut_group(*each) for each in zip(groups, kept, distances, at_most, strict=True)]
+        exacts = [exact for exact, _ in cuts]
+        exact, up = total_of(exacts), (1 << distances[0].size()) - 1
+        most = sum(before.most for before in groups) << up
+        both = total_of([after - one for after, one in zip(kept, exacts, strict=True)])
+        text = "the error of the sum of both groups is the sum of their errors"
+        identity = proving.claim("errors of groups", text, total_of(kept) - exact == both)
+        claim = proving.claim("error of the sum", text, value - exact == both, [added, identity])
+        near = z3.Implies(self.none, within(value - exact, most))
+        text = "so the dot product is off by no more than both together"
+        proving.claim("error of the dot product", text, near, [claim, *(fact for _, fact in cuts)])
+        return Sum(step.dot, value, exact, x.dot_places, near, reach, most)
 
-def _raised(
-    proving: Composing, x: Sum, distance: z3.BitVecRef
-) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
-    """A sum, the exact one and the difference, in units of 2^distance of theirs, with as many more places as make
-    the scaling exact; the difference still is one."""
-    return prove_scaled(proving, x.value, x.exact, ~distance)
-
-
-def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[Sum]) -> Sum:
-    """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
-    step, places, bits = x.step, x.dot_places, x.bits
-    assert isinstance(step, gfdrda.GfdrdaStep)
-    at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
-    kept, exacts, facts = [], [], []
-    for g, (e, cut, below) in enumerate(zip(step.e_groups, step.groups_cut, at_most, strict=True)):
-        before, distance = sums[g], step.e_products - e
-        value, exact, error = _raised(proving, before, distance)
-        most, up = before.most, (1 << distance.size()) - 1
-        after = wide(cut, bits) << places
-        lost = value - after
-        one = z3.BitVecVal(1, bits) << fit((1 << distance.size()) - 1 - fit(distance, bits), bits)
-        floor = proving.claim(
-            "cut of a group",
-            "rounding a group's sum down to a place d higher takes away at most 1 − 2^-d units",
-            z3.And(lost >= 0, lost <= (z3.BitVecVal(1, bits) << places) - (one << before.places)),
-            [below, before.small],
-        )
-        raised = proving.claim(
-            "error of a raised group",
-            "an error in units 2^d larger is so much smaller",
-            z3.Implies(none, z3.And(error <= one * most, error >= -(one * most))),
-            [before.bounded],
-        )
-        claim = z3.Implies(none, within(after - exact, most << up))
+    def _cut_group(
+        self, before: Sum, after: z3.BitVecRef, distance: z3.BitVecRef, below: z3.BoolRef
+    ) -> tuple[z3.BitVecRef, z3.BoolRef]:
+        """(the exact sum of a group in units of 2^(e_dot − F), the bound of its error where it is cut there)."""
+        proving, bits, up = self.proving, self.x.bits, (1 << distance.size()) - 1
+        value, exact, error = prove_scaled(proving, before.value, before.exact, ~distance)
+        lost, one = value - after, z3.BitVecVal(1, bits) << fit(up - fit(distance, bits), bits)
+        text = "rounding a group's sum down to a place d higher takes away at most 1 − 2^-d units"
+        most = (z3.BitVecVal(1, bits) << self.x.dot_places) - (one << before.places)
+        floor = z3.And(lost >= 0, lost <= most)
+        floor = proving.claim("cut of a group", text, floor, [below, before.small])
+        text = "an error in units 2^d larger is so much smaller"
+        raised = z3.Implies(self.none, z3.And(error <= one * before.most, error >= -(one * before.most)))
+        raised = proving.claim("error of a raised group", text, raised, [before.near])
         apart = prove_cut_error(proving, value, exact, error, after)
-        facts.append(
-            proving.claim(
-                "error of a cut group",
-                "so a group's error is no larger where it is cut",
-                claim,
-                [floor, raised, apart],
-            )
-        )
-        kept.append(after)
-        exacts.append(exact)
-    bounds = [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups]
-    small = [
-        proving.claim(
-            "range of a cut group",
-            "a group's sum is no larger when cut",
-            within(cut, bound),
-            [before.small],
-        )
-        for cut, e, before, bound in zip(step.groups_cut, step.e_groups, sums, bounds, strict=True)
-    ]
-    value, text = wide(step.dot, bits) << places, "the sum of both groups does not wrap"
-    reach = within(step.dot, sum(bounds))
-    added = proving.claim("sum of groups", text, z3.And(value == total_of(kept), reach), small)
-    exact, most = total_of(exacts), sum(before.most for before in sums) << up
-    both = [after - one for after, one in zip(kept, exacts, strict=True)]
-    text = "the error of the sum of both groups is the sum of their errors"
-    identity = total_of(kept) - exact == total_of(both)
-    proving.claim("errors of groups", text, identity)
-    claim = value - exact == total_of(both)
-    proving.claim("error of the sum", text, claim, [added, identity])
-    bounded = z3.Implies(none, within(value - exact, most))
-    text = "so the dot product is off by no more than both together"
-    proving.claim("error of the dot product", text, bounded, [claim, *facts])
-    return Sum(step.dot, value, exact=exact, bounded=bounded, small=reach, most=most, places=places)
+        text = "so a group's error is no larger where it is cut"
+        claim = z3.Implies(self.none, within(after - exact, before.most << up))
+        return exact, proving.claim("error of a cut group", text, claim, [floor, raised, apart])
 
+    def at_e_max(self, larger: z3.BoolRef, dot: Sum) -> Sum:
+        """The dot product in units of 2^(e_max − F), cut there."""
+        x, proving, step, none = self.x, self.proving, self.x.step, self.none
+        distance, gap = step.e_max - step.e_dot, x.p.dot_bits - x.p.F
+        places, bits = x.all_places - gap, x.bits
+        value, exact, error = prove_scaled(proving, dot.value, dot.exact, ~distance)
+        most, up = dot.most, (1 << distance.size()) - 1
+        after, same = wide(step.dot_cut, bits) << places, distance == 0
+        lost = value - after
+        text = f"rounding the dot product down takes nothing up to {gap} places, and less than 2^-{gap} units beyond"
+        floor = z3.And(lost >= 0, z3.Implies(z3.ULE(distance, gap), lost == 0), lost < (1 << places))
+        floor = proving.claim("cut of the dot product", text, floor, [larger, dot.small])
+        text = "an error in larger units is smaller, at least by half"
+        halved = where(same, within(error, most << up), within(error, most << (up - 1)))
+        raised = z3.Implies(none, halved)
+        raised = proving.claim("error of the raised dot product", text, raised, [dot.near])
+        apart = prove_cut_error(proving, value, exact, error, after)
+        cut = between(-(most << (up - 1)) - (1 << places) + 1, after - exact, most << (up - 1))
+        near = z3.Implies(none, where(same, within(after - exact, most << up), cut))
+        text = "so the dot product is off by as much, or by half and what the cut takes"
+        inside = [after - exact, error, lost, distance, none]
+        proving.claim("error of the cut dot product", text, near, [floor, raised, apart], inside)
+        return Sum(step.dot_cut, after, exact, places, near, dot.small, most << up)
 
-def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum) -> Sum:
-    """The dot product in units of 2^(e_max − F), cut there."""
-    step, p, bits, places = x.step, x.p, x.bits, x.all_places
-    distance, gap = step.e_max - step.e_dot, p.dot_bits - p.F
-    value, exact, error = _raised(proving, dot, distance)
-    most, up = dot.most, (1 << distance.size()) - 1
-    after, same = wide(step.dot_cut, bits) << (places - gap), distance == 0
-    lost = value - after
-    floor = proving.claim(
-        "cut of the dot product",
-        f"rounding the dot product down takes nothing up to {gap} places, and less than 2^-{gap} units beyond",
-        z3.And(
-            lost >= 0,
-            z3.Implies(z3.ULE(distance, gap), lost == 0),
-            lost < z3.BitVecVal(1 << (places - gap), bits),
-        ),
-        [larger, dot.small],
-    )
-    raised = proving.claim(
-        "error of the raised dot product",
-        "an error in larger units is smaller, at least by half",
-        z3.Implies(
-            none,
-            where(same, within(error, most << up), within(error, most << (up - 1))),
-        ),
-        [dot.bounded],
-    )
-    apart = prove_cut_error(proving, value, exact, error, after)
-    cut_most = (1 << (places - gap)) - 1
-    bounded = z3.Implies(
-        none,
-        where(
-            same,
-            within(after - exact, most << up),
-            between(-(most << (up - 1)) - cut_most, after - exact, most << (up - 1)),
-        ),
-    )
-    proving.claim(
-        "error of the cut dot product",
-        "so the dot product is off by as much, or by half and what the cut takes",
-        bounded,
-        [floor, raised, apart],
-        [after - exact, error, lost, distance, none],
-    )
-    return Sum(
-        step.dot_cut,
-        after,
-        exact=exact,
-        bounded=bounded,
-        small=dot.small,
-        most=most << up,
-        places=places - gap,
-    )
+    def addend(self, larger: z3.BoolRef) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef]:
+        """(c as it is kept, c, the bound of the difference)."""
+        x, proving, step, none = self.x, self.proving, self.x.step, self.none
+        c, high, in_range = step.addend, x.all.constant(x.high), self.in_range(step.e_products)
+        if isinstance(step, gfdrda.GfdrdaStep):
+            each = [self.in_range(e) for e in step.e_groups]
+            proving.claim("largest in range", "so the largest is", in_range, each)
+        dot = z3.Implies(none, z3.ULE(step.e_dot, high))
+        proving.claim("e_dot in range", "so is e_dot", dot, [in_range])
+        at_top = c.exponent == step.e_max
+        top = z3.Implies(none, z3.Or(at_top, z3.ULE(step.e_max, high)))
+        text = "e_max is that of c, or no larger than a product's"
+        proving.claim("e_max where c is not the largest", text, top, [dot, larger])
+        exact, kept = x.addend.signed_exact, wide(step.c_cut, x.bits) << x.all_places
+        below, above = (_fixed(loss, x.all_places) for loss in (x.losses.c_below, x.losses.c_above))
+        bounded = between(-below, kept - exact, above)
+        claim = z3.Implies(none, where(at_top, kept == exact, bounded))
+        text = f"where c's exponent is e_max it is kept, elsewhere at most 1 − 2^-{x.losses.places} units are taken"
+        text += " away" + (f", or {x.losses.c_above} added" if above else "")
+        least = z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent))
+        inside = [c.sign, c.significand, c.exponent, step.e_max, none]
+        proving.claim("cut of c", text, claim, [larger, top, least], inside)
+        error = z3.Implies(none, where(at_top, kept - exact == 0, bounded))
+        proving.claim("error of c", "an error of c is 0, or in its bounds", error, [claim])
+        return kept, exact, error
 
-
-def _c(
-    proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef
-) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef]:
-    """(c as it is kept, c, the bound of the difference)."""
-    step, p, bits, places = x.step, x.p, x.bits, x.all_places
-    c, M = step.addend, x.spec.c_format.fraction_bits
-    high = x.all.constant(x.high)
-    in_range = z3.Implies(none, z3.ULE(step.e_products, x.own.constant(x.high)))
-    if isinstance(step, gfdrda.GfdrdaStep):
-        each = [z3.Implies(none, z3.ULE(e, x.own.constant(x.high))) for e in step.e_groups]
-        text = "so the largest is"
-        proving.claim("largest in range", text, in_range, each)
-    dot = proving.claim(
-        "e_dot in range",
-        "so is e_dot",
-        z3.Implies(none, z3.ULE(step.e_dot, high)),
-        [in_range],
-    )
-    at_top = c.exponent == step.e_max
-    top = proving.claim(
-        "e_max where c is not the largest",
-        "e_max is that of c, or no larger than a product's",
-        z3.Implies(none, z3.Or(at_top, z3.ULE(step.e_max, high))),
-        [dot, larger],
-    )
-    least = proving.claim(
-        "c's exponent",
-        "c's exponent is at least the least",
-        z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent)),
-    )
-    placed = place(
-        "c",
-        c.sign,
-        significand=c.significand,
-        below=step.e_max - c.exponent,
-        aligned=c.significand,
-        places=places,
-        bits=bits,
-        lift=p.F - M,
-    )
-    exact, kept = placed.signed_exact, wide(step.c_cut, bits) << places
-    below, above = (_fixed(loss, places) for loss in (x.losses.c_below, x.losses.c_above))
-    bounded = between(-below, kept - exact, above)
-    claim = z3.Implies(none, where(at_top, kept == exact, bounded))
-    proving.claim(
-        "cut of c",
-        f"where c's exponent is e_max it is kept, elsewhere at most 1 − 2^-{x.losses.places} units are taken away"
-        + (f", or {x.losses.c_above} added" if above else ""),
-        claim,
-        [larger, top, least],
-        [c.sign, c.significand, c.exponent, step.e_max, none],
-    )
-    error = z3.Implies(none, where(at_top, kept - exact == 0, bounded))
-    text = "an error of c is 0, or in its bounds"
-    proving.claim("error of c", text, error, [claim])
-    return kept, exact, error
+    def together(
+        self,
+        larger: z3.BoolRef,
+        kept: Sum,
+        c: tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef],
+        S: tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef],
+    ) -> z3.BoolRef:
+        """The bounds of S less the exact sum, from those of the dot product, of c, and of the last cut."""
+        x, proving, step = self.x, self.proving, self.x.step
+        (S_value, value, of_S), (c_kept, c_exact, of_c) = S, c
+        whole = S_value - (kept.exact + c_exact)
+        parts = [S_value - (kept.value + c_kept), kept.value - kept.exact, c_kept - c_exact]
+        text = "the error of S is the sum of the errors of its last cut, the dot product and c"
+        identity = proving.claim("parts", text, whole == total_of(parts))
+        last = parts[0] == S_value - value
+        proving.claim("last cut", text, last, [value == kept.value + c_kept])
+        same, at_top = step.e_max - step.e_dot == 0, step.addend.exponent == step.e_max
+        text = "e_max is that of the dot product or that of c"
+        one = proving.claim("either", text, z3.Or(same, at_top), [larger])
+        of_sum = where(same, S_value - value == 0, of_S.arg(1).arg(1))
+        text = "an error of the last cut, in both cases"
+        proving.claim("error of the last cut", text, of_sum, [of_S])
+        below, above = (_fixed(loss, x.all_places) for loss in (x.losses.below, x.losses.above))
+        bounded = z3.Implies(self.none, between(-below, whole, above))
+        text = f"S is at most {float(x.losses.below):.6g} units below the exact sum, {float(x.losses.above):.6g} above"
+        return proving.claim("error of S", text, bounded, [identity, last, one, kept.near, of_c, of_sum])
 
 
 def _fixed(units: Fraction, places: int) -> int:
@@ -515,60 +492,36 @@ def rounded_down(x: Frame) -> z3.BitVecRef:
 
 def prove_last_cut(
     proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum, kept: Sum
-) -> tuple[z3.BoolRef, tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef, int]]:
+) -> tuple[z3.BoolRef, tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef]]:
     """(d = ρ(S); S, the total in the fixed point, the bounds of what S's cut takes)."""
     step, p, bits = x.step, x.p, x.bits
-    total, e_max, gap, bound = step.total, step.e_max, p.dot_bits - p.F, fdrda.dot_bound(p, p.L)
-    distance = e_max - step.e_dot
-    same = distance == 0
-    of_dot = proving.claim(
-        "range of the cut dot product",
-        "the dot product is no larger when cut, and without bits below where it is not cut",
-        where(
-            same,
-            z3.And(within(step.dot_cut, bound << gap), z3.Extract(gap - 1, 0, step.dot_cut) == 0)
-            if gap
-            else within(step.dot_cut, bound),
-            within(step.dot_cut, (bound << gap) + 1 >> 1),
-        ),
-        [larger, dot.small],
-    )
-    c_bound, c = 1 << (p.F + 1), step.addend
-    of_c = proving.claim(
-        "range of c",
-        "c is below 2",
-        within(step.c_cut, c_bound),
-    )
+    total, gap, bound = step.total, p.dot_bits - p.F, fdrda.dot_bound(p, p.L)
+    same, halved = step.e_max - step.e_dot == 0, within(step.dot_cut, (bound << gap) + 1 >> 1)
+    text = "the dot product is no larger when cut, and without bits below where it is not cut"
+    uncut = z3.And(within(step.dot_cut, bound << gap), no_bit_below(step.dot_cut, gap))
+    of_dot = where(same, uncut, halved)
+    proving.claim("range of the cut dot product", text, of_dot, [larger, dot.small])
+    c_bound = 1 << (p.F + 1)
+    of_c = proving.claim("range of c", "c is below 2", within(step.c_cut, c_bound))
     c_value, value = wide(step.c_cut, bits) << x.all_places, wide(total, bits) << kept.places
-    text = "the sum of the dot product and c does not wrap"
     reaches = (bound + c_bound) << gap, ((bound << gap) + 1 >> 1) + (c_bound << gap)
-    whole = z3.Extract(gap - 1, 0, total) == 0 if gap else z3.BoolVal(True)
-    in_range = where(same, z3.And(within(total, reaches[0]), whole), within(total, reaches[1]))
-    added = value == kept.value + c_value
-    proving.claim("sum with c", text, z3.And(added, in_range), [of_dot, of_c])
+    whole = z3.And(within(total, reaches[0]), no_bit_below(total, gap))
+    in_range = where(same, whole, within(total, reaches[1]))
+    text = "the sum of the dot product and c does not wrap"
+    proving.claim("sum with c", text, z3.And(value == kept.value + c_value, in_range), [of_dot, of_c])
     least = x.all.constant(x.spec.c_format.min_exponent)
-    at_least = proving.claim(
-        "least e_max",
-        "e_max is at least c's exponent, so at least the least",
-        z3.UGE(e_max, least),
-        [larger, z3.UGE(c.exponent, least)],
-    )
-    S = rounded_down(x)
-    longest = max(
-        reaches[1].bit_length() - 1 - (p.sum_bits or p.dot_bits + 64), p.dot_bits - (p.sum_bits or p.dot_bits)
-    )
-    most = (1 << max(longest, 0)) - 1
-    of_S = proving.claim(
-        "cut of the sum",
-        "rounding the sum down takes nothing where e_dot is e_max, and little elsewhere",
-        where(same, total == S, between(0, total - S, most)),
-        [in_range, at_least],
-    )
+    text, known = "e_max is at least c's exponent, so at least the least", z3.UGE(step.addend.exponent, least)
+    at_least = proving.claim("least e_max", text, z3.UGE(step.e_max, least), [larger, known])
+    S, sum_bits = rounded_down(x), p.sum_bits or p.dot_bits
+    longest = reaches[1].bit_length() - 1 - sum_bits if p.sum_bits else 0
+    most = (1 << max(longest, p.dot_bits - sum_bits, 0)) - 1
+    text = "rounding the sum down takes nothing where e_dot is e_max, and little elsewhere"
+    of_S = where(same, total == S, between(0, total - S, most))
+    proving.claim("cut of the sum", text, of_S, [in_range, at_least])
     S_value = wide(S, bits) << kept.places
     error = where(same, S_value == value, between(-(most << kept.places), S_value - value, 0))
     proving.claim("error of the sum", "the same in the fixed point", error, [of_S, in_range])
-    rounded = _rounded(proving, x, none=none, S=S, at_least=at_least, in_range=in_range, reach=reaches[0])
-    return rounded, (S_value, value, error, most << kept.places)
+    return _rounded(proving, x, none, S, at_least, in_range, reaches[0]), (S_value, value, error)
 
 
 def _rounded(
@@ -581,71 +534,17 @@ def _rounded(
     reach: int,
 ) -> z3.BoolRef:
     """That d = ρ(S)."""
-    step, p = x.step, x.p
-    total, e_max = step.total, step.e_max
+    total, e_max, code, rho = x.step.total, x.step.e_max, x.step.result, x.p.rho
     negative, m = magnitude_of(S)
-    code, rho = step.result, p.rho
     sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
     zero = z3.Extract(code.size() - 2, 0, code) == 0
-    unit = unit_of(x)
-    highest = proving.claim(
-        "e_max in range",
-        "e_max is in its range",
-        z3.ULE(e_max, x.all.constant(x.all.high)),
-    )
-    of_total = proving.claim(
-        "range of the sum",
-        "the sum is in its range",
-        within(total, reach),
-        [in_range],
-    )
+    top = z3.ULE(e_max, x.all.constant(x.all.high))
+    highest = proving.claim("e_max in range", "e_max is in its range", top)
+    text = "the sum is in its range"
+    of_total = proving.claim("range of the sum", text, within(total, reach), [in_range])
+    right = z3.And(is_rounded(m, unit_of(x), code, rho, negative), z3.Or(zero, sign == negative))
+    text = f"d is {rho} of S: by definition, no other number of the format is the right one"
+    inside = [total, e_max, *x.step.special]
     return proving.claim(
-        f"rounded by {rho}",
-        f"d is {rho} of S: by definition, no other number of the format is the right one",
-        z3.Implies(none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, sign == negative))),
-        [at_least, highest, of_total],
-        [total, e_max, *step.special],
+        f"rounded by {rho}", text, z3.Implies(none, right), [at_least, highest, of_total], inside
     )
-
-
-def _together(
-    proving: Composing,
-    x: Frame,
-    none: z3.BoolRef,
-    larger: z3.BoolRef,
-    kept: Sum,
-    c: tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef],
-    S: tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef, int],
-) -> z3.BoolRef:
-    """The bounds of S less the exact sum, from those of the dot product, of c, and of the last cut."""
-    step, places = x.step, x.all_places
-    dot_kept, dot_exact, c_kept, c_exact = kept.value, kept.exact, *c[:2]
-    S_value, value, of_S, _ = S
-    whole = S_value - (dot_exact + c_exact)
-    parts = [S_value - (dot_kept + c_kept), dot_kept - dot_exact, c_kept - c_exact]
-    text = "the error of S is the sum of the errors of its last cut, the dot product and c"
-    identity = proving.claim("parts", text, whole == total_of(parts))
-    last = proving.claim(
-        "last cut",
-        text,
-        parts[0] == S_value - value,
-        [value == dot_kept + c_kept],
-    )
-    same, at_top = step.e_max - step.e_dot == 0, step.addend.exponent == step.e_max
-    one = proving.claim(
-        "either",
-        "e_max is that of the dot product or that of c",
-        z3.Or(same, at_top),
-        [larger],
-    )
-    below, above = (_fixed(loss, places) for loss in (x.losses.below, x.losses.above))
-    bounded = z3.Implies(none, between(-below, whole, above))
-    of_sum = proving.claim(
-        "error of the last cut",
-        "an error of the last cut, in both cases",
-        where(same, S_value - value == 0, of_S.arg(1).arg(1)),
-        [of_S],
-    )
-    text = f"S is at most {float(x.losses.below):.6g} units below the exact sum, {float(x.losses.above):.6g} above"
-    given = [identity, last, one, kept.bounded, c[2], of_sum]
-    return proving.claim("error of S", text, bounded, given)

@@ -1,18 +1,86 @@
-"""The error bounds of a step of fdrda or gfdrda."""
+"""The error bounds of a step of fdrda or gfdrda, and inputs that are as far from the exact sum as can be."""
 
 from __future__ import annotations
 
-import z3
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
-from mmaformal.cases.witness import inputs_text
-from mmaformal.encodings.fdrda.proofs import bounds, reaching
-from mmaformal.facts.errors import CHAIN, prove_steps, prove_terms, too_many
+from mmaformal.cases.inputs import Codes, with_products, zeros
+from mmaformal.cases.low_bits import encode_number, product_codes
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.one_step import as_one_step, one_step
+from mmaformal.cases.witness import CaseWitness, inputs_text
+from mmaformal.encodings import executable
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as executable_fdrda
+from mmaformal.encodings.fdrda.proofs import bounds
+from mmaformal.encodings.fdrda.proofs.bounds import Losses, largest_exponent, losing_product, losses_of
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import (
-    Composing,
-)
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.proof.composition import Composing
+from mmaformal.solver.answers import Answer, Number
+from mmaformal.spec import DotAdd
+
+
+def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:
+    """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
+    p, M = spec.parameters, spec.c_format.fraction_bits
+    assert isinstance(p, Fdrda)
+    e_max, formats = largest_exponent(spec), (spec.a_format, spec.b_format)
+    top = product_codes([(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)], e_max, formats)
+    small = losing_product(spec, p, losses.product, e_max)
+    if top is None or small is None:
+        return []
+    if above:
+        small = small[0] ^ formats[0].sign_mask, small[1]
+    tops = p.L - losses.losing
+    codes = with_products(zeros(spec), {k: top if k < tops else small for k in range(p.L)})
+    ones, sign = (2 << M) - 1, spec.c_format.sign_mask
+    least = encode_number(1, spec.c_format.min_exponent, spec.c_format)
+    dropped = kept = None
+    if isinstance(p, Gfdrda):
+        dropped = encode_number(ones, e_max - p.c_reach - 1, spec.c_format)
+        kept = encode_number(ones, e_max - p.c_reach, spec.c_format)
+    negative = [x | sign for x in (dropped, least) if x is not None]
+    return [replace(codes, c=c) for c in ([0, *negative] if above else [x for x in (*negative, kept) if x])]
+
+
+def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
+    """(S, e_max) of one step of the executable encoding."""
+    step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
+    assert isinstance(step, executable_fdrda.FdrdaStep)
+    return Fraction(step.cut_total.total) * Fraction(2) ** step.cut_total.unit, step.e_max
+
+
+def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
+    """An input of one step that is as far below (or above) the exact sum as can be, in both encodings."""
+    spec = one_step(instruction.spec)
+    p = spec.parameters
+    assert isinstance(p, Fdrda)
+    losses, single = losses_of(spec, p), as_one_step(instruction)
+    n = losses.above if above else -losses.below
+    for codes in reaching(spec, losses, above=above):
+        S, e_max = kept_sum(spec, codes)
+        value = exact(spec, codes)
+        if value is None or S - value != n * Fraction(2) ** (e_max - p.F):
+            continue
+        notes = (f"S − exact = {text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
+        return shown(single, codes, notes)
+    return None
+
+
+def text_of(losses: Losses, *, above: bool) -> str:
+    """A bound for a person, with its sign."""
+    c = losses.c_above if above else losses.c_below
+    text = f"{losses.losing} · {losses.product.units}"
+    if c:
+        places = c.denominator.bit_length() - 1
+        whole = c + Fraction(1, 1 << places)
+        text += f" + {whole} − 2^-{places}"
+    return text if above else f"−({text})"
 
 
 def settle(instruction: Instruction, proving: Composing) -> Answer:
@@ -20,36 +88,33 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     answer = too_many(instruction, proving)
     if answer is not None:
         return answer
-    x, asker = bounds.frame_of(instruction.spec), proving.asker
-    low, high = (reaching.text_of(x.losses, above=above) for above in (False, True))
+    x = bounds.frame_of(instruction.spec)
+    low, high = (text_of(x.losses, above=above) for above in (False, True))
     unit = f"the sum of a step is off at most so far {{}}, in units of 2^(e_max − {x.p.F})"
     numbers = (
         Number("below", x.losses.below, unit.format("below the exact one")),
         Number("above", x.losses.above, unit.format("above it")),
     )
-    notes: list[str] = []
     question = (
         f"{instruction.label}: in each step d = {x.spec.parameters.last_rounding}(S) with"
         f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do,"
         " products below 2^128"
     )
-    try:
-        none = z3.Not(z3.Or(*x.step.special))
-        ordinary, terms = prove_terms(proving, x.spec, x.step)
-        conclusion = z3.And(terms, bounds.prove_round_down(proving, x))
-        if x.spec != instruction.spec:
-            conclusion = z3.And(conclusion, prove_steps(proving, instruction.spec))
-            question += CHAIN
-        proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    question += ERRORS_OF_CHAIN if x.spec != instruction.spec else ""
+
+    def prove() -> None:
+        bounded = partial(bounds.prove_round_down, proving, x)
+        conclude_bound(proving, instruction.spec, x.spec, x.step, bounded)
+
+    return settle_bound(question, proving, numbers, prove, _reached(instruction, x.losses))
+
+
+def _reached(instruction: Instruction, losses: Losses) -> Iterator[tuple[str | None, str]]:
+    """Yield by which inputs both bounds are reached, or why that is not known."""
     for above in (False, True):
-        witness = reaching.reach(instruction, above=above)
+        witness, bound = reach(instruction, above=above), text_of(losses, above=above)
         if witness is None:
-            why = f"both bounds are proved, but no input was found that reaches {high if above else low}"
-            return Unknown(question, why, proving.obligations, asker.elapsed)
-        codes = ", ".join(
-            map(" ".join, map(str.split, inputs_text(witness.instruction.spec, witness.codes)[-1:]))
-        )
-        notes.append(f"{high if above else low} reached, with {codes}: {witness.notes[0]}")
-    return Holds(question, proving.proof(), asker.elapsed, numbers, tuple(notes))
+            yield None, f"both bounds are proved, but no input was found that reaches {bound}"
+        else:
+            codes = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
+            yield f"{bound} reached, with {codes}: {witness.notes[0]}", ""

@@ -20,11 +20,33 @@ from mmaformal.spec import DotAdd
 
 def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> Link:
     """If every product is zero, the sum is c; else e_dot is at least the least exponent of a product."""
-    exponents = fdrda.exponents_of(spec)
-    d = spec.d_format
-    p = spec.parameters
+    exponents, d, p = fdrda.exponents_of(spec), spec.d_format, spec.parameters
     assert isinstance(p, Fdrda)
-    least = exponents.constant(spec.c_format.min_exponent)
+    least, count = exponents.constant(spec.c_format.min_exponent), len(step.a)
+    none, nothing = _nothing(pairing, step)
+    enough = exponents.constant(d.min_exponent - d.fraction_bits + p.dot_bits)
+    e_dot = Link(z3.If(none, step.e_dot == least, z3.UGE(step.e_dot, enough)), (none, step.e_dot))
+    text = "the exponent of products that are not all zero is far above the least place of d"
+    pairing.derive("align", text, [e_dot], [], [step.e_products, none])
+    c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
+    pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
+    if isinstance(step, gfdrda.GfdrdaStep):
+        groups = len(step.groups)
+        each = [pairing.bounded(x, len(step.products[g::groups])) for g, x in enumerate(step.groups)]
+        most = dot_bound(p, count)
+        bound = Link(z3.And(step.dot <= most, step.dot >= -most), (step.dot,))
+        text = "a sum of groups is within the sum of their bounds"
+        pairing.derive("accumulate", text, [bound], each, [*step.e_groups, step.e_products])
+    else:
+        bound = pairing.bounded(step.dot, count)
+    link = places_in(step.total, step.e_max, exponents, p.dot_bits, spec)
+    text = "the sum with c is c, or its last place is far above the least one of d"
+    inputs = [step.addend.sign, step.addend.significand]
+    return pairing.derive("accumulate", text, [link], [nothing, bound, e_dot, c], inputs)[0]
+
+
+def _nothing(pairing: Pairing, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> tuple[z3.BoolRef, Link]:
+    """(whether every product is zero, that their sum is then)."""
     zeros = [z3.Or(x.significand == 0, y.significand == 0) for x, y in zip(step.a, step.b, strict=True)]
     significands = [[x.significand, y.significand] for x, y in zip(step.a, step.b, strict=True)]
     none = all_of(zeros)
@@ -64,25 +86,4 @@ def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.FdrdaStep | gfdrda.Gfd
         pairing.derive(
             "accumulate", text, [nothing], [add_up(step.dot, range(len(zeros)), step.e_products)], zeros
         )
-    enough = exponents.constant(d.min_exponent - d.fraction_bits + p.dot_bits)
-    e_dot = Link(
-        z3.If(none, step.e_dot == least, z3.UGE(step.e_dot, enough)),
-        (none, step.e_dot),
-    )
-    text = "the exponent of products that are not all zero is far above the least place of d"
-    pairing.derive("align", text, [e_dot], [], [step.e_products, none])
-    c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
-    pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
-    if isinstance(step, gfdrda.GfdrdaStep):
-        count = len(step.groups)
-        each = [pairing.bounded(x, len(step.products[g::count])) for g, x in enumerate(step.groups)]
-        most = dot_bound(p, len(zeros))
-        bound = Link(z3.And(step.dot <= most, step.dot >= -most), (step.dot,))
-        text = "a sum of groups is within the sum of their bounds"
-        pairing.derive("accumulate", text, [bound], each, [*step.e_groups, step.e_products])
-    else:
-        bound = pairing.bounded(step.dot, len(zeros))
-    link = places_in(step.total, step.e_max, exponents, p.dot_bits, spec)
-    text = "the sum with c is c, or its last place is far above the least one of d"
-    inputs = [step.addend.sign, step.addend.significand]
-    return pairing.derive("accumulate", text, [link], [nothing, bound, e_dot, c], inputs)[0]
+    return none, nothing

@@ -14,9 +14,7 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.ffma import smt as smt_ffma
 from mmaformal.encodings.ffma.proofs import exactness, monotonicity
 from mmaformal.encodings.pfma.smt import flush
-from mmaformal.facts.errors import no_bound_where_flushed
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
+from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.formats import fp32

@@ -13,15 +13,14 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs.exact_fma import ExactFma, prove_decoded, prove_operands
-from mmaformal.encodings.smt.blocks import encode
-from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
+from mmaformal.encodings.pfma.proofs.exactness import ExactFma, prove_decoded, prove_operands
+from mmaformal.facts.exact_steps import prove_off, prove_sticky
 from mmaformal.facts.exact_terms import prove_sum
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of, wide_enough
+from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import finite
@@ -37,9 +36,7 @@ def one_of(spec: DotAdd) -> ExactFma:
 
 def magnitude_and_unit(x: ExactFma) -> tuple[z3.BitVecRef, z3.BitVecRef]:
     """(magnitude of the sum that is rounded, the exponent of its last place)."""
-    e_max, ex = x.step.sum.e_max, pfma.exponents_of(x.spec)
-    unit = fit(e_max, wide_enough(ex, pfma.FRAME, IEEE_FP32)) + (ex.low - pfma.FRAME)
-    return magnitude_of(x.step.sum.total)[1], unit
+    return magnitude_of(x.step.sum.total)[1], x.unit
 
 
 def not_tiny(x: ExactFma) -> z3.BoolRef:
@@ -67,7 +64,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
 
 
 def _prove_claims(proving: Composing, x: ExactFma) -> None:
-    step, spec = x.step, x.spec
+    step = x.step
     c, signs = step.codes[2], [step.product.sign, step.addend.sign]
     text = "c is a number"
     proving.claim("c", text, z3.Implies(is_finite(c, fp32), finite(c, fp32)), (), [c])
@@ -78,12 +75,8 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
     none = z3.Not(z3.Or(*step.special))
     proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
     prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]))
-    code, ex = encode(step.rounded, IEEE_FP32), pfma.exponents_of(spec)
-    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    terms = step.product, bits, step.addend, fp32.fraction_bits
-    rounds = (pfma.FRAME, ex, IEEE_FP32, step.special)
-    prove_sticky(proving, Sticky(*terms, step.sum, *rounds, code, tuple(x.invariants)))
-    _prove_flushed(proving, x, code, signs)
+    prove_sticky(proving, x.sticky)
+    _prove_flushed(proving, x, x.sticky.result, signs)
 
 
 def _prove_flushed(proving: Composing, x: ExactFma, code: z3.BitVecRef, signs: list[z3.BitVecRef]) -> None:

@@ -9,15 +9,13 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.fda.proofs import error_bound
-from mmaformal.encodings.fda.proofs.exactness import prove_fused
+from mmaformal.encodings.fda.proofs.exactness import error_bound, prove_fused
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.encodings.gdfs import smt as smt_gdfs
 from mmaformal.encodings.gdfs.proofs import cancelling, monotonicity, sums
 from mmaformal.facts import monotone_fused
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import Sum, aligned_terms, case_of, near, sum_of
 from mmaformal.instruction import Instruction
@@ -63,7 +61,7 @@ class GdfsFacts(RoundedSum[Step]):
         return sums.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return error_bound(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotone_fused.prove_in_c(theory, instruction.spec)

@@ -10,8 +10,7 @@ from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as smt_gfda
 from mmaformal.encodings.gfda.proofs import exactness
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.instruction import Instruction

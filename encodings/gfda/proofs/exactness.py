@@ -14,14 +14,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.fda.proofs.exactness import prove_fused, prove_sum_kept
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
-from mmaformal.facts.exactness import Exact, claims_of
-from mmaformal.facts.exactness_codes import (
-    Number,
-    Roundings,
-    aligned,
-    roundings_of_steps,
-    total,
-)
+from mmaformal.facts.exactness import Exact, Number, Roundings, aligned, claims_of, roundings_of_steps, total
 from mmaformal.facts.fused_steps import Aligned, fused_step
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit

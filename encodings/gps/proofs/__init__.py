@@ -16,9 +16,7 @@ from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.errors import no_bound_where_flushed
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
+from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, addition

@@ -18,11 +18,10 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import FACTS as FDA
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
-from mmaformal.encodings.lowered.proofs import error_bound, exactness
+from mmaformal.encodings.lowered.proofs import exactness
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
@@ -88,7 +87,7 @@ class LoweredFacts(Facts[Step]):
         assert isinstance(p, Lowered)
         if p.cut is not Rounding.RZ:
             self.lack("what terms that are cut to odd are off")
-        return error_bound.settle(instruction, proving)
+        return exactness.error_bound(instruction, proving)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
         return exactness.decides_losses(spec)

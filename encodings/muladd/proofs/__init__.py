@@ -11,12 +11,11 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
 from mmaformal.encodings.muladd.proofs import exactness
-from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products
+from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import last_addition
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, addition

@@ -19,9 +19,7 @@ from mmaformal.encodings.pfma.proofs import exactness
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
-from mmaformal.facts.errors import no_bound_where_flushed
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
+from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two

@@ -1,5 +1,10 @@
 """Exactness of a step of pfma: where every fma, and the sum of both partial sums, is a number of fp32, not subnormal
-(`theory/rounded_trees.py`)."""
+(`theory/rounded_trees.py`), d is the exact sum, rounded once.
+
+An fma adds two terms with a sticky last place (`exact_steps.prove_kept_sum`): the sum is the exact one, or it is odd
+with room, and less than one unit off.  No number is so close to an odd sum.  So where the exact sum is a number of
+fp32, and not subnormal, the sum that is rounded is that number, and rounding and flushing leave it as it is.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +17,141 @@ from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs.exact_fma import ExactFma, prove_decoded, prove_number, prove_operands
+from mmaformal.encodings.smt.blocks import encode
+from mmaformal.facts.exact_steps import Sticky, prove_kept_sum, prove_off
+from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product, prove_sum
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import fit, read
+from mmaformal.proof.sticky_sums import has_room, is_around, is_odd, is_sharp, magnitude_of, wide_enough
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import Addition, finite
 from mmaformal.theory.rounded_trees import (
+    TOP,
     RoundedSum,
     Shape,
     codes_of,
+    index_of,
+    is_normal,
     kept,
     ordinary,
     prove_finite,
     prove_sum_of_all,
 )
+
+
+@dataclass(frozen=True)
+class ExactFma:
+    """An fma, and z, a code that its exact sum is to be."""
+
+    spec: DotAdd
+    step: pfma.Fma
+    z: z3.BitVecRef
+
+    @property
+    def sticky(self) -> Sticky:
+        """The sum of product and addend, and the code that it is rounded to."""
+        x, step, rho = self.step, self.step, IEEE_FP32
+        bits, ex = (
+            self.spec.a_format.fraction_bits + self.spec.b_format.fraction_bits,
+            pfma.exponents_of(self.spec),
+        )
+        terms = x.product, bits, x.addend, fp32.fraction_bits
+        code = encode(step.rounded, rho)
+        return Sticky(*terms, step.sum, pfma.FRAME, ex, rho, step.special, code, tuple(self.invariants))
+
+    @property
+    def unit(self) -> z3.BitVecRef:
+        """The exponent of the last place of the sum that is rounded."""
+        e_max, ex = self.step.sum.e_max, pfma.exponents_of(self.spec)
+        return fit(e_max, wide_enough(ex, pfma.FRAME, IEEE_FP32)) + (ex.low - pfma.FRAME)
+
+    @property
+    def is_number(self) -> z3.BoolRef:
+        """Whether the sum that is rounded has the magnitude of z, a number of fp32 and not subnormal."""
+        m, unit = magnitude_of(self.step.sum.total)[1], self.unit
+        return z3.And(is_normal(self.z), is_sharp(*read(index_of(self.z), unit.size(), IEEE_FP32), m, unit))
+
+    def is_it(self, code: z3.BitVecRef) -> z3.BoolRef:
+        """Whether a code has the magnitude of z and, unless that is 0, the sign of the sum."""
+        total = self.step.sum.total
+        sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, code) == 1) == magnitude_of(total)[0])
+        return z3.And(index_of(code) == index_of(self.z), sign)
+
+    @property
+    def invariants(self) -> list[z3.BoolRef]:
+        """Of terms of finite operands: a term has its leading bit, or is zero with the least exponent."""
+        x, y, M = self.step.product, self.step.addend, fp32.fraction_bits
+        a, b, ex = self.spec.a_format, self.spec.b_format, pfma.exponents_of(self.spec)
+        least = ex.constant(pfma.LEAST)
+        zeros = [z3.And(v.significand == 0, v.exponent == least) for v in (x, y)]
+        return [
+            z3.Or(z3.UGE(x.significand, 1 << (a.fraction_bits + b.fraction_bits)), zeros[0]),
+            z3.Or(z3.UGE(y.significand, 1 << M), zeros[1]),
+            z3.ULE(x.exponent, ex.constant(a.max_exponent + b.max_exponent)),
+            z3.And(z3.UGE(y.exponent, least), z3.ULE(y.exponent, ex.constant(fp32.max_exponent))),
+        ]
+
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def prove_operands(proving: Composing, x: ExactFma) -> None:
+    """That the product and the addend are those of the codes, a subnormal one as zero."""
+    each, spec, ex = x.step, x.spec, pfma.exponents_of(x.spec)
+    formats = (spec.a_format, spec.b_format, fp32)
+    for code, operand, fmt in zip(each.codes, (each.a, each.b, each.c), formats, strict=True):
+        prove_flushed(proving, code, operand, fmt)
+        proving.claim("field", "an exponent field is not 0", z3.UGE(operand.field, 1))
+    bias = spec.a_format.bias + spec.b_format.bias
+    prove_product(proving, each.product, (each.a, each.b), (), bias, ex)
+    prove_addend(proving, each.addend, each.c, fp32.bias, ex)
+
+
+def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
+    """That operands of numbers are numbers, their terms as `invariants` says, and the result is the code of the number;
+    returns the first."""
+    each, (a, b, c), spec = x.step, x.step.codes, x.spec
+    numbers = [is_finite(a, spec.a_format), is_finite(b, spec.b_format), finite(c, fp32)]
+    operands = (each.a, each.b, each.c)
+    decoded = [z3.Not(z3.Or(y.infinite, y.nan)) for y in operands]
+    for number, claim in zip(numbers, decoded, strict=True):
+        text = "a number is decoded as a number"
+        proving.claim("operand", text, z3.Implies(number, claim))
+    for invariant in x.invariants:
+        text = (
+            "a term of numbers is zero with the least exponent, or has its leading bit; and is in its range"
+        )
+        proving.claim("term", text, z3.Implies(z3.And(numbers), invariant))
+    text, same = "where nothing is special, the result is the number", each.result == each.number
+    proving.claim("result", text, z3.Implies(z3.And(decoded), same))
+    return z3.And(decoded)
+
+
+# ---- the sum of an fma -----------------------------------------------------------------------------------------------
+
+
+def prove_number(proving: Composing, x: ExactFma) -> None:
+    """Prove, from the invariants, that where the exact sum is z the sum that is rounded is, and so is the fma.
+
+    Raises NotProvedError.
+    """
+    s, unit = x.sticky, x.unit
+    prove_sum(proving, "sum of both", s.sum, (s.x.sign, s.y.sign))
+    known, number = prove_kept_sum(proving, s), read(index_of(x.z), unit.size(), IEEE_FP32)
+    m = magnitude_of(s.sum.total)[1]
+    room = has_room(s.sum.total, s.sum.e_max, s.exponents, s.frame, s.rho)
+    around = is_around(m, unit, *number)
+    claim = z3.Implies(z3.And(is_normal(x.z), is_odd(s.sum.total), room), z3.Not(around))
+    text = (
+        "no number is less than one unit from an odd sum with room, so none is an exact sum that is not kept"
+    )
+    proving.claim("no number around", text, claim, known)
+    claim = z3.Implies(x.is_number, x.is_it(x.step.number))
+    text = "a sum that is a number of fp32, and not subnormal, is that number"
+    proving.claim("number of an fma", text, claim, [known[0].arg(0)])
 
 
 def shape_of(count: int) -> Shape:
@@ -81,6 +205,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     _, terms = claims_of(proving, lambda: _prove_operands(proving, one))
     made = [_prove_fma(proving, one, k) for k in range(spec.k)]
     made.append(prove_sum_of_all(proving, spec.k, shape_of(spec.k)))
+    made.append(prove_off(proving, 4 << fp32.exponent_bits))
     made.append(_prove_c(proving, one.step.c))
     (pair, last), sum_ = one.sums, one.step.sum
     made += [pair.prove(proving), prove_stays(proving, sum_, pair.z, pair.result_is_z, kept(pair.z, fp32))]
@@ -129,8 +254,8 @@ def _prove_fma(proving: Composing, one: OneStep, k: int) -> z3.BoolRef:
     if k < 2:
         proving.claim("zero", "a partial sum starts at a number", finite(each.codes[2], fp32))
     prove_decoded(proving, x)
-    prove_number(proving, x)
+    _, kept_sum = claims_of(proving, lambda: prove_number(proving, x))
     same, is_z = each.result == each.number, x.is_it(each.result)
     claim = z3.Implies(z3.And(same, x.is_it(each.number)), is_z)
-    proving.claim("result is z", "so the result is z", claim, (), [each.result, each.number, x.exact])
-    return z3.And(is_z, prove_stays(proving, each.result, x.z, is_z.arg(0), kept(x.z, fp32)))
+    proving.claim("result is z", "so the result is z", claim, (), [each.result, each.number, each.sum.total])
+    return z3.And(kept_sum, is_z, prove_stays(proving, each.result, x.z, is_z.arg(0), kept(x.z, fp32)))

@@ -10,8 +10,7 @@ from mmaformal.encodings.sfma import smt as smt_sfma
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
     Sum,

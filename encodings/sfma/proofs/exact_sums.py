@@ -7,30 +7,21 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
+from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, prove_sticky, sfma_terms, span_of
 from mmaformal.facts.exact_terms import step_of
-from mmaformal.proof.sticky_sums import wide_enough
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd
-from mmaformal.theory.numbers import CodeNumbers, number
+from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
 from mmaformal.theory.rounding import Grid
 
 
 @dataclass(frozen=True)
-class FmaSum:
+class FmaSum(OneStepModel):
     """One step of a model of sfma; on other codes than the usual ones, if some are given."""
 
-    model: DotAdd
     own: Inputs | None = None
-
-    @property
-    def spec(self) -> DotAdd:
-        return one_step(self.model)
 
     @property
     def rho(self) -> Conversion:
@@ -52,16 +43,11 @@ class FmaSum:
     def span(self) -> Span:
         fmt = self.rho.format
         exponents, frame = sfma.exponents_of(fmt), sfma.frame_bits(fmt.fraction_bits + 1)
-        bits = wide_enough(exponents, frame, self.rho)
-        return Span(exponents.low - frame, exponents.high, self.step.sum.total.size(), bits)
+        return span_of(exponents, frame, self.step.sum.total, self.rho)
 
     @property
     def zero(self) -> z3.BitVecRef:
         return self.step.product.sign & self.step.addend.sign
-
-    @property
-    def given(self) -> z3.BoolRef:
-        return z3.BoolVal(True)
 
     def prove(self, grid: Grid) -> ExactSum:
         """Raises NotProvedError."""
@@ -83,13 +69,11 @@ class FmaSum:
         """That the product, of numbers, is that of the codes."""
         w, step, n = codes.w, self.step, codes.numbers[0]
         theory, x, t = w.theory, step.product, sums.first.t
-        parts = self._prove_parts(codes, finite)
+        parts = codes.prove_parts(0, x, [step.a, step.b])
         text = "a product that is not zero has the exponent of its factors"
         zeros = z3.Or(step.a.significand == 0, step.b.significand == 0)
-        lower = n.exponent - (x.significand.size() - n.significand.size())
-        place = theory.claim(
-            "exponent of a product's number", text, z3.Implies(finite, z3.Or(zeros, t == lower))
-        )
+        claim = z3.Implies(finite, z3.Or(zeros, t == n.exponent))
+        place = theory.claim("exponent of a product's number", text, claim)
         text = "a product with a factor that is zero is zero"
         nothing = theory.claim("nothing", text, z3.Implies(zeros, x.significand == 0))
         claim = z3.Implies(finite, codes.is_term(0, x.sign, sums.first))
@@ -98,25 +82,3 @@ class FmaSum:
         (of_product, _) = sums.terms.invariants
         in_range = w.in_range(t, [of_product])
         return codes.prove_number(0, x.sign, sums.first, known, in_range)
-
-    def _prove_parts(self, codes: CodeNumbers, finite: z3.BoolRef) -> z3.BoolRef:
-        """That the product, of numbers, has the sign and significand of the codes' numbers; if longer, zeros below."""
-        step, n, x, spec = self.step, codes.numbers[0], codes.inputs, codes.spec
-        theory, factors = codes.w.theory, (step.a, step.b)
-        numbers = number(x.a[0], spec.a_format), number(x.b[0], spec.b_format)
-        text = "a factor is the number of its code"
-        same = []
-        for u, v in zip(factors, numbers, strict=True):
-            alike = z3.And(u.sign == v.sign, u.significand == padded(v.significand, u.significand.size()))
-            same.append(theory.claim("factor", text, z3.Implies(finite, alike)))
-        product = step.product
-        claim = z3.And(
-            product.significand == padded(n.significand, product.significand.size()), product.sign == n.sign
-        )
-        text = "the product is that of the numbers"
-        return theory.claim("product of numbers", text, z3.Implies(finite, claim), same)
-
-
-def padded(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
-    """x with zeros below, of so many bits."""
-    return z3.Concat(x, z3.BitVecVal(0, bits - x.size())) if bits > x.size() else x

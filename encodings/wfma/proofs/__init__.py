@@ -6,12 +6,10 @@ from typing import TypeAlias
 
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.wfma import smt as smt_wfma
-from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
-from mmaformal.encodings.wfma.proofs.widened import prove_claims
+from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum, prove_claims
 from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.instruction import Instruction

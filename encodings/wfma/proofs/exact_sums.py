@@ -1,27 +1,70 @@
-"""An fma of widened factors gives d = ρ(c + a·b), as a theorem about the factors' own codes (`sfma.exact_sums`).
+"""A step of wfma is an fma of sfma, of the converted factors; and those are the numbers that the factors are.
 
-A converted factor has zeros below its significand.  A subnormal number may be a normal one of ρ's format: then its
-significand is shifted to its leading place, and its exponent is as much smaller.
+So what is known of sfma, of any three codes of ρ's format, is known of wfma; and d = ρ(c + a·b) is a theorem about the
+factors' own codes (`sfma.exact_sums`).  A converted factor has zeros below its significand.  A subnormal number may be
+a normal one of ρ's format: then its significand is shifted to its leading place, and its exponent is as much smaller.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
+from mmaformal.encodings import smt
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.encodings.wfma import smt as wfma
+from mmaformal.facts import exact_steps
+from mmaformal.facts.exact_steps import TwoTerms
+from mmaformal.facts.exact_terms import prove_conversion
 from mmaformal.formats import Format
-from mmaformal.proof.composition import wide
+from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import CodeNumbers, Number, number
+
+
+def widened(spec: DotAdd) -> DotAdd:
+    """The same of factors of ρ's format."""
+    assert isinstance(spec.parameters, Wfma)
+    rho = spec.parameters.rho
+    return spec.replace(
+        a_format=rho.format, b_format=rho.format, parameters=Sfma(rho=rho, nan=NanRule.DEFAULT)
+    )
+
+
+def converted(spec: DotAdd, x: Inputs) -> Inputs:
+    """The inputs of the widened model."""
+    a, b = (
+        tuple(ieee.convert(code, fmt, spec.c_format) for code in side)
+        for side, fmt in ((x.a, spec.a_format), (x.b, spec.b_format))
+    )
+    return replace(x, a=a, b=b)
+
+
+def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Prove that a step is correctly rounded; returns that every converted input is a number.
+
+    Raises NotProvedError.
+    """
+    one = one_step(spec)
+    x, inner = symbolic_inputs(one), widened(one)
+    wide = converted(one, x)
+    own, alone = smt.dot_add(one, x.a, x.b, x.c).result, smt.dot_add(inner, wide.a, wide.b, wide.c).result
+    proving.claim("fma", "a step is an fma of the converted factors", own == alone)
+    for codes, fmt in ((x.a, spec.a_format), (x.b, spec.b_format)):
+        prove_conversion(proving, codes[0], fmt, inner.a_format)
+    return exact_steps.prove_claims(proving, inner, wide)
+
 
 _BITS = 8  #: of how far a significand is shifted
 
@@ -116,9 +159,7 @@ class WideFmaSum(FmaSum):
         both = z3.Implies(finite, signs)
         both = w.follows("product of numbers", text, both, [*moved, product, sign], is_moved.arg(0).arg(1))
         short = theory.claim(
-            "shift of a product",
-            "no shift is above the highest place",
-            z3.ULE(up, x.significand.size() - 2),
+            "shift of a product", "no shift is above the highest place", z3.ULE(up, x.significand.size() - 2)
         )
         text = "the exponent of a product of codes is far from the ends"
         reach = 1 << (n.exponent.size() - 2)

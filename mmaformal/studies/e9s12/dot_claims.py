@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.codes import is_infinite, is_nan
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, Summation, is_placed, is_sum_of
-from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct
+from mmaformal.encodings.dpa_e9s12.proofs import exact
+from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, HALF, OneProduct, Summation, is_placed
 from mmaformal.encodings.smt.blocks import decode
-from mmaformal.facts.exact_terms import prove_specials
+from mmaformal.facts.exact_terms import prove_decoded
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import at_least, fit
@@ -26,35 +25,15 @@ def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.Boo
     fmt = spec.a_format
     code = z3.BitVec("code", fmt.storage_bits)
     x = decode(code, fmt)
-    field, M = x.field, fmt.fraction_bits
-    text = "an operand is the number of its code, or special as that is"
-    of_code, fraction = z3.Extract(fmt.storage_bits - 2, M, code), z3.Extract(M - 1, 0, code)
-    significand = fit(fraction, M + 1) + z3.If(
-        of_code == 0, z3.BitVecVal(0, M + 1), z3.BitVecVal(1 << M, M + 1)
-    )
-    decoded = z3.And(
-        x.sign == z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code),
-        x.significand == significand,
-        field == z3.If(of_code == 0, z3.BitVecVal(1, field.size()), of_code),
-        x.infinite == is_infinite(code, fmt),
-        x.nan == is_nan(code, fmt),
-    )
-    proving.claim("decoded", text, decoded)
-    normal = z3.Or(z3.UGE(x.significand, 1 << M), field == 1)
-    text = "an operand has its leading bit, or the exponent field 1"
-    known = proving.claim("leading bit", text, z3.And(z3.UGE(field, 1), normal))
-    text = "a factor is the sum of its E9S12 numbers, and those that are zero are told to be"
-    whole = is_sum_of(x, smt_dpa.unpack(x, fmt, subnormal), fmt)
-    proving.claim("halves", text, whole, [known])
+    prove_decoded(proving, code, x, fmt)
+    exact.prove_halves(proving, x, smt_dpa.unpack(x, fmt, subnormal), fmt)
     return z3.BoolVal(True)
 
 
 def _prove_floors(proving: Composing, spec: DotAdd) -> Summation:
     """That each product is rounded down to a multiple of 2^(E − F), and those of the largest exponent are exact."""
     x = Summation.of(proving, spec)
-    prove_specials(proving, spec, x.inputs, x.step)
-    x.prove_operands()
-    x.prove_products()
+    x.prove_terms()
     for k, below in enumerate(x.prove_largest()):
         _prove_floor(x, k, below)
     x.prove_rounded(x.prove_sum())
@@ -92,11 +71,10 @@ def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     idle = [claim for k in one.others for claim in one.prove_idle(k)]
     flags, products = [one.idle(k) for k in one.others], x.step.products
     (mine,) = one.products(active)
-    some = z3.Or([product.exponent == x.step.e_max for product in products])
     at_most = [z3.ULE(product.exponent, x.step.e_max) for product in products]
     claim = z3.Implies(z3.And(flags), mine.exponent == x.step.e_max)
     text = "the largest exponent is that of the one product, which is placed without a loss"
-    proving.claim("one exponent", text, claim, [some, *at_most, *idle])
+    proving.claim("one exponent", text, claim, [x.some, *at_most, *idle])
     return z3.And(x.numbers, *flags)
 
 
@@ -114,19 +92,11 @@ def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     Returns that, and that all are numbers.
     """
     x = Summation.of(proving, spec)
-    prove_specials(proving, spec, x.inputs, x.step)
-    x.prove_operands()
-    x.prove_products()
+    x.prove_terms()
     at_most, most = x.prove_largest(), spread(spec)
     fields = [y.field for y in x.step.a]
     ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
-    far = [
-        z3.Or(u.significand == 0, v.significand == 0, z3.ULE(fit(u.field, 12), fit(v.field, 12) + most))
-        for u in x.step.a
-        for v in x.step.a
-        if u is not v
-    ]
-    some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
+    far = exact.are_near(x.step.a, most)
     terms = [_prove_term(x, k) for k in range(len(fields))]
     bound = []
     each = [term for four in terms for term in four]
@@ -135,14 +105,14 @@ def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
         near = z3.Or(product.significand == 0, z3.ULE(x.step.e_max - product.exponent, most + 12))
         text = "no term is farther below the largest than its last place may be"
         claim = z3.Implies(ones, near)
-        bound.append(proving.claim("near", text, claim, [some, *at_most, *each, *far]))
+        bound.append(proving.claim("near", text, claim, [x.some, *at_most, *each, *far]))
         low = _prove_low(x, k)
         placed = is_placed(product, x.step.placed[k], x.step.e_max, x.F)
         multiple = z3.Extract(smt_dpa.FRACTION - 1, 0, product.significand) == 0
         text = "so it is placed without a loss"
-        exact = proving.claim("term placed", text, z3.Implies(z3.And(near, multiple), placed), [at_most[k]])
+        whole = proving.claim("term placed", text, z3.Implies(z3.And(near, multiple), placed), [at_most[k]])
         claim = z3.Implies(ones, placed)
-        proving.claim("term exact", text, claim, [bound[-1], low, exact])
+        proving.claim("term exact", text, claim, [bound[-1], low, whole])
     x.prove_rounded(x.prove_sum())
     proving.rests_on(FIXED_POINT)
     return z3.And(x.numbers, ones, *far)

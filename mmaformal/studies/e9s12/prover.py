@@ -25,10 +25,9 @@ from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma
-from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
-from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_losses
-from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
+from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.encodings.dpa_e9s12.proofs.exact import Summation
+from mmaformal.encodings.dpa_e9s12.proofs.exact import OneProduct, Summation
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneOfMany, ShortNumbers
-from mmaformal.encodings.dpa_e9s12.proofs.fma import OneProduct
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
+from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.studies.e9s12.dot_claims import prove_single
 from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import ExactSum, prove_finite

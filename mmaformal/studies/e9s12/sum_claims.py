@@ -21,10 +21,10 @@ import z3
 
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import is_placed, prove_halves, prove_leading
+from mmaformal.encodings.dpa_e9s12.proofs.exact import are_near, is_placed, prove_halves, prove_leading
 from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt.blocks import Operand, Term
-from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes
+from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes, prove_special_values
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide, within
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
@@ -98,13 +98,7 @@ class Adding:
 
     def apart(self, most: int) -> list[z3.BoolRef]:
         """Of all pairs: that their exponents differ by no more, or that one is zero."""
-        x = self.step.x
-        return [
-            z3.Or(u.significand == 0, v.significand == 0, z3.ULE(fit(u.field, 12), fit(v.field, 12) + most))
-            for u in x
-            for v in x
-            if u is not v
-        ]
+        return are_near(self.step.x, most)
 
     # ---- what holds of all terms
 
@@ -135,14 +129,10 @@ class Adding:
 
     def _prove_specials(self) -> None:
         fmt = self.operator.fmt
-        nan, plus, minus = self.step.special
         some_nan = z3.Or([is_nan(code, fmt) for code in self.codes])
         infinite = [(is_infinite(code, fmt), sign_bit(code, fmt)) for code in self.codes]
-        each = [z3.Implies(flag, z3.Or(nan, z3.If(sign == 0, plus, minus))) for flag, sign in infinite]
-        none = z3.Not(z3.Or(some_nan, *(flag for flag, _ in infinite)))
-        claim = z3.And(*each, z3.Implies(some_nan, nan), z3.Implies(none, z3.Not(z3.Or(nan, plus, minus))))
         text = "an infinite term gives itself or a NaN, a NaN gives a NaN, and without one nothing is special"
-        self.proving.claim("special values", text, claim)
+        prove_special_values(self.proving, self.step.special, some_nan, infinite, text)
         prove_special_codes(self.proving, self.step, self.operator.rho.format)
 
     def _prove_sum(self) -> z3.BoolRef:
@@ -347,11 +337,7 @@ class _Apart:
             z3.Extract(31, 31, code) == self.u.sign,
         )
         given = z3.And(far, none)
-        known = [
-            x.proving.claim("larger term", text, z3.Implies(given, same), known),
-            top,
-            *self.leading,
-        ]
+        known = [x.proving.claim("larger term", text, z3.Implies(given, same), known), top, *self.leading]
         m, t = fit(self.u.significand, 27) << 3, fit(self.u.field, EXPONENT) - (_PLACE + 3)
         around = z3.And(m != 0, rounds_around(m, t, code, x.operator.rho, self.u.sign == 1))
         text = "and so is all that is less than an eighth of its last place off"
