@@ -1,7 +1,8 @@
 """lowered, a PTX instruction that is compiled to several, as bit-vector terms.  Specification: semantics §6.
 
 The operands are converted exactly, fda steps take them in the order of `order` starting from +0, and c is added
-last by one IEEE addition, whose NaN is that of the fda steps, or the default one (`nan`).  Widths are those of `fda` and `ieee`.
+last by one IEEE addition, whose NaN is that of the fda steps, or the default one (`nan`).  Widths are those of `fda`
+and `ieee`.
 """
 
 from __future__ import annotations

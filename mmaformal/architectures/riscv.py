@@ -8,8 +8,11 @@ and c in other orders; here they are one set, added to c.
 
 from __future__ import annotations
 
-from mmaformal.architectures.base import Architecture
+from dataclasses import replace
+
+from mmaformal.architectures.base import Architecture, Revision
 from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.rounding import RO_FP32, Conversion, NanRule, Rounding
@@ -46,6 +49,29 @@ def bulk_normalised(n: int, a: Format, b: Format) -> Lowered:
     )
 
 
+def _text(corrected: tuple[int, ...], name: str, summary: str) -> Revision:
+    """Returns the pseudo-code with some of its expressions corrected, as another reading of the table."""
+
+    def revise(i: Instruction) -> Instruction:
+        spec = replace(i.spec, parameters=Rvbna(i.k, corrected))
+        return replace(
+            i, spec=spec, sources=dict.fromkeys(("n", "corrected"), "RISC-V ISA, RVBNA, pseudo-code")
+        )
+
+    return Revision(name, summary, revise)
+
+
+_ALL = tuple(EXPRESSIONS)
+REVISIONS = (
+    _text((), "printed", "the standard's pseudo-code as it is printed"),
+    *(
+        _text(tuple(x for x in _ALL if x != n), f"printed-{n}", f"the pseudo-code, but for {what} corrected")
+        for n, what in EXPRESSIONS.items()
+    ),
+    _text(_ALL, "corrected", "the pseudo-code with its three wrong expressions corrected"),
+)
+
+
 def riscv() -> Architecture:
     """Returns vfwbdota.vv and vfqwbdota[.alt].vv for each n; `.alt` is b of e5m2, and a's type stands in vtype."""
     name = "riscv"
@@ -61,4 +87,4 @@ def riscv() -> Architecture:
         for b in (e4m3, e5m2)
         for n in SIZES
     ]
-    return Architecture(name, "Zvfwbdota16bf, Zvfqwbdota8f (Spike)", [*wide, *narrow])
+    return Architecture(name, "Zvfwbdota16bf, Zvfqwbdota8f (Spike)", [*wide, *narrow], REVISIONS)
