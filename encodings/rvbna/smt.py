@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import z3
 
@@ -17,6 +18,7 @@ from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
+    Operand,
     Special,
     Term,
     Trace,
@@ -43,17 +45,30 @@ from mmaformal.spec import DotAdd
 Q, F = fp32.fraction_bits + 1, fp32.exponent_bits
 
 
+class Normalised(NamedTuple):
+    """The interfaces of normalising and rounding a sum, in order."""
+
+    magnitude: BitVec
+    lzc: BitVec
+    shifted: BitVec  #: accAbs << lzc
+    res_exp: BitVec  #: two's complement
+    normal: BitVec  #: q bits
+    subnormal: BitVec  #: f + q bits, or as many as the sum has
+    code: BitVec
+
+
 @dataclass(frozen=True)
 class RvbnaStep:
     """The interfaces of one step, in order."""
 
+    factors: tuple[tuple[Operand, Operand], ...]  #: decode
     special: Special  #: classify
     products: tuple[Term, ...]  #: multiply
     max_exp: BitVec  #: align
     aligned: tuple[BitVec, ...]  #: magnitudes; the signs are the products'
     accumulator: BitVec  #: accumulate, two's complement
-    number: BitVec  #: normalise & round, encode
-    dot: BitVec  #: the same, or a special value
+    number: Normalised  #: normalise & round, encode
+    dot: BitVec  #: the code, or that of a special value
     addition: Addition  #: of c
     result: BitVec
 
@@ -83,43 +98,37 @@ def leading_zeros(x: BitVec, bits: int) -> BitVec:
     return count
 
 
-def round_normal(magnitude: BitVec, lzc: BitVec, p: Rvbna) -> BitVec:
-    """Returns roundedSig, q bits."""
-    width, t = magnitude.size(), 2 * p.guard_bits + 1
-    shifted = magnitude << resize(lzc, width)
-    raw = z3.BitVecVal((1 << t) - 1, width)
-    mask = raw
+def round_normal(shifted: BitVec, lzc: BitVec, p: Rvbna) -> BitVec:
+    """Returns roundedSig, q bits, of a normalised sum."""
+    width, t = shifted.size(), 2 * p.guard_bits + 1
+    mask = z3.BitVecVal((1 << t) - 1, width)
     if 1 not in p.corrected:
         most = z3.BitVecVal(t, lzc.size())
         jamMaskShift = z3.If(z3.UGT(lzc, most), z3.BitVecVal(0, lzc.size()), most - lzc)
-        mask = z3.LShR(raw, resize(jamMaskShift, width))
+        mask = z3.LShR(mask, resize(jamMaskShift, width))
     return z3.Extract(width - 1, t, shifted) | resize(bit((shifted & mask) != 0), width - t)
 
 
-def round_subnormal(magnitude: BitVec, lzc: BitVec, exponent: BitVec, p: Rvbna) -> BitVec:
-    """Returns denormalizedSig and forceLSB, where the exponent is from 1 − q to 0, in f + q bits."""
+def round_subnormal(magnitude: BitVec, shifted: BitVec, exponent: BitVec, p: Rvbna) -> BitVec:
+    """Returns denormalizedSig and forceLSB, of an exponent from 1 − q to 0; of others, a number without meaning.
+
+    As meant, the bits of the normalised sum that a normal result has, and as many fewer as the exponent is below 1.
+    """
     width, t, bits = max(magnitude.size(), Q + F), 2 * p.guard_bits + 1, exponent.size()
-    x = resize(magnitude, width)
-
-    def amount(shift: BitVec) -> BitVec:  # what is no number of places shifts everything out
-        return z3.If(
-            z3.Or(shift < 0, shift > width),
-            z3.BitVecVal(width, width),
-            resize(z3.SignExt(width, shift), width),
-        )
-
-    meant = z3.BitVecVal(t + 1, bits) - exponent - resize(lzc, bits)
-    printed = exponent + z3.BitVecVal(Q - 1, bits)
-    sig = z3.LShR(x, amount(printed))
-    if 2 in p.corrected:
-        sig = z3.If(meant >= 0, z3.LShR(x, amount(meant)), x << amount(-meant))
-    mask = z3.LShR(z3.BitVecVal((1 << (Q - 1)) - 1, width), amount(printed))
+    x, normal = resize(magnitude, width), resize(shifted, width)
+    exponent = z3.If(
+        exponent < 1 - Q, z3.BitVecVal(1 - Q, bits), z3.If(exponent > 0, z3.BitVecVal(0, bits), exponent)
+    )
+    printed = resize(exponent + z3.BitVecVal(Q - 1, bits), width)
+    meant = resize(z3.BitVecVal(t + 1, bits) - exponent, width)
+    sig = z3.LShR(normal, meant) if 2 in p.corrected else z3.LShR(x, printed)
+    discardedBits = x & z3.LShR(z3.BitVecVal((1 << (Q - 1)) - 1, width), printed)
     if 3 in p.corrected:
-        mask = ~(z3.BitVecVal(-1, width) << z3.If(meant < 0, z3.BitVecVal(0, width), amount(meant)))
-    return resize(sig | resize(bit((x & mask) != 0), width), Q + F)
+        discardedBits = normal & ~(z3.BitVecVal(-1, width) << meant)
+    return sig | resize(bit(discardedBits != 0), width)
 
 
-def code_of_sum(accumulator: BitVec, max_exp: BitVec, low: int, p: Rvbna) -> BitVec:
+def code_of_sum(accumulator: BitVec, max_exp: BitVec, low: int, p: Rvbna) -> Normalised:
     """Returns the code of the sum of the aligned products; `low` is what the offset exponent 0 stands for."""
     width = accumulator.size() - 1
     negative = z3.Extract(width, width, accumulator)
@@ -129,18 +138,19 @@ def code_of_sum(accumulator: BitVec, max_exp: BitVec, low: int, p: Rvbna) -> Bit
     offset = low + p.guard_bits + 1 + fp32.bias
     resExp = resize(max_exp, bits) + z3.BitVecVal(offset % (1 << bits), bits) - resize(lzc, bits)
     infinity = z3.BitVecVal(((1 << F) - 1) << (Q - 1), Q + F)
-    fraction = z3.Extract(Q - 2, 0, round_normal(magnitude, lzc, p))
-    normal = z3.Concat(z3.BitVecVal(0, 1), z3.Extract(F - 1, 0, resExp), fraction)
-    tiny = z3.If(resExp < 1 - Q, z3.BitVecVal(1, Q + F), round_subnormal(magnitude, lzc, resExp, p))
-    number = z3.If(resExp >= (1 << F) - 1, infinity, z3.If(resExp >= 1, normal, tiny))
-    code = number | pad(negative, Q + F - 1)
-    return z3.If(magnitude == 0, z3.BitVecVal(0, Q + F), code)
+    shifted = magnitude << resize(lzc, width)
+    normal, subnormal = round_normal(shifted, lzc, p), round_subnormal(magnitude, shifted, resExp, p)
+    fields = z3.Concat(z3.BitVecVal(0, 1), z3.Extract(F - 1, 0, resExp), z3.Extract(Q - 2, 0, normal))
+    tiny = z3.If(resExp < 1 - Q, z3.BitVecVal(1, Q + F), resize(subnormal, Q + F))
+    fields = z3.If(resExp >= (1 << F) - 1, infinity, z3.If(resExp >= 1, fields, tiny))
+    code = z3.If(magnitude == 0, z3.BitVecVal(0, Q + F), fields | pad(negative, Q + F - 1))
+    return Normalised(magnitude, lzc, shifted, resExp, normal, subnormal, code)
 
 
 def step(spec: DotAdd, p: Rvbna, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> RvbnaStep:
     """Returns one step: BulkNormalizedDotProduct, and c added to it."""
     exponents, bias = exponents_of(spec, p), spec.a_format.bias + spec.b_format.bias
-    factors = [(decode(x, spec.a_format), decode(y, spec.b_format)) for x, y in zip(a, b, strict=True)]
+    factors = tuple((decode(x, spec.a_format), decode(y, spec.b_format)) for x, y in zip(a, b, strict=True))
     special = classify(factors, [])
     products = tuple(multiply(x, y, bias, exponents, p.zero_exponent(spec)) for x, y in factors)
     max_exp = maximum([each.exponent for each in products])
@@ -148,9 +158,20 @@ def step(spec: DotAdd, p: Rvbna, a: Sequence[BitVec], b: Sequence[BitVec], c: Bi
     signed = [(each.sign, magnitude) for each, magnitude in zip(products, aligned, strict=True)]
     accumulator = signed_sum(signed, p.width + 1)
     number, nan = code_of_sum(accumulator, max_exp, exponents.low, p), quiet_nan(fp32)
-    dot = select_special(special, number, fp32, nan)
+    dot = select_special(special, number.code, fp32, nan)
     addition = add(dot, c, RO_FP32, nan)
-    return RvbnaStep(special, products, max_exp, aligned, accumulator, number, dot, addition, addition.result)
+    return RvbnaStep(
+        factors,
+        special,
+        products,
+        max_exp,
+        aligned,
+        accumulator=accumulator,
+        number=number,
+        dot=dot,
+        addition=addition,
+        result=addition.result,
+    )
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[RvbnaStep]:
