@@ -64,6 +64,7 @@ cdna3 = ARCHITECTURES["cdna3"]
 sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
 apple_amx = ARCHITECTURES["apple_amx"]
+riscv = ARCHITECTURES["riscv"]
 e9s12 = ARCHITECTURES["e9s12"]
 datapath = ARCHITECTURES["datapath"]
 emulation = ARCHITECTURES["emulation"]
@@ -124,6 +125,7 @@ __all__ = [
     "prove",
     "record",
     "replay",
+    "riscv",
     "roundoff",
     "rtx_blackwell",
     "sapphire_rapids",

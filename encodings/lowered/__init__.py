@@ -9,7 +9,7 @@ from typing import ClassVar
 from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.limits import aligned, cut_text, factors, holds_narrower, own_bits, product_bound, widest, zero
-from mmaformal.rounding import Conversion, Rounding
+from mmaformal.rounding import Conversion, NanRule, Rounding
 from mmaformal.spec import DotAdd, LossModel, Parameters
 from mmaformal.summation import Node
 
@@ -21,7 +21,7 @@ class Lowered(Parameters):
     a and b are converted to `operands`, exactly, unless that is None.  fda steps (`inner`) take the products, L at a
     time, in the order `order` (indices into the `len(order)` products of one instruction), starting from c = +0,
     each step's result the next one's c.  Last comes the real c, in one ordinary IEEE addition, rounded with
-    `addition`.  Its NaN payload is not recorded.
+    `addition`.  RISC-V's bulk-normalised dot products (semantics §11) are such: one step, then c, to odd both.
     """
 
     F: int
@@ -32,10 +32,11 @@ class Lowered(Parameters):
     order: tuple[int, ...]  #: in which the products of one instruction are taken
     addition: Conversion  #: rounding of the last addition, in the type of d
     cut: Rounding = Rounding.RZ  #: of the inner fda
+    nan: NanRule = NanRule.ANY
 
     algorithm: ClassVar[str] = "lowered"
     loss: ClassVar[LossModel] = LossModel.INNER
-    meanings: ClassVar[Mapping[str, str]] = Fda.meanings
+    meanings: ClassVar[Mapping[str, str]] = {**Fda.meanings, "nan": "which NaN the addition of c gives"}
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
 
@@ -46,6 +47,11 @@ class Lowered(Parameters):
         self.needs(len(self.order) >= 1, "an order of at least one product")
         self.needs(sorted(self.order) == list(range(len(self.order))), "an order that is a permutation")
         self.needs(len(self.order) % self.L == 0, f"{len(self.order)} products a multiple of L = {self.L}")
+        self.needs(self.nan in (NanRule.ANY, NanRule.DEFAULT), f"one NaN, not {self.nan.value}")
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return self.nan is NanRule.DEFAULT
 
     @property
     def factors_commute(self) -> bool:

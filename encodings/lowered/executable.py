@@ -5,7 +5,7 @@ One step is one PTX instruction:
 1. a and b are converted to the operand format (exactly), if there is one;
 2. fda steps take the products in the order given, L at a time, the first with c = +0, each one's result the next
    one's c;
-3. the real c is added last, by an IEEE addition in the type of d.
+3. the real c is added last, by an IEEE addition in the type of d; of its NaNs, `nan` says which they are.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     Trace,
     canonical_nan,
+    quiet_nan,
 )
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.fda import executable as fda
 from mmaformal.encodings.lowered import Lowered
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
 
@@ -31,6 +33,11 @@ class Lowering(NamedTuple):
 
     steps: tuple[fda.FdaStep | Addition, ...]
     result: Lane
+
+
+def nan_code(spec: DotAdd, parameters: Lowered) -> int:
+    """Returns the code of every NaN result: the default NaN, or that of the fda steps."""
+    return (quiet_nan if parameters.nan is NanRule.DEFAULT else canonical_nan)(spec.d_format)
 
 
 def step(
@@ -47,7 +54,7 @@ def step(
     a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]
     b_codes = [stages.convert(b[k], spec.b_format, to_b) for k in parameters.order]
     fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, stages.zero(c), stages=stages)
-    addition = stages.add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
+    addition = stages.add(fused.result, c, parameters.addition, nan_code(spec, parameters))
     return Lowering((*fused.steps, addition), addition.result)
 
 

@@ -1,7 +1,8 @@
 """lowered, a PTX instruction that is compiled to several, as bit-vector terms.  Specification: semantics §6.
 
 The operands are converted exactly, fda steps take them in the order of `order` starting from +0, and c is added
-last by one IEEE addition, whose NaN is that of the fda steps.  Widths are those of `fda` and `ieee`.
+last by one IEEE addition, whose NaN is that of the fda steps, or the default one (`nan`).  Widths are those of `fda`
+and `ieee`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan
+from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan, quiet_nan
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
 
@@ -45,7 +47,8 @@ def step(
     b_codes = tuple(stages.convert(b[k], spec.b_format, to_b) for k in parameters.order)
     zero = stages.zero(spec.d_format)
     dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero, stages=stages)
-    addition = stages.add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))
+    nan = quiet_nan(spec.d_format) if parameters.nan is NanRule.DEFAULT else canonical_nan(spec.d_format)
+    addition = stages.add(dot.result, c, parameters.addition, nan)
     return LoweredStep(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
 
 

@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, emulations, intel, nvidia
+from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, emulations, intel, nvidia, riscv
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -25,6 +25,7 @@ ARCHITECTURES = ArchitectureTable(
         "sapphire_rapids": intel.sapphire_rapids,
         "armv8_6": arm.armv8_6,
         "apple_amx": apple.apple_amx,
+        "riscv": riscv.riscv,
         "e9s12": e9s12.e9s12,
     },
     unlisted={datapaths.NAME: datapaths.datapath, emulations.NAME: emulations.emulation},

@@ -93,6 +93,18 @@ def is_type_word(word: str) -> bool:
     return factors in TYPE_WORDS or factors in SCALED_WORDS or factors in FORMATS
 
 
+def _opcode_of(name: str) -> str:
+    """A name without the types and the number of products, in capitals, that the house adds to an opcode in lower case
+    (`vfqwbdota.alt.vv.E4M3.n8`), or after the first point (`FMOPA.F32.F16`)."""
+    words = name.split(".")
+    kept = (
+        [w for w in words if w.islower() and not re.fullmatch(r"n\d+", w)]
+        if words[0].islower()
+        else words[:1]
+    )
+    return ".".join(kept).lower()
+
+
 def _matcher(pattern: str) -> re.Pattern[str]:
     """What canonical names a pattern, or the beginning of a name, means."""
     name = canonical_name(pattern)
@@ -305,8 +317,12 @@ class Architecture(Tabular):
         """What a bare UTC… opcode, as SASS has it (`UTCHMMA`, `UTCOMMA.2CTA.4X`), may be: it takes types and size
         from a descriptor (MMA-Sim, appendix B).  Empty for every other name.
 
-        .4X is 16 products to a scale, UTCOMMA without it 32; .2CTA is `.cta_group::2` (both read off nvdisasm).
+        .4X is 16 products to a scale, UTCOMMA without it 32; .2CTA is `.cta_group::2` (both read off nvdisasm).  So it
+        is of an opcode with words in parentheses after it, on an architecture whose names go on after the opcode.
         """
+        said = re.fullmatch(r"(\S+) \(.*", name.strip().lower())
+        if said is not None:  # as recordings of emulators write it: `BFMOPA (widening, 2-way, BF16 to FP32)`
+            return tuple(each for each in self.instructions if _opcode_of(each.name) == said[1])
         opcode = re.fullmatch(r"(utc[hqo]mma)(\.2cta)?(\.4x)?", name.strip().lower())
         if opcode is None:
             return ()

@@ -6,6 +6,9 @@ PAPERS = {
     "Fan Yang and Mao Yang (Microsoft Research)",
     "SDM": "Intel 64 and IA-32 Architectures Software Developer's Manual, by Intel Corporation",
     "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited",
+    "RISC-V ISA": "The RISC-V Instruction Set Manual, chapters on RVBNA, Zvfwbdota16bf and Zvfqwbdota8f, by RISC-V "
+    "International, github.com/riscv/riscv-isa-manual, commit 260dd933",
+    "Spike": "the RISC-V ISA simulator, github.com/riscv-software-src/riscv-isa-sim, commit 55b4658d",
     "corsix/amx": "Apple AMX Instruction Set, by Peter Cawley, github.com/corsix/amx: measured on M1 to M4",
     "Desrentes et al.": "Double-Word Decomposition in a Combined FP16, BF16 and FP32 Dot Product Add Operator, by "
     "Orégane Desrentes, Benoît Dupont de Dinechin and Florent de Dinechin",

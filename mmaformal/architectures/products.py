@@ -68,6 +68,7 @@ PRODUCTS = (
     Products("armv8_6", ("Neoverse V1", "Neoverse V2", "Neoverse N2"), _ARM),
     Products("armv8_6", ("Graviton3", "Graviton4"), _AWS),
     Products("armv8_6", ("Grace",), "NVIDIA, Grace CPU Superchip"),
+    Products("riscv", ("riscv_rvbna", "RVBNA", "Spike"), "RISC-V ISA; Spike"),
     Products("apple_amx", ("M1", "M2", "M3", "M4"), _APPLE),
 )
 

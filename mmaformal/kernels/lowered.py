@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from mmaformal.encodings.executable.blocks import Lane, Special, canonical_nan, convert_exactly, ieee_add
+from mmaformal.encodings.executable.blocks import Lane, Special, convert_exactly, ieee_add
 from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered.executable import nan_code
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -100,11 +101,11 @@ class LoweredKernel(Kernel):
         return self.inner.columns(self._converted(self.spec.b_format, codes, 0))
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        addition = self.parameters.addition
+        addition, nan = self.parameters.addition, nan_code(self.spec, self.parameters)
         for issue in range(start * self.issues, stop * self.issues):
             partial = np.zeros_like(d)
             self.inner.run(a, b, partial, issue, issue + 1)
-            add_codes(addition, canonical_nan(self.spec.d_format), partial, d)
+            add_codes(addition, nan, partial, d)
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
@@ -113,4 +114,6 @@ class LoweredKernel(Kernel):
         inner, taken = _inner(spec, p), p.taken(spec.k)
         rows = converted(rows, spec, inner.a_format, inner.b_format)
         rows = rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1))
-        chain("lowered", inner, rows, p.rho, len(p.order), *fda_numbers(spec, p), p.L, p.addition)
+        F, e_zero, by_fields, _, odd = fda_numbers(spec, p)
+        numbers = F, e_zero, by_fields, nan_code(spec, p), odd, p.L, p.addition
+        chain("lowered", inner, rows, p.rho, len(p.order), *numbers)

@@ -92,13 +92,14 @@ def _with_types(
         if getattr(each.spec.scale_format, "name", None) == meta.get("scale_format")
         and named == {"a": each.a_format.name, "b": each.b_format.name}
         and each.d_format.name == meta.get("d_format", meta.get("output_format"))
+        and (each.name.startswith("UTC") or meta.get("terms", each.k) == each.k)
     ]
     if len(fits) != 1:
         shown = ", ".join(each.name for each in candidates[:4])
         raise RecordingError(
             path,
-            f"{opcode} takes its types from a descriptor, and meta's formats do not say which it is: name it "
-            f"with its types, as in {shown}",
+            f"{opcode} is said without its types, and meta's formats do not say which it is: name it with its types, "
+            f"as in {shown}",
         )
     return fits[0]
 

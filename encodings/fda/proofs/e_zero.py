@@ -22,8 +22,8 @@ from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.smt.blocks import ExponentRange
+from mmaformal.facts.same_steps import prove_same_steps
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd, LossModel
@@ -48,30 +48,16 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
     p, q = x.parameters, y.parameters
     assert isinstance(p, Fda)
     assert isinstance(q, Fda)
-    proving, c, other_c = Composing(asker), inputs.c, inputs.c
-    try:
-        for start in range(0, x.k, p.L):
-            a, b = inputs.a[start : start + p.L], inputs.b[start : start + p.L]
-            left, right = fda.step(x, p, a, b, c), fda.step(y, q, a, b, c)
-            same = _prove_step(proving, (x, p), (y, q), left, right)
-            if other_c is not c:
-                after = fda.step(y, q, a, b, other_c).result
-                text = "a step from the same c gives the same result"
-                from_other = proving.claim("next step", text, right.result == after, [c == other_c])
-                same = proving.claim(
-                    "next result",
-                    "so in a chain the results of each step are equal",
-                    left.result == after,
-                    [same, from_other],
-                )
-                other_c = after
-            else:
-                other_c = right.result
-            c = left.result
-        proving.conclude("both give the same code for every input", same)
-    except NotProvedError:
-        return None
-    return proving.proof()
+    return prove_same_steps(
+        asker,
+        inputs,
+        p.L,
+        (
+            lambda k, c: fda.step(x, p, inputs.a[k], inputs.b[k], c),
+            lambda k, c: fda.step(y, q, inputs.a[k], inputs.b[k], c),
+        ),
+        lambda proving, left, right: _prove_step(proving, (x, p), (y, q), left, right),
+    )
 
 
 def _prove_step(

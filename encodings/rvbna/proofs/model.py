@@ -1,0 +1,141 @@
+"""Why the corrected pseudo-code gives what the model of RISC-V's dot products gives (lowered), for every input."""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.cases.codes import is_nan
+from mmaformal.cases.inputs import Inputs
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import smt as lowered
+from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.encodings.rvbna import smt as rvbna
+from mmaformal.facts.same_steps import prove_same_steps
+from mmaformal.formats import fp32
+from mmaformal.proof.composition import Composing
+from mmaformal.solver.answers import Proof
+from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
+
+
+def applies(x: DotAdd, y: DotAdd) -> bool:
+    """Whether x is the corrected text, and y a bulk-normalised dot product of as many products."""
+    p, q = x.parameters, y.parameters
+    return (
+        isinstance(p, Rvbna)
+        and isinstance(q, Lowered)
+        and p.corrected == tuple(EXPRESSIONS)
+        and x.replace(parameters=q) == y
+        and q.L == len(q.order) == p.n
+    )
+
+
+def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    """Proves that both give the same code for every input; None if a claim was not proved."""
+    p, q = x.parameters, y.parameters
+    assert isinstance(p, Rvbna)
+    assert isinstance(q, Lowered)
+    return prove_same_steps(
+        asker,
+        inputs,
+        p.n,
+        (
+            lambda k, c: rvbna.step(x, p, inputs.a[k], inputs.b[k], c),
+            lambda k, c: lowered.step(y, q, inputs.a[k], inputs.b[k], c),
+        ),
+        lambda proving, left, right: _SameStep(proving, (x, p), (y, q), left, right).prove(),
+    )
+
+
+class _SameStep:
+    """Why one step of the text and one of the model, from the same codes, give the same code."""
+
+    def __init__(
+        self,
+        proving: Composing,
+        text: tuple[DotAdd, Rvbna],
+        model: tuple[DotAdd, Lowered],
+        left: rvbna.RvbnaStep,
+        right: lowered.LoweredStep,
+    ) -> None:
+        self.proving, self.left, self.right = proving, left, right
+        self.inner = right.inner[0]
+        self.mine = rvbna.exponents_of(*text)
+        self.other = fda.exponents_of(model[1].inner_dot_add(model[0]), model[1].inner)
+        self.bits = max(self.mine.bits, self.other.bits) + 2
+
+    def prove(self) -> z3.BoolRef:
+        """Proves and returns that the results are the same."""
+        proving, left, inner = self.proving, self.left, self.inner
+        exponents = [self._exponent(k) for k in range(len(left.products))]
+        e_max, below = self._largest(exponents)
+        aligned = [self._aligned(k, [e_max, exponents[k], below[k]]) for k in range(len(left.products))]
+        nothing = proving.claim("c", "the model's c, which is zero, adds nothing", inner.aligned_c == 0)
+        bits = max(left.accumulator.size(), inner.total.size())
+        sums = _wide(left.accumulator, bits) == _wide(inner.total, bits)
+        total = proving.claim("sums", "so the sums are the same", sums, [*aligned, nothing])
+        least = left.accumulator != 1 << (left.accumulator.size() - 1)
+        proving.claim("least", "no sum is the least number of its width", least)
+        special = proving.claim(
+            "specials",
+            "special values are the same",
+            z3.And([u == v for u, v in zip(left.special, inner.special, strict=True)]),
+        )
+        lowest = z3.UGE(inner.e_max, self.other.constant(self.mine.low))
+        low = proving.claim("lowest", "the largest exponent is not below that of a zero", lowest)
+        dot = self._rounded([total, least, special, low, e_max])
+        same, dots = left.result == self.right.result, [left.dot, self.right.dot]
+        cases = [
+            proving.claim(what, f"adding c to {what} gives the same code", z3.Implies(case, same), hint=dots)
+            for what, case in zip(("one dot product", "two NaNs"), dot.children(), strict=True)
+        ]
+        return proving.claim("d", "so both give the same code", same, [dot, *cases])
+
+    def _rounded(self, given: list[z3.BoolRef]) -> z3.BoolRef:
+        """Proves and returns that both round the sum to one code, or give a NaN: for each number of leading zeros."""
+        x, y, lzc, claim = self.left.dot, self.right.dot, self.left.number.lzc, self.proving.claim
+        same = z3.Or(x == y, z3.And(is_nan(x, fp32), is_nan(y, fp32)))  # the model's NaN is another one
+        cases = [lzc == zeros for zeros in range(self.left.number.magnitude.size() + 1)]
+        some = claim("leading zeros", "a sum has as many leading zeros as its width at most", z3.Or(cases))
+        text, inner = "so sums with as many leading zeros are rounded alike", self.inner
+        stages = [self.left.accumulator, inner.total, self.left.max_exp, inner.e_max, *self.left.special]
+        proved = [
+            claim(f"{n} leading zeros", text, z3.Implies(case, same), given, hint=stages)
+            for n, case in enumerate(cases)
+        ]
+        return claim("dot", "so both give the same dot product, or a NaN", same, [some, *proved])
+
+    def _same_exponent(self, mine: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
+        x, y = z3.ZeroExt(self.bits - mine.size(), mine), z3.ZeroExt(self.bits - other.size(), other)
+        return x + z3.BitVecVal(self.mine.low, self.bits) == y + z3.BitVecVal(self.other.low, self.bits)
+
+    def _exponent(self, k: int) -> z3.BoolRef:
+        """Proves and returns that a product has the same exponent."""
+        same = self._same_exponent(self.left.products[k].exponent, self.inner.products[k].exponent)
+        return self.proving.claim(f"exponent {k}", "a product has the same exponent", same)
+
+    def _largest(self, exponents: list[z3.BoolRef]) -> tuple[z3.BoolRef, list[z3.BoolRef]]:
+        """Proves and returns that the largest exponents are the same, and that no product's is above."""
+        left, inner, claim = self.left, self.inner, self.proving.claim
+        same = claim(
+            "e_max",
+            "the largest exponents are the same",
+            self._same_exponent(left.max_exp, inner.e_max),
+            exponents,
+        )
+        below = [
+            claim(f"below {k}", "no product's exponent is above the largest", z3.ULE(x.exponent, inner.e_max))
+            for k, x in enumerate(inner.products)
+        ]
+        return same, below
+
+    def _aligned(self, k: int, given: list[z3.BoolRef]) -> z3.BoolRef:
+        """Proves and returns that a product's aligned magnitude is the same."""
+        u, v = self.left.aligned[k], self.inner.aligned[k]
+        same = z3.And(u == v, self.left.products[k].sign == self.inner.products[k].sign)
+        return self.proving.claim(f"aligned {k}", "so aligned products are the same", same, given)
+
+
+def _wide(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+    return z3.SignExt(bits - x.size(), x) if bits > x.size() else x

@@ -1,0 +1,90 @@
+"""RISC-V's bulk-normalised dot products (RVBNA), as a table, and the standard's pseudo-code as it is printed.
+
+Sources: the RISC-V instruction set manual (`papers.py`), chapters on RVBNA, Zvfwbdota16bf and Zvfqwbdota8f; the numbers
+were compared with Spike's own code for them, bit for bit (docs/semantics.md §11).  n, the products of one sum, is a
+constant of an implementation.  The standard also lets an implementation cut the products into sets, and add these
+and c in other orders; here they are one set, added to c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmaformal.architectures.base import Architecture, Revision
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.rounding import RO_FP32, Conversion, NanRule, Rounding
+from mmaformal.spec import DotAdd
+
+#: Products of one sum: the powers of two that the standard has vectors for.
+SIZES = (2, 4, 8, 16, 32, 64)
+
+_DOT = Conversion.named("RO-FP32")  #: a sum of zero is +0, whatever the signs of its terms
+
+_SOURCES = {
+    "F": "RISC-V ISA, RVBNA: q − 1 + g fractional bits, g = log2 n guard bits",
+    "L": "chosen: n is a constant of an implementation",
+    "rho": "RISC-V ISA, RVBNA: round to odd, beyond the largest number to infinity",
+    "e_zero": "RISC-V ISA, RVBNA: the reference exponent of a product with a zero factor",
+    "cut": "RISC-V ISA, RVBNA: aligned products are rounded to odd",
+    "addition": "RISC-V ISA, Zvfwbdota16bf and Zvfqwbdota8f; Spike, f32_add_odd",
+    "nan": "RISC-V ISA, RVBNA: the canonical quiet NaN",
+}
+
+
+def bulk_normalised(n: int, a: Format, b: Format) -> Lowered:
+    """Returns RVBNA's sum of n products, and the addition of c to odd."""
+    return Lowered(
+        F=fp32.fraction_bits + (n - 1).bit_length(),
+        L=n,
+        rho=_DOT,
+        e_zero=-a.bias - b.bias,  # 0, in the text's count of biased exponents
+        operands=None,
+        order=tuple(range(n)),
+        addition=RO_FP32,
+        cut=Rounding.RO,
+        nan=NanRule.DEFAULT,
+    )
+
+
+def _text(corrected: tuple[int, ...], name: str, summary: str) -> Revision:
+    """Returns the pseudo-code with some of its expressions corrected, as another reading of the table."""
+
+    def revise(i: Instruction) -> Instruction:
+        spec = replace(i.spec, parameters=Rvbna(i.k, corrected))
+        return replace(
+            i, spec=spec, sources=dict.fromkeys(("n", "corrected"), "RISC-V ISA, RVBNA, pseudo-code")
+        )
+
+    return Revision(name, summary, revise)
+
+
+_ALL = tuple(EXPRESSIONS)
+REVISIONS = (
+    _text((), "printed", "the standard's pseudo-code as it is printed"),
+    *(
+        _text(tuple(x for x in _ALL if x != n), f"printed-{n}", f"the pseudo-code, but for {what} corrected")
+        for n, what in EXPRESSIONS.items()
+    ),
+    _text(_ALL, "corrected", "the pseudo-code with its three wrong expressions corrected"),
+)
+
+
+def riscv() -> Architecture:
+    """Returns vfwbdota.vv and vfqwbdota[.alt].vv for each n; `.alt` is b of e5m2, and a's type stands in vtype."""
+    name = "riscv"
+
+    def unit(opcode: str, n: int, a: Format, b: Format) -> Instruction:
+        spec = DotAdd(n, a, b, fp32, fp32, bulk_normalised(n, a, b))
+        return Instruction(f"{opcode}.n{n}", name, 1, 1, spec, sources=_SOURCES)
+
+    wide = [unit("vfwbdota.vv", n, bf16, bf16) for n in SIZES]
+    narrow = [
+        unit(f"vfqwbdota{'.alt' if b is e5m2 else ''}.vv.{a.name.upper()}", n, a, b)
+        for a in (e4m3, e5m2)
+        for b in (e4m3, e5m2)
+        for n in SIZES
+    ]
+    return Architecture(name, "Zvfwbdota16bf, Zvfqwbdota8f (Spike)", [*wide, *narrow], REVISIONS)
