@@ -167,6 +167,16 @@ def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
     return SortedSum(terms, (x, y, z), partial, normal, total)
 
 
+def sorted_terms(
+    products: Sequence[Term], addend: Term, fraction_bits: tuple[int, int], p: int, lowest: int
+) -> SortedSum:
+    """The sum of one or two products and c, normalised; `fraction_bits` are theirs and c's."""
+    bits, c_bits = fraction_bits
+    nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
+    first, second = (normalise(each, bits, p, lowest) for each in (*products, nothing)[:2])
+    return sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
+
+
 def step(
     spec: DotAdd,
     parameters: Efda,
@@ -205,13 +215,9 @@ def step(
         stages.made("fixed_sum", products, sum_)
         stages.made("sticky_sum", [sum_.term, addend], total, wide=sum_.wide)
     else:
-        lowest = min(low, spec.c_format.min_exponent - c_bits)
-        nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
-        first, second = (
-            normalise(each, bits, p, lowest)
-            for each in (products if parameters.L == 2 else (*products, nothing))
+        sum_ = sorted_terms(
+            products, addend, (bits, c_bits), p, min(low, spec.c_format.min_exponent - c_bits)
         )
-        sum_ = sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
         total = sum_.total
         stages.made("sorted_sum", [*products, addend], total, sum=sum_)
 
