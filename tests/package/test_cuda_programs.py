@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, hopper
-from mmaformal.cuda import CudaUnavailableError, cuda_source
+from mmaformal.cuda import cuda_source
 from mmaformal.cuda_programs import cuda_program
+from mmaformal.mma import CudaUnavailableError
 from mmaformal.wgmma import wgmma_of
 from mmaformal.witness import Witness
 
