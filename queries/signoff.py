@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +32,13 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.hardware.designs import wired
 from mmaformal.hardware.matching import Follower, Matched, values_of
-from mmaformal.hardware.module import HardwareError, Module, ports_of, with_codes
+from mmaformal.hardware.module import HardwareError, Module
+from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.simulate import simulate
+from mmaformal.hardware.sources import sources_of
 from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, not_used
-from mmaformal.hardware.yosys import design as read_design
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.queries.classes import one_nan
@@ -75,36 +77,58 @@ def signoff(
     *,
     top: str | None = None,
     defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
+    includes: Sequence[str | Path] = (),
+    lists: Sequence[str | Path] = (),
+    ports: PortMap | Mapping[str, str] | None = None,
+    ties: Mapping[str, str | int] | None = None,
+    cycles: int | None = None,
+    held: bool = False,
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
     progress: Progress | None = None,
+    told: Progress | None = None,
     cache: Cache = False,
 ) -> Holds | Fails | Unknown:
     """Prove that a design gives the model's d for every input, or find the smallest input for which it does not.
 
-    files: Verilog files read together by yosys, or one of BTOR2.  top: the module (default: the one no other uses).
-    defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  timeout:
-    seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
+    files: SystemVerilog or Verilog files read together, or one of BTOR2.  top: the module (default: the one no other
+    uses).  defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  includes:
+    folders of include files.  lists: file lists, as simulators take them with -f.  ports: where operands are,
+    `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles: unroll a design with feedback
+    from reset for so many.  held: operands stay until d is there.  told: is called with the wiring before anything is
+    asked.  timeout: seconds in all.
+    memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
     `prove` has it.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
     undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is
     divided by zero.  Where d does not depend on some input, the answer says so in its notes.
 
-    Raises HardwareError for a design that cannot be read, has registers, or other ports than the instruction.
+    Raises HardwareError for a design that cannot be read, feeds back to itself where `cycles` is not given, or lacks a
+    port for an operand.
     """
     caller(progress)
     instruction = instruction_meant(instruction)
-    paths = [Path(x) for x in ([files] if isinstance(files, str | Path) else files)]
     say = progress or (lambda _: None)
-    inputs = symbolic_inputs(instruction.spec)
-    say("yosys reads the design")
-    module = read_design(paths, top, defines, parameters, with_codes(inputs), timeout)
-    check_ports(module, instruction)
+    say("the design is read")
+    sources = replace(
+        sources_of(files, top, defines, parameters),
+        includes=tuple(map(Path, includes)),
+        lists=tuple(map(Path, lists)),
+    )
+    design = wired(
+        sources,
+        instruction.spec,
+        _port_map(ports, ties, cycles),
+        held=held,
+        timeout=timeout,
+        progress=told or progress,
+    )
+    inputs, module = symbolic_inputs(instruction.spec), design.module
     check_names(module, inputs)
     with session(solver, memory, cache) as portfolio:
         asker = Asker(portfolio, timeout)
-        signed = _Signoff(instruction, inputs, module, asker, say)
+        signed = _Signoff(instruction, inputs, module, asker, say, design.told)
         answer = asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
     return answer
@@ -158,7 +182,7 @@ def on_recording(
     *,
     top: str | None = None,
     defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
     simulator: str | None = None,
     timeout: float = 600.0,
 ) -> Simulated:
@@ -190,23 +214,13 @@ def on_recording(
     return Simulated(path.name, done, wrong, first)
 
 
-def check_ports(module: Module, instruction: Instruction) -> None:
-    """Raises HardwareError where a design has not the ports of an instruction."""
-    needed = {**ports_of(instruction.spec), "d": instruction.d_format.storage_bits}
-    has = module.ports
-    missing = [f"{name} of {bits} bits" for name, bits in needed.items() if has.get(name) != bits]
-    extra = [name for name in (*module.inputs, *module.outputs) if name not in needed]
-    turned = [name for name in needed if name in (module.inputs if name == "d" else module.outputs)]
-    if missing:
-        said = ", ".join(f"{name} ({bits})" for name, bits in has.items())
-        raise HardwareError(
-            f"{module.name} has not the port {missing[0]} of {instruction.label}; it has {said}"
-        )
-    if turned:
-        way = "output" if turned[0] == "d" else "input"
-        raise HardwareError(f"{turned[0]} of {module.name} is to be an {way}")
-    if extra and extra[0] in module.inputs:
-        raise HardwareError(f"{module.name} has an input {extra[0]}, which {instruction.label} has not")
+def _port_map(
+    ports: PortMap | Mapping[str, str] | None, ties: Mapping[str, str | int] | None, cycles: int | None
+) -> PortMap:
+    """What is said of the ports, as one."""
+    found = ports if isinstance(ports, PortMap) else PortMap(dict(ports or {}))
+    found = found.with_more({}, {name: str(value) for name, value in (ties or {}).items()})
+    return found if cycles is None else replace(found, cycles=cycles)
 
 
 def check_names(module: Module, inputs: Inputs) -> None:
@@ -222,14 +236,21 @@ def check_names(module: Module, inputs: Inputs) -> None:
 
 class _Signoff:
     def __init__(
-        self, instruction: Instruction, inputs: Inputs, module: Module, asker: Asker, progress: Progress
+        self,
+        instruction: Instruction,
+        inputs: Inputs,
+        module: Module,
+        asker: Asker,
+        progress: Progress,
+        told: Sequence[str] = (),
     ) -> None:
         self.instruction, self.spec, self.inputs, self.module = instruction, instruction.spec, inputs, module
         self.asker, self.progress = asker, progress
         self.why = ""  #: why a proof that was complete but for its last lemma was none
         self.question = f"{module.name} gives the d of {instruction.label} for every input"
         unused = not_used(module, inputs)
-        self.notes = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
+        warning = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
+        self.notes = (*told, *warning)
 
     def answer(self) -> Holds | Fails | Unknown:
         """By random cases, then node by node and as one question in turns, with more time in each round."""
