@@ -287,7 +287,7 @@ class _Signoff:
         )
         if ends:
             why += f"; named wires that are none of the model's: {ends}"
-        why = "; ".join([why, *self.notes])
+        why = "; ".join([why, *(note for note in self.notes if note.startswith("warning"))])
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:

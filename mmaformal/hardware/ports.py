@@ -44,6 +44,7 @@ class Place:
     high: int = -1  #: −1: to the port's highest
     low: int = 0
     cycle: int | None = None  #: the only one in which an operand is there; None: every one
+    whole: bool = field(default=False, compare=False)  #: whether these are all bits of the port
 
     @property
     def bits(self) -> int:
@@ -51,7 +52,7 @@ class Place:
         return self.high - self.low + 1
 
     def __str__(self) -> str:
-        bits = "" if self.high < 0 else f"[{self.high}:{self.low}]" if self.bits > 1 else f"[{self.low}]"
+        bits = "" if self.high < 0 or self.whole else f"[{self.high}:{self.low}]" if self.bits > 1 else f"[{self.low}]"
         return f"{self.port}{bits}" + ("" if self.cycle is None else f"@{self.cycle}")
 
 
@@ -144,7 +145,8 @@ def place_of(text: str) -> Place:
     low = max(high, 0) if found["low"] is None else int(found["low"])
     if 0 <= high < low:
         raise HardwareError(f"{text!r}: the higher bit is first, [{low}:{high}]")
-    return Place(found["port"], high, low, None if found["cycle"] is None else int(found["cycle"]))
+    cycle = None if found["cycle"] is None else int(found["cycle"])
+    return Place(found["port"], high, low, cycle)
 
 
 def number_of(text: str) -> int:
@@ -208,10 +210,10 @@ class _Wirer:
             raise HardwareError(f"there is no {way} {place.port}; there are {has}")
         bits = ports[place.port]
         if place.high < 0:
-            return replace(place, high=bits - 1, low=0)
+            return replace(place, high=bits - 1, low=0, whole=True)
         if place.high >= bits:
             raise HardwareError(f"{place}: {place.port} has the bits {bits - 1} to 0")
-        return place
+        return replace(place, whole=place.bits == bits)
 
     def _take(self, place: Place) -> None:
         """Note that bits of an input are something.  Raises HardwareError where they are already."""
@@ -366,7 +368,7 @@ def _free(name: str, bits: int, taken: int) -> Iterable[Place]:
         high = low
         while high + 1 < bits and not taken >> (high + 1) & 1:
             high += 1
-        yield Place(name, high, low)
+        yield Place(name, high, low, whole=high - low + 1 == bits)
         low = high + 1
 
 
