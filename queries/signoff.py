@@ -8,8 +8,9 @@ scales) and d (`mmaformal.hardware.module`).
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.alike import Symmetries
-from mmaformal.cases.codes import is_nan
+from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
@@ -32,6 +33,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.hardware.compiled import Compiled
 from mmaformal.hardware.designs import wired
 from mmaformal.hardware.matching import Follower, Matched, values_of
 from mmaformal.hardware.module import HardwareError, Module
@@ -56,6 +58,10 @@ from mmaformal.witness import WitnessError
 #: Random cases on which a design is run before anything is proved, by distributions, and those that nodes are
 #: compared on.
 _CASES, _SEEN = 4000, 1000
+#: Random cases that a compiled design is run on, and the seconds that have to be left for that.
+_MANY, _WORTH = 100_000, 20.0
+#: What may be alike, and what is said of it.
+_ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
 #: The part of the time left in which a witness is made smaller.
 _SHRINKING = 0.6
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
@@ -84,6 +90,7 @@ def signoff(
     ties: Mapping[str, str | int] | None = None,
     cycles: int | None = None,
     held: bool = False,
+    alike: Collection[str] = (),
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
@@ -97,9 +104,9 @@ def signoff(
     uses).  defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  includes:
     folders of include files.  lists: file lists, as simulators take them with -f.  ports: where operands are,
     `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles: unroll a design with feedback
-    from reset for so many.  held: operands stay until d is there.  told: is called with the wiring before anything is
-    asked.  timeout: seconds in all.
-    memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
+    from reset for so many.  held: operands stay until d is there.  alike: "nan", any NaN is
+    right where the model gives one; "zero", so is a zero of either sign.  told: is called with the wiring before
+    anything is asked.  timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
     `prove` has it.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
     undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is
     divided by zero.  Where d does not depend on some input, the answer says so in its notes.
@@ -108,6 +115,9 @@ def signoff(
     port for an operand.
     """
     caller(progress)
+    for each in alike:
+        if each not in _ALIKE:
+            raise ValueError(f"alike is {' or '.join(_ALIKE)}, not {each!r}")
     instruction = instruction_meant(instruction)
     say = progress or (lambda _: None)
     say("the design is read")
@@ -128,7 +138,7 @@ def signoff(
     check_names(module, inputs)
     with session(solver, memory, cache) as portfolio:
         asker = Asker(portfolio, timeout)
-        signed = _Signoff(instruction, inputs, module, asker, say, design.told)
+        signed = _Signoff(instruction, inputs, module, asker, say, design.told, alike)
         answer = asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
     return answer
@@ -243,11 +253,15 @@ class _Signoff:
         asker: Asker,
         progress: Progress,
         told: Sequence[str] = (),
+        alike: Collection[str] = (),
     ) -> None:
         self.instruction, self.spec, self.inputs, self.module = instruction, instruction.spec, inputs, module
         self.asker, self.progress = asker, progress
         self.why = ""  #: why a proof that was complete but for its last lemma was none
-        self.question = f"{module.name} gives the d of {instruction.label} for every input"
+        self.nans, self.zeros = "nan" in alike or not self.spec.nan_is_canonical, "zero" in alike
+        but = [said for name, said in _ALIKE.items() if name in alike]
+        self.question = ", ".join([f"{module.name} gives the d of {instruction.label} for every input", *but])
+        self._compiled: Compiled | None = None
         unused = not_used(module, inputs)
         warning = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
         self.notes = (*told, *warning)
@@ -300,7 +314,9 @@ class _Signoff:
 
     def _random(self) -> Codes | None:
         """A case on which the design is wrong, of random ones."""
-        for count, seed in ((400, 2), (_CASES, 3)):
+        for count, seed in ((400, 2), (_CASES, 3), (_MANY, 4)):
+            if count == _MANY and not (self._compile() and self.asker.left > _WORTH):
+                break
             rows = generate(self.spec, count, seed=seed, distributions=(*DISTRIBUTIONS, "edge"))
             wrong = np.flatnonzero(self.wrong(rows))
             if len(wrong):
@@ -309,28 +325,46 @@ class _Signoff:
 
     def results(self, rows: Rows, undefined: Mapping[str, NDArray[np.object_]]) -> NDArray[np.uint64]:
         """The design's d, with values of what it leaves undefined."""
+        if self._compiled is not None:
+            columns = zip(self.inputs.flat(), rows.codes.flat(), strict=True)
+            values = {str(term): column for term, column in columns}
+            return self._compiled({**values, **undefined}, len(rows))
+        return self._evaluated(rows, undefined)
+
+    def _evaluated(self, rows: Rows, undefined: Mapping[str, NDArray[np.object_]]) -> NDArray[np.uint64]:
         found = evaluate(self.module.outputs["d"], {**values_of(self.inputs, rows), **undefined})
         return np.broadcast_to(found, len(rows)).astype(np.uint64)
+
+    def _compile(self) -> bool:
+        """Have the design compiled, if it can be."""
+        constants = [*self.inputs.flat(), *constants_undefined(self.module)]
+        with contextlib.suppress(ValueError):
+            self._compiled = Compiled(self.module.outputs["d"], constants)
+        return self._compiled is not None
 
     def wrong(self, rows: Rows) -> NDArray[np.bool_]:
         """On which rows the design's d is not the model's: for some of several values of what is undefined."""
         wrong = np.zeros(len(rows), bool)
-        model = self._one_nan(compiled_results(self.spec, rows))
+        model = self._one_of_each(compiled_results(self.spec, rows))
         for seed in _UNDEFINED if self.module.undefined else (0,):
             mine = self.results(rows, drawn(self.module, len(rows), seed))
-            wrong |= np.asarray(self._one_nan(mine) != model)
+            wrong |= np.asarray(self._one_of_each(mine) != model)
         return wrong
 
-    def _one_nan(self, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return d if self.spec.nan_is_canonical else one_nan(d, self.spec.d_format)
+    def _one_of_each(self, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Codes, those that are alike being the same one."""
+        d = one_nan(d, self.spec.d_format) if self.nans else d
+        if not self.zeros:
+            return d
+        return np.where(np.asarray(is_zero(d.astype(np.int64), self.spec.d_format)), np.uint64(0), d)
 
     def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
         """That the design's d is not the model's."""
-        differ = mine != model
-        if not self.spec.nan_is_canonical:
-            differ = z3.And(
-                differ, z3.Not(z3.And(is_nan(mine, self.spec.d_format), is_nan(model, self.spec.d_format)))
-            )
+        differ, fmt = mine != model, self.spec.d_format
+        if self.nans:
+            differ = z3.And(differ, z3.Not(z3.And(is_nan(mine, fmt), is_nan(model, fmt))))
+        if self.zeros:
+            differ = z3.And(differ, z3.Not(z3.And(is_zero(mine, fmt), is_zero(model, fmt))))
         return differ
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
@@ -353,7 +387,7 @@ class _Signoff:
         d = z3.simplify(z3.substitute(self.module.outputs["d"], *pairs))
         choice = choose(self.module, self.differ(d, z3.BitVecVal(model, d.size())))
         values = {name: np.array([x], object) for name, x in (choice.values if choice else {}).items()}
-        mine = int(self.results(rows, drawn(self.module, 1, 0) | values)[0])
+        mine = int(self._evaluated(rows, drawn(self.module, 1, 0) | values)[0])
         if choice is None or mine == model:
             raise WitnessError(f"{self.module.name} was to be wrong on {found.codes}, and is not")
         runs = (

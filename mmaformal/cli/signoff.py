@@ -89,7 +89,10 @@ _DESIGN = (
         help="Ports and ties in TOML, tables [port] and [tie].",
     ),
     click.option(
-        "--cycles", type=click.IntRange(min=1), metavar="N", help="Read d N cycles after reset (default: fold a pipeline)."
+        "--cycles",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read d N cycles after reset (default: a pipeline is folded)."
     ),
     click.option("--held", is_flag=True, help="Operands stay until d is there, whatever the pipeline's depth."),
 )  # fmt: skip
@@ -101,6 +104,12 @@ _DESIGN = (
 @options.replace
 @options.model
 @design_options
+@click.option(
+    "--alike",
+    multiple=True,
+    type=click.Choice(["nan", "zero"]),
+    help="Any NaN is right where the model gives one; or a zero of either sign; repeatable.",
+)
 @click.option(
     "--simulate",
     "recordings",
@@ -128,6 +137,7 @@ def signoff(
     mapping: Path | None,
     cycles: int | None,
     held: bool,
+    alike: tuple[str, ...],
     recordings: tuple[Path, ...],
     timeout: float,
     memory: int,
@@ -138,8 +148,8 @@ def signoff(
 ) -> int:
     """Prove that a DESIGN computes a model, for all inputs; or show the smallest input where it does not.
 
-    DESIGN is SystemVerilog (the extra [rtl]), Verilog, or BTOR2. What its ports are is guessed where it is not said, and
-    told. Pipelines are folded into logic; designs with feedback are unrolled with --cycles.
+    DESIGN is SystemVerilog (the extra [rtl]), Verilog, or BTOR2. What its ports are is guessed where it is not said,
+    and told. Pipelines are folded into logic; designs with feedback are unrolled with --cycles.
 
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """
@@ -155,7 +165,7 @@ def signoff(
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            limits = _Limits(timeout, memory, solvers)
+            limits = _Limits(timeout, memory, solvers, alike)
             return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
@@ -166,6 +176,7 @@ class _Limits:
     timeout: float
     memory: int
     solvers: tuple[str, ...]
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -235,6 +246,7 @@ def _signed(
                 includes=design.sources.includes,
                 ports=design.said,
                 held=design.held,
+                alike=limits.alike,
                 told=lambda line: click.echo(line, err=True),
                 timeout=limits.timeout,
                 memory=limits.memory,
@@ -243,7 +255,7 @@ def _signed(
             )
 
     words = design.words
-    question = Question("signoff", (instruction,), *(words or ()), *limits.solvers)
+    question = Question("signoff", (instruction,), *(words or ()), *limits.alike, *limits.solvers)
     answer = question.ask(store if words is not None else None, limits.timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
     return answered(text, _STATUS[answer.verdict])

@@ -174,9 +174,10 @@ class _Bound:
         place = self.wiring.result
         d = sliced(module.outputs[place.port], place.high, place.low)
         wires = {name: term for name, term in module.wires.items() if not is_value(term)}
-        used = constants_in([d, *wires.values()])
+        used = constants_in([d])
+        undefined = {key: term for key, term in module.undefined.items() if str(term) in used}
         free = {key: term for key, term in self.free.items() if str(term) in used}
-        return Module(module.name, self.operands, {"d": d}, wires, {**module.undefined, **free})
+        return Module(module.name, self.operands, {"d": d}, wires, {**undefined, **free})
 
 
 def _parts(term: z3.BitVecRef) -> list[z3.BitVecRef]:

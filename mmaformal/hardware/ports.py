@@ -52,7 +52,13 @@ class Place:
         return self.high - self.low + 1
 
     def __str__(self) -> str:
-        bits = "" if self.high < 0 or self.whole else f"[{self.high}:{self.low}]" if self.bits > 1 else f"[{self.low}]"
+        bits = (
+            ""
+            if self.high < 0 or self.whole
+            else f"[{self.high}:{self.low}]"
+            if self.bits > 1
+            else f"[{self.low}]"
+        )
         return f"{self.port}{bits}" + ("" if self.cycle is None else f"@{self.cycle}")
 
 
