@@ -102,14 +102,17 @@ def signoff(
 
     files: SystemVerilog or Verilog files read together, or one of BTOR2.  top: the module (default: the one no other
     uses).  defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  includes:
-    folders of include files.  lists: file lists, as simulators take them with -f.  ports: where operands are,
-    `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles: unroll a design with feedback
-    from reset for so many.  held: operands stay until d is there.  alike: "nan", any NaN is
-    right where the model gives one; "zero", so is a zero of either sign.  told: is called with the wiring before
-    anything is asked.  timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
-    `prove` has it.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
-    undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is
-    divided by zero.  Where d does not depend on some input, the answer says so in its notes.
+    folders of include files.  lists: file lists, as simulators take them with -f.
+
+    ports: where operands are, `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles:
+    unroll a design with feedback from reset for so many.  held: operands stay until d is there.  alike: "nan", any NaN
+    is right where the model gives one, as it is where the model's NaN is not canonical; "zero", so is a zero of either
+    sign.
+
+    timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  told:
+    is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may
+    be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is divided by
+    zero.  Where d does not depend on some input, the answer says so in its notes.
 
     Raises HardwareError for a design that cannot be read, feeds back to itself where `cycles` is not given, or lacks a
     port for an operand.

@@ -6,7 +6,7 @@ What was done is told in lines: the ports, what is tied, the latency.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
@@ -14,7 +14,7 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.hardware.module import HardwareError, Module, with_codes
-from mmaformal.hardware.ports import Place, PortMap, Tie, Wiring, wiring
+from mmaformal.hardware.ports import Place, PortMap, Tie, Wiring, place_of, wiring
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.rebuild import constants_in, is_value
 from mmaformal.hardware.sequential import Folded, Sequential, fold, unroll
@@ -60,18 +60,20 @@ def wired(
     found = wiring(spec, inputs, outputs, design.registers.clock, said)
     plain = not found.guessed and not said.ports and not said.ties
     told = [] if plain else found.told()
+    say = progress or (lambda _: None)
+    for line in told:
+        say(line)
     bound = _Bound(design, symbolic_inputs(spec), found)
     if said.cycles is not None:
         module = bound.unrolled(said.cycles)
-        told.append(f"d is read {counted(said.cycles, 'cycle')} after reset")
+        more = [f"d is read {counted(said.cycles, 'cycle')} after reset"]
     else:
         folded = fold(design, bound.values(0), [found.result.port])
         module = folded.module
-        told += bound.latency(folded, held)
-    if progress is not None:
-        for line in told:
-            progress(line)
-    return Wired(bound.as_module(module), tuple(told))
+        more = bound.latency(folded, held)
+    for line in more:
+        say(line)
+    return Wired(bound.as_module(module), (*told, *more))
 
 
 class _Bound:
@@ -94,6 +96,12 @@ class _Bound:
         for tie in (*self.wiring.ties, *self.wiring.resets):
             value = self._tied(tie, cycle, reset and tie in self.wiring.resets)
             at.setdefault(tie.place.port, []).append((tie.place, value))
+        if clock := self.design.registers.clock:
+            place = place_of(clock)
+            level = z3.BitVecVal(
+                int(not self.design.registers.rising), 1
+            )  # as it is before the edge that counts
+            at.setdefault(place.port, []).append((replace(place, high=place.low), level))
         return {
             name: self._whole(name, term.size(), at.get(name, []), cycle) for name, term in self._inputs()
         }

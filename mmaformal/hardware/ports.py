@@ -34,6 +34,8 @@ _VECTORS = ("operands", "ops", "operand", "op", "srcs")
 _RESET = re.compile(r"(^|_)(n?a?s?rst|n?a?s?reset)(_?(n|ni|b|l|i))?(_|$)")
 _LOW = re.compile(r"(^|_)n(rst|reset)|(rst|reset)_?(n|ni|b|l)(_|$)")
 _ONE = re.compile(r"(^|_)(valid|vld|ready|rdy|en|ena|enable|ce|clk_en|clken|start|go|req)(_|$)")
+#: Those that are tied to 0 whatever else their names say.
+_ZERO = re.compile(r"scan|test|dft|flush|clear|clr|stall|kill|bypass|debug")
 
 
 @dataclass(frozen=True)
@@ -344,13 +346,16 @@ class _Wirer:
         resets, others = [], []
         for name, bits in self.inputs.items():
             is_reset = bits == 1 and _RESET.search(name.lower()) is not None
-            if name == self.clock.partition("[")[0]:
+            if name == self.clock:
                 continue
-            for place in _free(name, bits, self.taken.get(name, 0)):
+            taken = self.taken.get(name, 0)
+            if name == self.clock.partition("[")[0]:
+                taken |= 1 << place_of(self.clock).low
+            for place in _free(name, bits, taken):
                 value = 0
                 if is_reset:
                     value = int(_LOW.search(name.lower()) is not None)
-                elif bits == 1 and _ONE.search(_plain(name)):
+                elif bits == 1 and _ONE.search(_plain(name)) and not _ZERO.search(name.lower()):
                     value = 1
                 self.guessed.add(str(place))
                 (resets if is_reset else others).append(Tie(place, (value,)))

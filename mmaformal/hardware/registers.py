@@ -53,6 +53,7 @@ class Registers:
 
     cuts: tuple[Cut, ...] = ()
     clock: str = ""  #: the input that is their clock
+    rising: bool = True  #: which edge of it counts
 
 
 @dataclass
@@ -111,8 +112,8 @@ def cut_registers(module: dict[str, Any]) -> Registers:
     for name, cell in module["cells"].items():
         if cell["type"] in _OTHERS or (cell["type"] in _KINDS):
             raise HardwareError(_refused(netlist, name, cell))
-    clock = next(iter(clocks))[0] if clocks else ""
-    return Registers(tuple(cuts), clock)
+    clock, rising = next(iter(clocks)) if clocks else ("", True)
+    return Registers(tuple(cuts), clock, rising)
 
 
 def _registers(module: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
