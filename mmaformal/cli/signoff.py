@@ -159,7 +159,7 @@ def signoff(
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
     try:
-        design = _design_of(
+        design = design_of(
             files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
         )
         if recordings:
@@ -206,7 +206,7 @@ class _Design:
         ]
 
 
-def _design_of(
+def design_of(
     files: tuple[Path, ...],
     lists: tuple[Path, ...],
     top: str | None,
