@@ -76,7 +76,7 @@ class Engine:
     def reading(self, sources: Sources, folder: Path, *, trees: bool = False) -> str:
         """The commands that read a design; with `trees` yosys' own front end prints its syntax trees.
 
-        In `folder`, which is to be a temporary one, slang's list of files is written: names may have spaces there.
+        `folder` is a temporary one, in which slang's list of files is written: names may have spaces there.
         """
         names = " ".join(f'"{self.at(path)}"' for path in sources.files)
         if self.slang:
@@ -88,7 +88,10 @@ class Engine:
             listed.write_text("\n".join([*given, names]) + "\n", encoding="utf-8")
             return f"{_SLANG} -f {self.at(listed)}"
         given = [f"-D{each}" for each in sources.defines]
-        given += [f'"-I{path}"' for path in sources.includes]
+        for number, path in enumerate(sources.includes):
+            linked = folder / f"include{number}"  # its name has no spaces
+            linked.symlink_to(path.resolve(), target_is_directory=True)
+            given.append(f"-I{linked}")
         chosen = f"-top {sources.top}" if sources.top else "-auto-top"
         chosen += "".join(f" -chparam {name} {_decimal(value)}" for name, value in sources.parameters.items())
         read = f"read_verilog -sv{' -dump_ast2' if trees else ''} {' '.join(given)} {names}"
