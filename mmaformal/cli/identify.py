@@ -63,10 +63,14 @@ def identify(
         design = design_of(
             files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
         )
+        a, b, c, d = _formats(types)
         unit = from_rtl(
             design.sources,
-            **_formats(types),
             k=k,
+            a_format=a,
+            b_format=b,
+            c_format=c,
+            d_format=d,
             ports=design.said,
             held=held,
             told=lambda line: click.echo(line, err=True),
@@ -86,11 +90,12 @@ def identify(
     return answered(text, UNKNOWN if answer.verdict in ("none", "unknown") else SETTLED)
 
 
-def _formats(types: str) -> dict[str, str]:
+def _formats(types: str) -> tuple[str, str, str, str]:
     """`fp16,fp32`: of a and b, and of c and d; of three, a, b, and c and d."""
     words = [word.strip() for word in types.split(",")]
     if not 2 <= len(words) <= 4:
         raise UsageError(f"--types {types}: two to four formats are needed, as fp16,fp32")
-    a, b = (words[0], words[0]) if len(words) == 2 else (words[0], words[1])
-    c = words[1] if len(words) == 2 else words[2]
-    return {"a_format": a, "b_format": b, "c_format": c, "d_format": words[3] if len(words) == 4 else c}
+    if len(words) == 2:
+        words = [words[0], words[0], words[1]]
+    a, b, c, d = [*words, words[-1]][:4]
+    return a, b, c, d

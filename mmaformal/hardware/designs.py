@@ -5,7 +5,7 @@ What was done is told in lines: the ports, what is tied, the latency.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import z3
@@ -164,7 +164,7 @@ class _Bound:
         if counts <= {(0,)}:
             return []
         if len(counts) == 1:
-            return [f"latency: {' and '.join(map(str, next(iter(counts))))} cycles"]
+            return [f"latency: {_cycles(next(iter(counts)))}"]
         said = [
             f"{name} {' and '.join(map(str, each))} cycles before"
             for name, each in by_operand.items()
@@ -195,9 +195,9 @@ def _parts(term: z3.BitVecRef) -> list[z3.BitVecRef]:
     return [part for each in term.children() for part in _parts(each)]
 
 
-def port_sizes(design: Sequential) -> Mapping[str, int]:
-    """Bits of each port, inputs first."""
-    return {name: x.size() for name, x in (*design.inputs.items(), *design.outputs.items())}
+def _cycles(counts: Sequence[int]) -> str:
+    """`3 cycles`, `2 and 3 cycles`."""
+    return f"{' and '.join(map(str, counts))} cycle{'' if list(counts) == [1] else 's'}"
 
 
-__all__ = ["Wired", "port_sizes", "wired"]
+__all__ = ["Wired", "wired"]

@@ -343,7 +343,8 @@ class _Wirer:
 
     def _guess_ties(self, said: Sequence[Tie]) -> tuple[list[Tie], list[Tie]]:
         """Resets, which are inactive, and other ties."""
-        resets, others = [], []
+        resets: list[Tie] = []
+        others: list[Tie] = []
         for name, bits in self.inputs.items():
             is_reset = bits == 1 and _RESET.search(name.lower()) is not None
             if name == self.clock:

@@ -196,7 +196,7 @@ class _Clock:
 
     def _input(self, bit: Bit) -> str:
         if bit in self.netlist.ports:
-            name, place, bits = self.netlist.ports[bit]  # type: ignore[index]
+            name, place, bits = self.netlist.ports[bit]
             return name if bits == 1 else f"{name}[{place}]"
         if isinstance(bit, str) and bit in "01":
             raise HardwareError(

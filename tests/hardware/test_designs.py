@@ -116,7 +116,7 @@ def test_a_bug_of_a_pipeline_is_found(bug: str) -> None:
     answer = signed(60, f"BUG_{bug}")
     assert isinstance(answer, Fails), answer
     assert isinstance(answer.witness, CaseWitness)
-    assert answer.witness.minimality[0].startswith("proved minimal")
+    assert answer.witness.minimality[0].endswith("proved minimal")
 
 
 @needs_slang
@@ -311,3 +311,49 @@ def test_compiled_terms_have_the_values_of_terms() -> None:
     for term in terms:
         found = Compiled(term, [x, y, w])(values, 3000)
         assert (found == np.broadcast_to(evaluate(term, values), 3000).astype(np.uint64)).all(), term
+
+
+# ---- a fused multiply-add with a near and a far path ----------------------------------------------------------------
+
+FMA = datapath["fma(k=1,a=fp16,rho=IEEE-FP16)"]
+FMA_PORTS = {"a": "operands_i[47:32]", "b": "operands_i[31:16]", "c": "operands_i[15:0]"}
+FMA_BUGS = ["CLAMP", "STICKY", "SUBNORMAL", "CARRY", "OVERFLOW"]
+
+
+@needs_slang
+@pytest.mark.parametrize("bug", ["", *FMA_BUGS])
+def test_an_fma_is_right_on_rows_and_each_bug_of_it_is_not(bug: str) -> None:
+    defines = [f"BUG_{bug}"] if bug else []
+    unit = from_rtl("fma16.sv", k=1, a_format="fp16", c_format="fp16", ports=FMA_PORTS, defines=defines)
+    rows = generate(FMA.spec, 20_000, seed=3, distributions=(*DISTRIBUTIONS, "edge"))
+    assert (unit.results(rows) == compiled_results(FMA.spec, rows)).all() == (not bug)
+    assert unit.told[-1] == "latency: 1 cycle"
+
+
+@needs_slang
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", FMA_BUGS)
+def test_a_bug_of_an_fma_is_refuted(bug: str) -> None:
+    answer = signoff("fma16.sv", FMA, ports=FMA_PORTS, defines=[f"BUG_{bug}"], timeout=60)
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    assert answer.witness.minimality[0].endswith("proved minimal")
+
+
+@needs_slang
+@pytest.mark.slow
+def test_signs_of_zeros_and_nans_may_be_alike(tmp_path: Path) -> None:
+    text = (FOLDER / "fma16.sv").read_text(encoding="utf-8")
+    zero = "{subtract ? rm_i == RDN : sign_p, 15'b0}"
+    assert text.count(zero) == text.count("16'h7e00") == 1
+    path = tmp_path / "fma16.sv"
+    path.write_text(text.replace(zero, "16'h8000").replace("16'h7e00", "16'hfe00"), encoding="utf-8")
+    for alike, d in ((("nan",), {0x8000}), (("zero",), {0xFE00}), (("nan", "zero"), set())):
+        answer = signoff(path, FMA, ports=FMA_PORTS, alike=alike, timeout=25)
+        if not d:
+            assert not isinstance(answer, Fails), answer
+            assert "all NaNs alike, signs of zeros alike" in answer.question
+            continue
+        assert isinstance(answer, Fails), answer
+        assert isinstance(answer.witness, CaseWitness)
+        assert answer.witness.results[0] in d
