@@ -357,3 +357,25 @@ def test_signs_of_zeros_and_nans_may_be_alike(tmp_path: Path) -> None:
         assert isinstance(answer, Fails), answer
         assert isinstance(answer.witness, CaseWitness)
         assert answer.witness.results[0] in d
+
+
+@needs_slang
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # wrong for one input of 2^48, behind the gate's registers
+        ("d_o <= d;", "d_o <= d ^ 16'(a_q == 16'h1234 && b_q == 16'h5678 && c_q == 16'h4321);"),
+        # one bit of one operand, for one value of another
+        ("{a_q, b_q, c_q} <= {a_i, b_i, c_i};", "{a_q, b_q, c_q} <= {a_i, b_i, c_i ^ 16'(c_i == 16'h7bfe)};"),
+        # for one value of a the result is another one, which no register keeps
+        ("d_o <= d;", "d_o <= &a_q ? {d[15:1], ~d[0]} : d;"),
+    ],
+)
+def test_what_no_case_shows_is_not_proved(old: str, new: str, dot2: Path, tmp_path: Path) -> None:
+    text = (FOLDER / "gated.sv").read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path = tmp_path / "gated.sv"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    answer = signoff([path, dot2], DOT, timeout=60)
+    assert not isinstance(answer, Holds)
