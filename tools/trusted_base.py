@@ -125,6 +125,12 @@ BASE: dict[str, tuple[Part, ...]] = {
     ),
     "Sign-off of a design": (
         Part("mmaformal/hardware/yosys.py", "what yosys is asked to do with the Verilog; yosys itself"),
+        Part("mmaformal/hardware/engines.py", "how its builds are asked to read; slang"),
+        Part("mmaformal/hardware/registers.py", "registers and clock gates as inputs and outputs"),
+        Part("mmaformal/hardware/sequential.py", "pipelines folded, designs with feedback unrolled"),
+        Part("mmaformal/hardware/rebuild.py", "terms with values in them"),
+        Part("mmaformal/hardware/ports.py", "which bits of which port are what"),
+        Part("mmaformal/hardware/designs.py", "a design over the codes of operands"),
         Part(
             "mmaformal/hardware/rtlil.py",
             "that each bit of a design has one driver, which yosys takes for granted",

@@ -14,6 +14,7 @@ from mmaformal.cli.diff import diff
 from mmaformal.cli.e9s12 import e9s12
 from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.help import help_
+from mmaformal.cli.identify import identify
 from mmaformal.cli.less_accurate import less_accurate
 from mmaformal.cli.list import list_
 from mmaformal.cli.max_difference import max_difference
@@ -65,6 +66,7 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
     ),
     "Your design": (
         (verilog, "a model as SystemVerilog, BTOR2 or AIGER"),
+        (identify, "which arithmetic a design computes, by asking it"),
         (signoff, "prove that a Verilog design computes a model"),
         (sizes, "how many gates datapaths take, and how deep they are"),
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.hardware.ports import PortMap
+    from mmaformal.hardware.sources import Sources
     from mmaformal.solver.answers import Fails, Holds, Unknown
     from mmaformal.solver.evidence import EvidenceStore
 
@@ -28,28 +30,85 @@ _READS_MORE = (b"`include", b"$readmem", b"$fopen")
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
 
 
-def _parameters(words: tuple[str, ...]) -> dict[str, int]:
-    found = {}
-    for word in words:
-        name, _, value = word.partition("=")
+def _parameters(words: tuple[str, ...]) -> dict[str, int | str]:
+    found: dict[str, int | str] = {}
+    for name, value in _pairs("-G", words).items():
         try:
             found[name] = int(value, 0)
         except ValueError:
-            raise UsageError(f"-G {word}: NAME=VALUE with an integer is needed") from None
+            if not re.fullmatch(r"[\w':.]+", value):
+                raise UsageError(f"-G {name}={value}: NAME=VALUE with a number is needed") from None
+            found[name] = value
     return found
 
 
+def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
+    """Words NAME=VALUE."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"{option} {word}: NAME=VALUE is needed")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def design_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options that say what a design is read from, and what its ports are."""
+    for option in reversed(_DESIGN):
+        command = option(command)
+    return command
+
+
+_DESIGN = (
+    click.option(
+        "-f", "lists", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+        help="A list of files and options, as simulators take it; repeatable.",
+    ),
+    click.option("--top", metavar="MODULE", help="The design's module (default: the one that no other uses)."),
+    click.option(
+        "-I", "includes", multiple=True, type=click.Path(path_type=Path), metavar="FOLDER",
+        help="A folder of include files; repeatable.",
+    ),
+    click.option(
+        "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define for the preprocessor; repeatable."
+    ),
+    click.option(
+        "-G", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter of MODULE; repeatable."
+    ),
+    click.option(
+        "--port", "ports", multiple=True, metavar="NAME=PORT[H:L]",
+        help="Where an operand is: a=op_a_i[15:0], a[0]=ops_i[15:0], d=result_o; repeatable (default: by names).",
+    ),
+    click.option(
+        "--tie", "ties", multiple=True, metavar="PORT=VALUE",
+        help="What another input is: rnd_mode_i=0, start_i=1,0 by cycle, mode_i=any; repeatable.",
+    ),
+    click.option(
+        "--mapping", type=click.Path(path_type=Path), metavar="FILE",
+        help="Ports and ties in TOML, tables [port] and [tie].",
+    ),
+    click.option(
+        "--cycles",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read d N cycles after reset (default: a pipeline is folded)."
+    ),
+    click.option("--held", is_flag=True, help="Operands stay until d is there, whatever the pipeline's depth."),
+)  # fmt: skip
+
+
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="DESIGN…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="DESIGN…", type=click.Path(path_type=Path))
 @click.option("--against", nargs=2, required=True, metavar="ARCH INSTRUCTION", help="The model.")
 @options.replace
 @options.model
-@click.option("--top", metavar="MODULE", help="The design's module (default: the one that no other uses).")
+@design_options
 @click.option(
-    "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define for the preprocessor; repeatable."
-)
-@click.option(
-    "-G", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter of MODULE; repeatable."
+    "--alike",
+    multiple=True,
+    type=click.Choice(["nan", "zero"]),
+    help="Any NaN is right where the model gives one; or a zero of either sign; repeatable.",
 )
 @click.option(
     "--simulate",
@@ -68,9 +127,17 @@ def signoff(
     files: tuple[Path, ...],
     against: tuple[str, str],
     changes: tuple[options.Change, ...],
+    lists: tuple[Path, ...],
     top: str | None,
+    includes: tuple[Path, ...],
     defines: tuple[str, ...],
     parameters: tuple[str, ...],
+    ports: tuple[str, ...],
+    ties: tuple[str, ...],
+    mapping: Path | None,
+    cycles: int | None,
+    held: bool,
+    alike: tuple[str, ...],
     recordings: tuple[Path, ...],
     timeout: float,
     memory: int,
@@ -79,9 +146,10 @@ def signoff(
     no_cache: bool,
     as_json: bool,
 ) -> int:
-    """Prove that a combinational DESIGN computes a model, for all inputs; or show the smallest input where it does not.
+    """Prove that a DESIGN computes a model, for all inputs; or show the smallest input where it does not.
 
-    DESIGN is SystemVerilog or Verilog, which yosys reads, or BTOR2. Its ports are those of `mmaformal verilog`.
+    DESIGN is SystemVerilog (the extra [rtl]), Verilog, or BTOR2. What its ports are is guessed where it is not said,
+    and told. Pipelines are folded into logic; designs with feedback are unrolled with --cycles.
 
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """
@@ -90,12 +158,14 @@ def signoff(
     from mmaformal.recordings.archive import RecordingError
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
-    design = _Design(files, top, defines, _parameters(parameters))
     try:
+        design = design_of(
+            files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
+        )
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            limits = _Limits(timeout, memory, solvers)
+            limits = _Limits(timeout, memory, solvers, alike)
             return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
@@ -106,39 +176,58 @@ class _Limits:
     timeout: float
     memory: int
     solvers: tuple[str, ...]
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Design:
-    files: tuple[Path, ...]
-    top: str | None
-    defines: tuple[str, ...]
-    parameters: dict[str, int]
+    sources: Sources
+    said: PortMap
+    held: bool = False
 
     @property
     def words(self) -> list[str] | None:
         """All that an answer about it depends on; None where it reads files that are not named."""
-        for path in self.files:
+        from mmaformal.hardware.engines import engines, state
+
+        for path in self.sources.files:
             with contextlib.suppress(OSError):
                 if any(each in path.read_bytes() for each in _READS_MORE):
                     return None
-        given = [f"-G {name}={value}" for name, value in sorted(self.parameters.items())]
         return [
-            f"--top {self.top}",
-            *(f"-D {each}" for each in self.defines),
-            *given,
-            *contents(self.files),
-            _program("yosys"),
+            f"--top {self.sources.top}",
+            *(f"-D {each}" for each in self.sources.defines),
+            *(f"-G {name}={value}" for name, value in sorted(self.sources.parameters.items())),
+            *(f"--port {name}={value}" for name, value in sorted(self.said.ports.items())),
+            *(f"--tie {name}={value}" for name, value in sorted(self.said.ties.items())),
+            f"--cycles {self.said.cycles} --held {self.held}",
+            *contents(self.sources.files),
+            *([] if self.sources.btor2 else map(state, engines(self.sources))),
         ]
 
 
-def _program(name: str) -> str:
-    """A program on the PATH, as it is installed now."""
-    found = shutil.which(name)
-    if found is None:
-        return f"no {name}"
-    state = Path(found).stat()
-    return f"{found} {state.st_size} {state.st_mtime_ns}"
+def design_of(
+    files: tuple[Path, ...],
+    lists: tuple[Path, ...],
+    top: str | None,
+    includes: tuple[Path, ...],
+    defines: tuple[str, ...],
+    parameters: tuple[str, ...],
+    ports: tuple[str, ...],
+    ties: tuple[str, ...],
+    mapping: Path | None,
+    cycles: int | None,
+    held: bool,
+) -> _Design:
+    """A design as options say it.  Raises HardwareError for files that are not there."""
+    from mmaformal.hardware.ports import PortMap, read_mapping
+    from mmaformal.hardware.sources import Sources
+
+    said = PortMap() if mapping is None else read_mapping(mapping)
+    said = said.with_more(_pairs("--port", ports), _pairs("--tie", ties))
+    said = said if cycles is None else replace(said, cycles=cycles)
+    sources = Sources(files, top or said.top, includes, defines, _parameters(parameters), lists)
+    return _Design(sources.complete(), said, held)
 
 
 def _signed(
@@ -149,11 +238,16 @@ def _signed(
     def ask() -> Holds | Fails | Unknown:
         with Status() as status:
             return sign(
-                design.files,
+                design.sources.files,
                 instruction,
-                top=design.top,
-                defines=design.defines,
-                parameters=design.parameters,
+                top=design.sources.top,
+                defines=design.sources.defines,
+                parameters=design.sources.parameters,
+                includes=design.sources.includes,
+                ports=design.said,
+                held=design.held,
+                alike=limits.alike,
+                told=lambda line: click.echo(line, err=True),
                 timeout=limits.timeout,
                 memory=limits.memory,
                 solver=limits.solvers or None,
@@ -161,7 +255,7 @@ def _signed(
             )
 
     words = design.words
-    question = Question("signoff", (instruction,), *(words or ()), *limits.solvers)
+    question = Question("signoff", (instruction,), *(words or ()), *limits.alike, *limits.solvers)
     answer = question.ask(store if words is not None else None, limits.timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
     return answered(text, _STATUS[answer.verdict])
@@ -174,12 +268,12 @@ def _simulated(
 
     runs = [
         on_recording(
-            design.files,
+            design.sources.files,
             instruction,
             path,
-            top=design.top,
-            defines=design.defines,
-            parameters=design.parameters,
+            top=design.sources.top,
+            defines=design.sources.defines,
+            parameters=design.sources.parameters,
             timeout=timeout,
         )
         for path in recordings

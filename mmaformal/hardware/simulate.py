@@ -45,7 +45,7 @@ def simulate(
     top: str,
     *,
     defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
     simulator: str | None = None,
     timeout: float = 600.0,
 ) -> NDArray[np.uint64]:
@@ -100,7 +100,7 @@ def _run(command: Sequence[str], folder: Path, timeout: float) -> str:
     return done.stdout
 
 
-def _bench(spec: DotAdd, count: int, top: str, parameters: Mapping[str, int] | None) -> str:
+def _bench(spec: DotAdd, count: int, top: str, parameters: Mapping[str, int | str] | None) -> str:
     ports = ports_of(spec)
     lines = [f"    logic [{bits - 1}:0] {name};" for name, bits in ports.items()]
     lines.append(f"    wire [{spec.d_format.storage_bits - 1}:0] d;")

@@ -108,7 +108,7 @@ def names_of_bits(module: Module) -> dict[Bit, str]:
         name = key.strip() if key.endswith(" ") else f"x{i}"
         signal, _, use = str(constant).partition(", use ")
         for bit in range(constant.size()):
-            own = f"{found[signal, bit]} at use {use}" if use else f"{name}[{bit}]"
+            own = f"{found[signal, bit]} at use {use}" if (signal, bit) in found and use else f"{name}[{bit}]"
             found.setdefault((str(constant), bit), own)
     return found
 

@@ -1,25 +1,27 @@
-"""yosys: a design in SystemVerilog or Verilog as terms, its size in cells, and AIGER.
-
-yosys is a program (Debian's package `yosys`), found on the PATH; nothing of it is linked.
-"""
+"""yosys: a design in SystemVerilog or Verilog as terms, its size in cells, and AIGER (`engines` has its builds)."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import z3
 
+from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
+from mmaformal.hardware.engines import Engine, SyntaxNotReadError, engines, prepare
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.read_btor2 import REGISTERS, read_btor2
+from mmaformal.hardware.registers import cut_registers
 from mmaformal.hardware.rtlil import check_drivers, check_initial
+from mmaformal.hardware.sequential import Sequential
+from mmaformal.hardware.sources import Sources, sources_of
 
 #: What is read of a vector beyond its ends is undefined, which yosys' writer of BTOR2 takes for 0.
 _BEYOND = """(* techmap_celltype = "$shiftx" *)
@@ -43,14 +45,13 @@ endmodule
 #: To words of many bits, as they are written.  What is undefined may be anything: each x is a signal of its own, before
 #: a pass takes it for what suits it, and what a pass leaves undefined, or nothing drives, is another.
 _TO_WORDS = (
-    "setundef -anyseq; proc; write_rtlil {folder}/design.il; flatten; techmap -map {folder}/beyond.v; "
-    "setundef -undriven -anyseq; opt_clean; write_btor {folder}/design.btor"
+    "setundef -anyseq; proc; write_rtlil {folder}/design.il; flatten; chformal -assert -cover -remove; "
+    "memory_collect; memory_map; bmuxmap; opt_clean; write_json {folder}/design.json"
 )
-#: Errors of yosys in our words: what is in its message, and what is said.
-_SAID = (
-    (("$dlatch", "Latch inferred", "$dff", "$adff", "$sdff", "$ff"), REGISTERS),
-    (("topological loop",), "the design has a combinational loop; only what has a value without one is read"),
-    (("driving constant bits",), "a signal has several drivers, one of them a constant: give it one"),
+#: From the netlist, without its registers, to BTOR2.
+_TO_BTOR2 = (
+    "read_json {folder}/logic.json; techmap -map {folder}/beyond.v; setundef -undriven -anyseq; opt_clean; "
+    "write_btor {folder}/design.btor"
 )
 
 
@@ -66,81 +67,75 @@ class Size(ShortRepr):
         return {"cells": self.cells, "depth": self.depth, "by_kind": dict(self.by_kind)}
 
 
-def yosys(script: str, timeout: float | None = None) -> str:
-    """Run a script of yosys' commands, and return what it printed.
+def read(
+    sources: Sources,
+    ports: Mapping[str, z3.BitVecRef] | None = None,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+) -> Sequential:
+    """A design as terms, its named wires too, and its registers as inputs (BTOR2 files are read without yosys).
 
-    Raises HardwareError if there is no yosys, if a command fails, with its message, and when the time is up.
+    `ports` as in `read_btor2`.  Raises HardwareError for what no build of yosys reads, for latches, several clocks,
+    several drivers of one bit, and `inout` ports.
     """
-    program = shutil.which("yosys")
-    if program is None:
-        raise HardwareError("there is no yosys on the PATH; Debian has it as the package yosys")
-    try:
-        done = subprocess.run(
-            [program, "-Q", "-T", "-p", script], capture_output=True, text=True, timeout=timeout, check=False
+    sources = sources.complete()
+    if sources.btor2:
+        return Sequential(read_btor2(_text(sources.files[0]), sources.files[0].stem, ports))
+    error: HardwareError | None = None
+    for engine in engines(sources):
+        prepare(engine, progress)
+        try:
+            return _read_by(engine, sources, ports, timeout)
+        except SyntaxNotReadError as found:
+            error = error or found
+    assert error is not None
+    raise HardwareError(str(error))
+
+
+def _read_by(
+    engine: Engine, sources: Sources, ports: Mapping[str, z3.BitVecRef] | None, timeout: float | None
+) -> Sequential:
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as place:
+        folder = Path(place)
+        seen = engine.at(folder)
+        reading = engine.reading(sources, folder, trees=True)
+        said = engine.run(f"{reading}; {_TO_WORDS.format(folder=seen)}", timeout)
+        if not engine.slang:
+            check_initial(said)
+        check_drivers((folder / "design.il").read_text(encoding="utf-8"))
+        netlist = json.loads((folder / "design.json").read_text(encoding="utf-8"))
+        name, module = _top(netlist)
+        registers = cut_registers(module)
+        (folder / "logic.json").write_text(json.dumps({"modules": {name: module}}), encoding="utf-8")
+        (folder / "beyond.v").write_text(_BEYOND, encoding="utf-8")
+        engine.run(_TO_BTOR2.format(folder=seen), timeout)
+        text = (folder / "design.btor").read_text(encoding="utf-8")
+    return Sequential(read_btor2(text, name, ports, of_verilog=True), registers)
+
+
+def _top(netlist: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    modules: dict[str, dict[str, Any]] = netlist["modules"]
+    tops = [name for name, module in modules.items() if "top" in module.get("attributes", {})] or [*modules]
+    if len(tops) != 1:
+        raise HardwareError(
+            f"{len(tops)} modules are used by no other ({', '.join(tops[:6])}): name one with --top"
         )
-    except subprocess.TimeoutExpired:
-        raise HardwareError(f"yosys did not end in {timeout:g} s; --timeout gives it more") from None
-    if done.returncode:
-        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
-        error = errors[0] if errors else done.stderr.strip() or "it failed"
-        known = [said for words, said in _SAID if any(word in error for word in words)]
-        raise HardwareError(known[0] if known else f"yosys: {error}")
-    return done.stdout
-
-
-def _reading(
-    files: Sequence[Path],
-    top: str | None,
-    defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
-    *,
-    trees: bool = False,
-) -> str:
-    """The commands that read a design; with `trees` its syntax trees are printed."""
-    for path in files:
-        if not path.is_file():
-            raise HardwareError(f"there is no file {path}")
-        if re.search(r'["\n;]', str(path)):
-            raise HardwareError(f"yosys cannot be given the name {str(path)!r}")
-    names = " ".join(f'"{path}"' for path in files)
-    given = "".join(f" -D{each}" for each in defines)
-    if parameters and not top:
-        raise HardwareError("parameters are of a module that is named: give it with --top")
-    chosen = f"-top {top}" if top else "-auto-top"
-    chosen += "".join(f" -chparam {name} {_decimal(value)}" for name, value in (parameters or {}).items())
-    return f"read_verilog -sv{' -dump_ast2' if trees else ''}{given} {names}; hierarchy -check {chosen}"
-
-
-def _decimal(value: int) -> str:
-    """A number as yosys reads it: negative ones in 32 bits."""
-    return str(value) if value >= 0 else f"32'b{value & 0xFFFFFFFF:032b}"
+    return tops[0], modules[tops[0]]
 
 
 def design(
     files: Sequence[Path],
     top: str | None = None,
     defines: Sequence[str] = (),
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
     ports: Mapping[str, z3.BitVecRef] | None = None,
     timeout: float | None = None,
 ) -> Module:
-    """A combinational design of Verilog files as terms, its named wires too (BTOR2 files are read without yosys).
-
-    `ports` as in `read_btor2`.  Raises HardwareError for what yosys does not read, for registers, several drivers of
-    one bit, `inout` ports and values given once at the start (`initial`).
-    """
-    if len(files) == 1 and files[0].suffix in (".btor", ".btor2"):
-        return read_btor2(_text(files[0]), files[0].stem, ports)
-    with tempfile.TemporaryDirectory(prefix="mmaformal-") as place:
-        folder = Path(place)
-        (folder / "beyond.v").write_text(_BEYOND, encoding="utf-8")
-        reading = _reading(files, top, defines, parameters, trees=True)
-        check_initial(yosys(f"{reading}; {_TO_WORDS.format(folder=folder)}", timeout))
-        check_drivers((folder / "design.il").read_text(encoding="utf-8"))
-        text = (folder / "design.btor").read_text(encoding="utf-8")
-    named = re.search(r"for module (\S+?)\.?$", text.splitlines()[0])
-    name = named[1] if named else files[0].stem
-    return read_btor2(text, name, ports, of_verilog=True)
+    """A combinational design as terms.  Raises HardwareError as `read` does, and for registers."""
+    found = read(sources_of(files, top, defines, parameters), ports, timeout)
+    if found.registers.cuts:
+        raise HardwareError(REGISTERS)
+    return found.logic
 
 
 def _text(path: Path) -> str:
@@ -153,16 +148,16 @@ def _text(path: Path) -> str:
 def size_of(
     files: Sequence[Path],
     top: str | None = None,
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | str] | None = None,
     timeout: float | None = None,
 ) -> Size:
     """Cells and depth after generic synthesis (`synth -flatten -noabc; abc -fast -g simple`)."""
+    engine = engines()[0]
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         out = Path(folder) / "size.json"
-        synthesis = (
-            f"{_reading(files, top, (), parameters)}; synth -flatten -noabc; abc -fast -g simple; opt_clean"
-        )
-        said = yosys(f"{synthesis}; tee -o {out} stat -json; ltp -noff", timeout)
+        reading = engine.reading(sources_of(files, top, (), parameters).complete(), Path(folder))
+        synthesis = f"{reading}; synth -flatten -noabc; abc -fast -g simple; opt_clean"
+        said = engine.run(f"{synthesis}; tee -o {engine.at(out)} stat -json; ltp -noff", timeout)
         found = json.loads(out.read_text(encoding="utf-8"))["design"]
     depth = re.search(r"Longest topological path in .* \(length=(\d+)\)", said)
     return Size(found["num_cells"], int(depth[1]) if depth else 0, found["num_cells_by_type"])
@@ -170,15 +165,16 @@ def size_of(
 
 def write_aiger(verilog: str, top: str, out: Path, timeout: float | None = None) -> None:
     """Write a module as an AIGER file (binary; with a symbol table)."""
+    engine = engines()[0]
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         source = Path(folder) / "module.sv"
         source.write_text(verilog, encoding="utf-8")
         made = Path(folder) / "module.aig"
-        yosys(
-            f"{_reading([source], top)}; synth -flatten -noabc; aigmap; write_aiger -symbols {made}",
-            timeout,
+        reading = engine.reading(sources_of(source, top), Path(folder))
+        engine.run(
+            f"{reading}; synth -flatten -noabc; aigmap; write_aiger -symbols {engine.at(made)}", timeout
         )
         shutil.move(made, out)
 
 
-__all__ = ["Size", "design", "size_of", "write_aiger", "yosys"]
+__all__ = ["Size", "design", "read", "size_of", "write_aiger"]

@@ -69,7 +69,10 @@ OWN = {
     "probe": {"check"},
     "record": {"rows", "compiler"},
     "roundoff": {"subnormals", "nearest"},
-    "signoff": {"top", "defines", "parameters"},
+    "signoff": {
+        *("top", "defines", "parameters", "includes", "lists"),
+        *("ports", "ties", "cycles", "held", "alike", "told"),
+    },
     "sizes": {"frac_bits", "cut", "path"},
     "verilog": {"format"},
 }
@@ -90,7 +93,9 @@ NOT_BOTH = {
     *(
         (name, "cache") for name in ("diagnose", "diagnose-gemm", "fingerprint", "mismatches")
     ),  # answers printed
-    *((name, "a_format") for name in ("probe", "diagnose-gemm")),  # the instruction, or the file, says it
+    *(
+        (name, "a_format") for name in ("probe", "diagnose-gemm", "identify")
+    ),  # the instruction, or the file, says it
 }
 
 FUNCTIONS = [name for name in mmaformal.__all__ if inspect.isfunction(getattr(mmaformal, name))]

@@ -1,0 +1,203 @@
+"""A design as an instruction's d: read, its ports wired to operands, its registers folded or unrolled.
+
+What was done is told in lines: the ports, what is tied, the latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import z3
+
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.checked import Progress
+from mmaformal.display import ShortRepr, counted
+from mmaformal.hardware.module import HardwareError, Module, with_codes
+from mmaformal.hardware.ports import Place, PortMap, Tie, Wiring, place_of, wiring
+from mmaformal.hardware.read_btor2 import sliced
+from mmaformal.hardware.rebuild import constants_in, is_value
+from mmaformal.hardware.sequential import Folded, Sequential, fold, unroll
+from mmaformal.hardware.sources import Sources
+from mmaformal.hardware.yosys import read
+from mmaformal.spec import DotAdd
+
+#: Cycles for which a design is held in reset before it is unrolled.
+_RESET_CYCLES = 2
+_MOST_CYCLES = 1 << 12
+
+
+@dataclass(frozen=True, repr=False)
+class Wired(ShortRepr):
+    """A design whose one output is d, over the codes of an instruction's operands."""
+
+    module: Module
+    told: tuple[
+        str, ...
+    ]  #: what its ports are, what is tied, and its latency; empty where nothing had to be said
+
+
+def wired(
+    sources: Sources,
+    spec: DotAdd,
+    said: PortMap | None = None,
+    *,
+    held: bool = False,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+) -> Wired:
+    """Read a design, and wire it to the operands of an instruction, whose codes are those of `symbolic_inputs`.
+
+    said: what is known of its ports, and for how many cycles it is unrolled.  held: whether an operand may go through
+    different numbers of registers, since it is held.  progress: is told the wiring before anything is asked.
+
+    Raises HardwareError for a design that cannot be read, wired or folded.
+    """
+    said = said or PortMap()
+    design = read(sources, None, timeout, progress)
+    inputs = {name: term.size() for name, term in design.inputs.items()}
+    outputs = {name: term.size() for name, term in design.outputs.items()}
+    found = wiring(spec, inputs, outputs, design.registers.clock, said)
+    plain = not found.guessed and not said.ports and not said.ties
+    told = [] if plain else found.told()
+    say = progress or (lambda _: None)
+    for line in told:
+        say(line)
+    bound = _Bound(design, symbolic_inputs(spec), found)
+    if said.cycles is not None:
+        module = bound.unrolled(said.cycles)
+        more = [f"d is read {counted(said.cycles, 'cycle')} after reset"]
+    else:
+        folded = fold(design, bound.values(0), [found.result.port])
+        module = folded.module
+        more = bound.latency(folded, held)
+    for line in more:
+        say(line)
+    return Wired(bound.as_module(module), (*told, *more))
+
+
+class _Bound:
+    """The inputs of a design as terms over codes."""
+
+    def __init__(self, design: Sequential, codes: Inputs, found: Wiring) -> None:
+        self.design, self.codes, self.wiring = design, codes, found
+        self.operands = with_codes(codes)
+        self.free: dict[str, z3.BitVecRef] = {}  #: what an input may be anything
+
+    def values(self, cycle: int, reset: bool = False) -> dict[str, z3.BitVecRef]:
+        """A term for each input in a cycle after reset, or in reset."""
+        at: dict[str, list[tuple[Place, z3.BitVecRef]]] = {}
+        for part in self.wiring.parts:
+            high, low = part.low + part.bits - 1, part.low
+            if part.place.cycle in (None, cycle):
+                at.setdefault(part.place.port, []).append(
+                    (part.place, sliced(self.operands[part.operand], high, low))
+                )
+        for tie in (*self.wiring.ties, *self.wiring.resets):
+            value = self._tied(tie, cycle, reset and tie in self.wiring.resets)
+            at.setdefault(tie.place.port, []).append((tie.place, value))
+        if clock := self.design.registers.clock:
+            place = place_of(clock)
+            level = z3.BitVecVal(
+                int(not self.design.registers.rising), 1
+            )  # as it is before the edge that counts
+            at.setdefault(place.port, []).append((replace(place, high=place.low), level))
+        return {
+            name: self._whole(name, term.size(), at.get(name, []), cycle) for name, term in self._inputs()
+        }
+
+    def _inputs(self) -> list[tuple[str, z3.BitVecRef]]:
+        return [*self.design.inputs.items()]
+
+    def _tied(self, tie: Tie, cycle: int, reset: bool) -> z3.BitVecRef:
+        bits = tie.place.bits
+        if not tie.values:
+            return self._any(str(tie.place), bits)
+        value = tie.values[min(cycle, len(tie.values) - 1)]
+        return z3.BitVecVal(~value if reset else value, bits)
+
+    def _any(self, name: str, bits: int) -> z3.BitVecRef:
+        return self.free.setdefault(f"{name} ", z3.BitVec(f"{name} (any)", bits))
+
+    def _whole(
+        self, name: str, bits: int, pieces: Sequence[tuple[Place, z3.BitVecRef]], cycle: int
+    ) -> z3.BitVecRef:
+        """An input put together from what its bits are; others, of the clock and of operands not there yet, are any."""
+        found: list[z3.BitVecRef] = []
+        low = 0
+        for place, term in sorted(pieces, key=lambda each: each[0].low):
+            if place.low > low:
+                found.append(self._any(f"{name}[{place.low - 1}:{low}] in cycle {cycle}", place.low - low))
+            found.append(term)
+            low = place.high + 1
+        if low < bits:
+            found.append(self._any(f"{name}[{bits - 1}:{low}] in cycle {cycle}", bits - low))
+        parts = [part for term in reversed(found) for part in _parts(term)]
+        return z3.Concat(*parts) if len(parts) > 1 else parts[0]
+
+    def unrolled(self, cycles: int) -> Module:
+        """The logic of so many cycles after reset."""
+        if not 1 <= cycles <= _MOST_CYCLES:
+            raise HardwareError(f"a design is unrolled for 1 to {_MOST_CYCLES} cycles, not {cycles}")
+        reset = [self.values(0, reset=True)] * (_RESET_CYCLES if self.wiring.resets else 0)
+        return unroll(
+            self.design, [*reset, *(self.values(t) for t in range(cycles + 1))], [self.wiring.result.port]
+        )
+
+    def latency(self, folded: Folded, held: bool) -> list[str]:
+        """What is said of how many registers each operand goes through.
+
+        Raises HardwareError where one goes through different numbers of them, and is not held.
+        """
+        by_operand = {
+            name: sorted({n for code in codes for n in folded.latency.get(str(code), ())})
+            for name, codes in self._codes().items()
+        }
+        counts = {tuple(each) for each in by_operand.values() if each}
+        for name, each in by_operand.items():
+            if len(each) > 1 and not held:
+                cycles = " and ".join(map(str, each))
+                raise HardwareError(
+                    f"d depends on {name} as it was {cycles} cycles before, so that a pipeline is not balanced; --held "
+                    f"takes operands as held until d is there"
+                )
+        if counts <= {(0,)}:
+            return []
+        if len(counts) == 1:
+            return [f"latency: {_cycles(next(iter(counts)))}"]
+        said = [
+            f"{name} {' and '.join(map(str, each))} cycles before"
+            for name, each in by_operand.items()
+            if each
+        ]
+        return [f"latency: d depends on {', '.join(said)}"]
+
+    def _codes(self) -> dict[str, Sequence[z3.BitVecRef]]:
+        x = self.codes
+        found = {"a": x.a, "b": x.b, "c": (x.c,), "scale_a": x.scale_a, "scale_b": x.scale_b}
+        return {name: codes for name, codes in found.items() if codes}
+
+    def as_module(self, module: Module) -> Module:
+        """The module with d as its one output."""
+        place = self.wiring.result
+        d = sliced(module.outputs[place.port], place.high, place.low)
+        wires = {name: term for name, term in module.wires.items() if not is_value(term)}
+        used = constants_in([d])
+        undefined = {key: term for key, term in module.undefined.items() if str(term) in used}
+        free = {key: term for key, term in self.free.items() if str(term) in used}
+        return Module(module.name, self.operands, {"d": d}, wires, {**undefined, **free})
+
+
+def _parts(term: z3.BitVecRef) -> list[z3.BitVecRef]:
+    """What a term is put together from, the highest bits first."""
+    if not z3.is_app_of(term, z3.Z3_OP_CONCAT):
+        return [term]
+    return [part for each in term.children() for part in _parts(each)]
+
+
+def _cycles(counts: Sequence[int]) -> str:
+    """`3 cycles`, `2 and 3 cycles`."""
+    return f"{' and '.join(map(str, counts))} cycle{'' if list(counts) == [1] else 's'}"
+
+
+__all__ = ["Wired", "wired"]

@@ -1,0 +1,1 @@
+`define DPA_EXPONENT_BITS 12
