@@ -223,7 +223,7 @@ def row(question: Question, portfolio: LazyPortfolio, limit: float) -> Row:
     said = [answer.question, *(f"{each.name} = {each.value}" for each in answer.numbers)]
     if isinstance(answer, Holds):
         said += [answer.proof.obligations[-1].statement, *sorted(answer.proof.rules)]
-        scripts = sorted({smtlib([claim]) for claim in concluded.values()})
+        scripts = sorted({_script(claim) for claim in concluded.values()})
         out |= {"concludes": _digest(scripts), "obligations": len(answer.proof.obligations)}
     elif isinstance(answer, Fails):
         out["why"] = getattr(answer.witness, "summary", None) or answer.why
@@ -231,6 +231,14 @@ def row(question: Question, portfolio: LazyPortfolio, limit: float) -> Row:
         out["why"] = str(getattr(answer, "why", answer))
     out |= {"states": _digest(said), "seconds": round(seconds, 2)}
     return out
+
+
+def _script(claim: z3.BoolRef) -> str:
+    """Return a claim as a script; one that has two constants of one name, of two widths, as z3 prints it."""
+    try:
+        return smtlib([claim])
+    except ValueError:
+        return claim.sexpr()
 
 
 def _digest(texts: Sequence[str]) -> str:
