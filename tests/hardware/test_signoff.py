@@ -132,9 +132,10 @@ def test_other_ports_are_named(generated: Path) -> None:
         signoff(generated, volta["HMMA.884.F32.F32"])
     text = generated.read_text(encoding="utf-8")
     generated.write_text(
-        text.replace("[15:0] c", "[15:0] z").replace(" c[", " z[").replace("= c ", "= z "), encoding="utf-8"
+        text.replace("[15:0] c", "[15:0] other").replace(" c[", " other[").replace("= c ", "= other "),
+        encoding="utf-8",
     )
-    with pytest.raises(HardwareError):
+    with pytest.raises(HardwareError, match="which input is c, of 16 bits"):
         signoff(generated, SMALL)
 
 
