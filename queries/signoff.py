@@ -62,6 +62,8 @@ _CASES, _SEEN = 4000, 1000
 _MANY, _WORTH = 100_000, 20.0
 #: What may be alike, and what is said of it.
 _ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
+#: Seconds that reading a design may take, however little time there is.
+_READING = 60.0
 #: The part of the time left in which a witness is made smaller.
 _SHRINKING = 0.6
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
@@ -134,7 +136,7 @@ def signoff(
         instruction.spec,
         _port_map(ports, ties, cycles),
         held=held,
-        timeout=timeout,
+        timeout=max(timeout, _READING),
         progress=told or progress,
     )
     inputs, module = symbolic_inputs(instruction.spec), design.module
