@@ -28,6 +28,8 @@ _SOURCES = {
     "L": "chosen: n is a constant of an implementation",
     "rho": "RISC-V ISA, RVBNA: round to odd, beyond the largest number to infinity",
     "e_zero": "RISC-V ISA, RVBNA: the reference exponent of a product with a zero factor",
+    "operands": "RISC-V ISA, RVBNA: factors are multiplied as they are",
+    "order": "RISC-V ISA, RVBNA: the sum is exact, its order no matter",
     "cut": "RISC-V ISA, RVBNA: aligned products are rounded to odd",
     "addition": "RISC-V ISA, Zvfwbdota16bf and Zvfqwbdota8f; Spike, f32_add_odd",
     "nan": "RISC-V ISA, RVBNA: the canonical quiet NaN",
