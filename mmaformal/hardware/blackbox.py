@@ -34,8 +34,8 @@ from mmaformal.spec import DotAdd
 _BLOCK = 1 << 16
 
 
-@dataclass(frozen=True)
-class Shape:
+@dataclass(frozen=True, repr=False)
+class Shape(ShortRepr):
     """What a design takes and gives: its types, and no model."""
 
     k: int

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mmaformal.checked import Progress
+from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.sources import Sources
 
@@ -58,8 +59,8 @@ class SyntaxNotReadError(HardwareError):
     """What the system's yosys does not read, and another build may."""
 
 
-@dataclass(frozen=True)
-class Engine:
+@dataclass(frozen=True, repr=False)
+class Engine(ShortRepr):
     """A build of yosys."""
 
     name: str  #: "slang", which is the extra, or "yosys", the system's

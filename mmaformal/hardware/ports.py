@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, ports_of
 from mmaformal.spec import DotAdd
 
@@ -38,8 +39,8 @@ _ONE = re.compile(r"(^|_)(valid|vld|ready|rdy|en|ena|enable|ce|clk_en|clken|star
 _ZERO = re.compile(r"scan|test|dft|flush|clear|clr|stall|kill|bypass|debug")
 
 
-@dataclass(frozen=True)
-class Place:
+@dataclass(frozen=True, repr=False)
+class Place(ShortRepr):
     """Bits of a port of the design."""
 
     port: str
@@ -64,8 +65,8 @@ class Place:
         return f"{self.port}{bits}" + ("" if self.cycle is None else f"@{self.cycle}")
 
 
-@dataclass(frozen=True)
-class Part:
+@dataclass(frozen=True, repr=False)
+class Part(ShortRepr):
     """Bits of an operand: those from `low` on are at a place of the design."""
 
     operand: str
@@ -74,8 +75,8 @@ class Part:
     place: Place
 
 
-@dataclass(frozen=True)
-class Tie:
+@dataclass(frozen=True, repr=False)
+class Tie(ShortRepr):
     """What bits of an input are tied to: a number for each cycle, the last one of which stays; none: anything."""
 
     place: Place
@@ -85,8 +86,8 @@ class Tie:
         return f"{self.place} = {', '.join(map(str, self.values)) if self.values else 'anything'}"
 
 
-@dataclass(frozen=True)
-class PortMap:
+@dataclass(frozen=True, repr=False)
+class PortMap(ShortRepr):
     """What a user says of the ports: `a[0]` to `ops_i[15:0]`, and `rnd_mode_i` to `0`."""
 
     ports: Mapping[str, str] = field(default_factory=dict)
@@ -99,8 +100,8 @@ class PortMap:
         return replace(self, ports={**self.ports, **ports}, ties={**self.ties, **ties})
 
 
-@dataclass(frozen=True)
-class Wiring:
+@dataclass(frozen=True, repr=False)
+class Wiring(ShortRepr):
     """The ports of a design, all said."""
 
     parts: tuple[Part, ...]  #: of the inputs

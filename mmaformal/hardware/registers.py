@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError
 
 Bit = int | str  #: a net, or a constant "0", "1", "x", "z"
@@ -34,8 +35,8 @@ _ANDS = ("$and", "$logic_and", "$_AND_")
 _OUTPUTS = ("Y", "Q")
 
 
-@dataclass(frozen=True)
-class Cut:
+@dataclass(frozen=True, repr=False)
+class Cut(ShortRepr):
     """One register that was cut out: the names of the ports in its place."""
 
     name: str  #: as the design calls it
@@ -47,8 +48,8 @@ class Cut:
     value: int = 0  #: of a reset
 
 
-@dataclass(frozen=True)
-class Registers:
+@dataclass(frozen=True, repr=False)
+class Registers(ShortRepr):
     """All registers of a module."""
 
     cuts: tuple[Cut, ...] = ()

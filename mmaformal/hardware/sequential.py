@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import z3
 
+from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
 from mmaformal.hardware.registers import Cut, Registers
@@ -20,8 +21,8 @@ from mmaformal.hardware.registers import Cut, Registers
 _NAMED = 3
 
 
-@dataclass
-class Sequential:
+@dataclass(repr=False)
+class Sequential(ShortRepr):
     """A design as it is read: its logic, with registers as inputs, and what goes into them as outputs."""
 
     logic: Module
@@ -34,8 +35,8 @@ class Sequential:
         self.outputs = {name: x for name, x in self.logic.outputs.items() if name not in inside}
 
 
-@dataclass(frozen=True)
-class Folded:
+@dataclass(frozen=True, repr=False)
+class Folded(ShortRepr):
     """A pipeline as logic."""
 
     module: Module

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError
 
 #: Suffixes of files that only SystemVerilog has.
@@ -32,8 +33,8 @@ _IGNORED = (
 )
 
 
-@dataclass(frozen=True)
-class Sources:
+@dataclass(frozen=True, repr=False)
+class Sources(ShortRepr):
     """The text of a design, and how it is read."""
 
     files: tuple[Path, ...]

@@ -66,6 +66,9 @@ _INTEL = re.compile(r"tdp(?:bf16|fp16)ps(?:\.k[1-9]\d?)?|vdpbf16ps|vfmadd(?:132|
 _ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
 
 
+#: RISC-V's dot products, with a's type where it is not bf16, and the products of one sum
+_RISCV = re.compile(r"vfq?wbdota(?:\.alt)?\.vv(?:\.e4m3|\.e5m2)?(?:\.n[1-9]\d?)?", re.ASCII)
+
 #: Those of corsix/amx that multiply floats
 _AMX = re.compile(r"fm[as](?:16|32|64)(?:\.f32)?", re.ASCII)
 
@@ -106,7 +109,7 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
 def _grammars(architecture: Architecture) -> tuple[re.Pattern[str], ...]:
     """Those of its vendor: NVIDIA's, if its instructions do not say otherwise."""
     names = [canonical_name(instruction.name) for instruction in architecture]
-    for grammar in (_MFMA, _INTEL, _ARM, _AMX, _E9S12):
+    for grammar in (_MFMA, _INTEL, _ARM, _RISCV, _AMX, _E9S12):
         if any(map(grammar.fullmatch, names)):
             return (grammar,)
     return _SASS, _PORTABLE_PTX, _SPECIFIC_PTX
