@@ -120,25 +120,16 @@ def signoff(
     port for an operand.
     """
     caller(progress)
-    for each in alike:
-        if each not in _ALIKE:
-            raise ValueError(f"alike is {' or '.join(_ALIKE)}, not {each!r}")
-    instruction = instruction_meant(instruction)
-    say = progress or (lambda _: None)
+    _check_alike(alike)
+    instruction, say = instruction_meant(instruction), progress or (lambda _: None)
     say("the design is read")
     sources = replace(
         sources_of(files, top, defines, parameters),
         includes=tuple(map(Path, includes)),
         lists=tuple(map(Path, lists)),
     )
-    design = wired(
-        sources,
-        instruction.spec,
-        _port_map(ports, ties, cycles),
-        held=held,
-        timeout=max(timeout, _READING),
-        progress=told or progress,
-    )
+    said, limit = _port_map(ports, ties, cycles), max(timeout, _READING)
+    design = wired(sources, instruction.spec, said, held=held, timeout=limit, progress=told or progress)
     inputs, module = symbolic_inputs(instruction.spec), design.module
     check_names(module, inputs)
     with session(solver, memory, cache) as portfolio:
@@ -147,6 +138,12 @@ def signoff(
         answer = asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
     return answer
+
+
+def _check_alike(alike: Collection[str]) -> None:
+    for each in alike:
+        if each not in _ALIKE:
+            raise ValueError(f"alike is {' or '.join(_ALIKE)}, not {each!r}")
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
@@ -63,18 +65,8 @@ def identify(
         design = design_of(
             files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
         )
-        a, b, c, d = _formats(types)
-        unit = from_rtl(
-            design.sources,
-            k=k,
-            a_format=a,
-            b_format=b,
-            c_format=c,
-            d_format=d,
-            ports=design.said,
-            held=held,
-            told=lambda line: click.echo(line, err=True),
-        )
+        told = partial(click.echo, err=True)
+        unit = from_rtl(design.sources, k=k, **_formats(types), ports=design.said, held=held, told=told)
         if out is not None:
             count = unit.record(out, rows)
             return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
@@ -90,12 +82,19 @@ def identify(
     return answered(text, UNKNOWN if answer.verdict in ("none", "unknown") else SETTLED)
 
 
-def _formats(types: str) -> tuple[str, str, str, str]:
-    """`fp16,fp32`: of a and b, and of c and d; of three, a, b, and c and d."""
+class _Formats(TypedDict):
+    a_format: str
+    b_format: str
+    c_format: str
+    d_format: str
+
+
+def _formats(types: str) -> _Formats:
+    """The formats by their keywords.  `fp16,fp32`: of a and b, and of c and d; of three, a, b, and c and d."""
     words = [word.strip() for word in types.split(",")]
     if not 2 <= len(words) <= 4:
         raise UsageError(f"--types {types}: two to four formats are needed, as fp16,fp32")
     if len(words) == 2:
         words = [words[0], words[0], words[1]]
     a, b, c, d = [*words, words[-1]][:4]
-    return a, b, c, d
+    return {"a_format": a, "b_format": b, "c_format": c, "d_format": d}

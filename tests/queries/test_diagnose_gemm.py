@@ -263,9 +263,9 @@ def test_not_to_the_sign_of_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_not_if_c_went_in_first(monkeypatch: pytest.MonkeyPatch) -> None:
     step = smt_pfma.step
 
-    def c_first(spec: Any, a: Any, b: Any, c: z3.BitVecRef) -> smt_pfma.PfmaStep:
-        first = step(spec, a, b, c)
-        _, result = smt_pfma.add(c, smt_pfma.add(c, first.sum)[1])
+    def c_first(spec: Any, a: Any, b: Any, c: z3.BitVecRef, stages: Any) -> smt_pfma.PfmaStep:
+        first = step(spec, a, b, c, stages)
+        _, result = smt_pfma.add(c, smt_pfma.add(c, first.sum, stages)[1], stages)
         return smt_pfma.PfmaStep(first.fmas, first.pair, first.sum, c, first.addition, result)
 
     monkeypatch.setattr(smt_pfma, "step", c_first)
