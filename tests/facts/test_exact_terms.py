@@ -13,7 +13,6 @@ from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackw
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
-from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gdfs import smt as gdfs
@@ -138,7 +137,7 @@ BUILT: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
         lambda f: lambda *g: f(z3.BitVec("a0", 8), *g[1:]),
     ),
     "sums are not flushed": (PAIRS, gps, "flush_result", lambda f: lambda code: code),
-    "one of a pair is added twice": (PAIRS, gps, "add", only_the_first),
+    "one of a pair is added twice": (PAIRS, stages, "add", only_the_first),
     "subnormals are not flushed": (PAIRS, gps, "decode_flushed", lambda f: blocks.decode),
     "b's sign is ignored": (PAIRS, gps, "decode_flushed", lambda f: after(f, **POSITIVE)),
 }
@@ -184,7 +183,7 @@ def test_a_chain_that_starts_anew_is_none(proving: Composing, monkeypatch: pytes
         (error_bound.PROPERTY, FDA, stages),
         (error_bound.PROPERTY, DOWN, fdrda),
         (rounding.STEP, cdna1["v_mfma_f32_32x32x1f32"], sfma),
-        (rounding.STEP, cdna1["v_mfma_f32_32x32x4f16"], efda),
+        (rounding.STEP, cdna1["v_mfma_f32_32x32x4f16"], stages),
     ],
     ids=lambda x: getattr(x, "name", getattr(x, "__name__", "")),
 )

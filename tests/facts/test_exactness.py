@@ -248,13 +248,13 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
     "lowered: a bit less is kept": (FEW_LOWERED, stages, "align", one_bit_less),
     "pfma: a product's last bit is lost": (
         PFMA,
-        pfma,
+        stages,
         "multiply",
         lambda f: lambda *given, **more: (x := f(*given, **more))._replace(significand=x.significand & ~1),
     ),
     "pfma: an fma's sum has another sign": (
         PFMA,
-        pfma,
+        stages,
         "sticky_sum",
         lambda f: lambda *given: (x := f(*given))._replace(total=-x.total),
     ),
