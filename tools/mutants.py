@@ -53,6 +53,7 @@ INSTRUCTIONS: dict[str, tuple[str, ...]] = {
     "lowered": (_LOWERED, "datapath sda(k=4,frac_bits=20,a=e4m3,b=e5m2)"),
     "muladd": (_MULADD,),
     "rnd2": ("datapath pair_add(k=2,a=e4m3)",),
+    "rvbna": ("riscv@printed vfqwbdota.vv.E4M3.n2", "riscv@corrected vfwbdota.vv.n2"),
     "oddsum": ("armv8_6 BFDOT", "armv8_6 BFMMLA"),
     "pfma": ("sapphire_rapids TDPBF16PS",),
     "sfma": (_SFMA, "sapphire_rapids VFMADD231PH"),
