@@ -13,7 +13,7 @@ same for every input.  `Fails` with an input whose result is none of all those a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import z3
 
@@ -21,6 +21,7 @@ from mmaformal.analysis.riscv_freedom import TooManyError, allowed, is_of_standa
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cases.run import run
+from mmaformal.cases.shrink import shrink
 from mmaformal.encodings import smt
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
 from mmaformal.explain import code_text
@@ -33,10 +34,10 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
-#: Results on the way that are listed of an input, in the search and of what is shown.
+#: Results on the way that are listed of an input; where there are more, it is not known whether a result is allowed.
 _LISTED = 1_000
 
-#: Of the time, what is for the search of an input outside, in cases.
+#: Cases drawn in the search for a result that is not allowed.
 _CASES = 600
 
 
@@ -80,18 +81,45 @@ def _outside(spec: DotAdd, codes: Codes, result: int) -> bool:
         return False
 
 
-def _search(instruction: Instruction) -> Codes | None:
-    spec = instruction.spec
-    simple = [
-        Instruction(f"sets of {of.parameters.step_products}", "riscv", 1, 1, of) for of in members(spec)
-    ]
+class _Search:
+    """The search for a result that is not allowed."""
 
-    def breaks(codes: Codes, result: int) -> bool:
-        if any(run(i, [codes]) == [result] for i in simple):
-            return False
-        return _outside(spec, codes, result)
+    def __init__(self, instruction: Instruction) -> None:
+        self.instruction, self.spec = instruction, instruction.spec
+        self.simple = [
+            Instruction(f"sets of {of.parameters.step_products}", "riscv", 1, 1, of)
+            for of in members(self.spec)
+        ]
 
-    return find_case(instruction, breaks, count=_CASES)
+    def breaks(self, codes: Codes, result: int) -> bool:
+        """Whether the result of a case is not allowed; what a member gives is."""
+        of_a_member = any(run(i, [codes]) == [result] for i in self.simple)
+        return not of_a_member and _outside(self.spec, codes, result)
+
+    def shows(self, cases: Sequence[Codes]) -> map[bool]:
+        return map(self.breaks, cases, run(self.instruction, cases))
+
+    def drawn(self) -> Codes | None:
+        """Returns a small case among those drawn."""
+        return find_case(self.instruction, self.breaks, count=_CASES)
+
+    def solved(self, model: Mapping[str, int]) -> Codes | None:
+        """Returns a solver's case, made smaller; None if its result is allowed, though no member's."""
+        codes = symbolic_inputs(self.spec).codes(self.spec, model)
+        return shrink(self.spec, codes, self.shows) if next(self.shows([codes])) else None
+
+    def answer(self, question: str, codes: Codes, asker: Asker) -> Fails:
+        spec = self.spec
+        right = sorted(allowed(spec, codes.a, codes.b, codes.c, _LISTED))
+        few = ", ".join(code_text(code, spec.d_format) for code in right[:4])
+        more = f", and {len(right) - 4} more" if len(right) > 4 else ""
+        note = f"the standard allows {few}{more}"
+        witness = shown(self.instruction, codes, (note,), ("made smaller step by step, not proved minimal",))
+        if witness.results[0] in right:
+            raise WitnessError(
+                f"{self.instruction.label}: {codes} was to give what is not allowed, and does not"
+            )
+        return Fails(question, witness, "its result is none of those that the standard allows", asker.elapsed)
 
 
 def _settle(instruction: Instruction, asker: Asker) -> Answer:
@@ -107,28 +135,25 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
         sets = f"{spec.k // size} sets of {size}" if size < spec.k else f"one set of {size}"
         note = f"it is the conforming unit of {sets} products, added to c in this order"
         return Holds(question, proof, asker.elapsed, notes=(note,))
-    codes = _search(instruction)
+    search = _Search(instruction)
+    codes = search.drawn()
     if codes is not None:
-        right = sorted(allowed(spec, codes.a, codes.b, codes.c, _LISTED))
-        few = ", ".join(code_text(code, spec.d_format) for code in right[:4])
-        more = f", and {len(right) - 4} more" if len(right) > 4 else ""
-        note = f"the standard allows {few}{more}"
-        witness = shown(instruction, codes, (note,), ("made smaller step by step, not proved minimal",))
-        if witness.results[0] in right:
-            raise WitnessError(f"{instruction.label}: {codes} was to give what is not allowed, and does not")
-        return Fails(question, witness, "its result is none of those that the standard allows", asker.elapsed)
-    return _one_of_the_members(spec, question, asker)
+        return search.answer(question, codes, asker)
+    return _one_of_the_members(search, question, asker)
 
 
-def _one_of_the_members(spec: DotAdd, question: str, asker: Asker) -> Answer:
+def _one_of_the_members(search: _Search, question: str, asker: Asker) -> Answer:
     """Asks of the bits whether each result is that of some member, not of the same for every input."""
-    inputs = _inputs(spec)
+    spec, inputs = search.spec, _inputs(search.spec)
     result = smt.dot_add(spec, *inputs).result
     same = z3.Or([result == smt.dot_add(of, *inputs).result for of in members(spec)])
     text = "each result is that of a conforming unit with sets of 1, 2, 4, … products"
     outcome = asker.prove("one of the members", text, same)
     if outcome.verdict == "unsat":
         return Holds(question, direct(asker.proved[-1]), asker.elapsed)
+    codes = search.solved(outcome.model) if outcome.verdict == "sat" else None
+    if codes is not None:
+        return search.answer(question, codes, asker)
     why = "no input was found whose result is not allowed; that each is of a member with sets of 1, 2, 4, … products"
     why += " is not so" if outcome.verdict == "sat" else f" is not settled: {outcome.why}"
     return Unknown(question, why, tuple(asker.proved), asker.elapsed)
