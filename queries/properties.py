@@ -11,6 +11,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
+    conformance,
     error_bound,
     exactness,
     lossless_width,
@@ -67,6 +68,9 @@ class Properties(dict[str, Property], Tabular):
 
 PROPERTIES = Properties({each.name: each for each in _ALL})
 
+#: Those that are asked of the units that one standard is about, and are not in the tables of all.
+OF_A_STANDARD = Properties({conformance.PROPERTY.name: conformance.PROPERTY})
+
 
 def property_named(name: str) -> Property:
     """A property by its name, in any case and with `_` for `-`.
@@ -76,9 +80,10 @@ def property_named(name: str) -> Property:
     if not isinstance(name, str):
         raise TypeError(f'the property comes first, by its name: prove("sign-symmetry", …), not {name!r}')
     spelled = name.strip().lower().replace("_", "-").replace(" ", "-")
-    if spelled in PROPERTIES:
-        return PROPERTIES[spelled]
-    nearest = difflib.get_close_matches(spelled, PROPERTIES, n=3, cutoff=0.5) or list(PROPERTIES)
+    every = {**PROPERTIES, **OF_A_STANDARD}
+    if spelled in every:
+        return every[spelled]
+    nearest = difflib.get_close_matches(spelled, every, n=3, cutoff=0.5) or list(PROPERTIES)
     raise ValueError(
         f"no property {name!r}; there {'is' if len(nearest) == 1 else 'are'} {', '.join(nearest)}"
     )

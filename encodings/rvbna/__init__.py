@@ -45,8 +45,8 @@ class Rvbna(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(
-            self.n >= 2 and self.n & (self.n - 1) == 0 and self.n <= 64,
-            f"n a power of two, 2 to 64, not {self.n}",
+            1 <= self.n <= 64 and self.n & (self.n - 1) == 0,
+            f"n a power of two, 1 to 64, not {self.n}",
         )
         known = tuple(sorted(set(self.corrected))) == self.corrected and set(self.corrected) <= set(
             EXPRESSIONS

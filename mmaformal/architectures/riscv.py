@@ -3,7 +3,7 @@
 Sources: the RISC-V instruction set manual (`papers.py`), chapters on RVBNA, Zvfwbdota16bf and Zvfqwbdota8f; the numbers
 were compared with Spike's own code for them, bit for bit (docs/semantics.md §11).  n, the products of one sum, is a
 constant of an implementation.  The standard also lets an implementation cut the products into sets, and add these
-and c in other orders; here they are one set, added to c.
+and c in other orders (`analysis/riscv_freedom.py`); here they are one set, added to c.  Revisions have smaller sets.
 """
 
 from __future__ import annotations
@@ -63,8 +63,21 @@ def _text(corrected: tuple[int, ...], name: str, summary: str) -> Revision:
     return Revision(name, summary, revise)
 
 
+def _sets(size: int, name: str, summary: str) -> Revision:
+    """Returns units of fewer products a set: the sets' sums are added to c one after another, to odd."""
+
+    def revise(i: Instruction) -> Instruction:
+        n = min(size, i.k)
+        return replace(i, spec=i.spec.replace(parameters=bulk_normalised(n, i.a_format, i.b_format)))
+
+    return Revision(name, summary, revise)
+
+
 _ALL = tuple(EXPRESSIONS)
 REVISIONS = (
+    _sets(1, "products", "another conforming unit: each product is added to c by itself"),
+    _sets(2, "pairs", "another conforming unit: sets of two products, added to c one after another"),
+    _sets(4, "fours", "another conforming unit: sets of four products, added to c one after another"),
     _text((), "printed", "the standard's pseudo-code as it is printed"),
     *(
         _text(tuple(x for x in _ALL if x != n), f"printed-{n}", f"the pseudo-code, but for {what} corrected")

@@ -44,6 +44,8 @@ PROPERTY_NAMES = (
     "correct-rounding-of-each-step",
 )
 
+#: Asked of the units that one standard is about, and not by `--all`.
+OF_A_STANDARD = ("conformance",)
 
 #: Of each kind of answer.
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
@@ -55,7 +57,8 @@ class _Property(options.Kind):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return [CompletionItem(each) for each in PROPERTY_NAMES if each.startswith(incomplete.lower())]
+        names = (*PROPERTY_NAMES, *OF_A_STANDARD)
+        return [CompletionItem(each) for each in names if each.startswith(incomplete.lower())]
 
 
 def _is_architecture(word: str) -> bool:
@@ -117,6 +120,7 @@ def prove(
     mmaformal prove order-independence h100 HMMA.16816.F32
     mmaformal prove --all h100 HMMA.16816.F32      every property, in one table
     mmaformal prove --list                         the properties
+    mmaformal prove conformance riscv vfwbdota.vv.n4  to RISC-V's standard
 
     What was proved is recorded, and is not asked again.
 
@@ -156,11 +160,11 @@ def prove(
 def _asked(
     name: str, instruction: Instruction, timeout: float, solvers: tuple[str, ...], memory: int
 ) -> Answer:
-    from mmaformal.queries.properties import PROPERTIES
+    from mmaformal.queries.properties import property_named
     from mmaformal.solver.asking import watching
 
     with Status(f"{name}: starting") as status, watching(status.show, status.found):
-        return PROPERTIES[name].prove(instruction, timeout=timeout, memory=memory, solver=solvers or None)
+        return property_named(name).prove(instruction, timeout=timeout, memory=memory, solver=solvers or None)
 
 
 def _about(
@@ -181,8 +185,9 @@ def _about(
         raise UsageError("--all proves every property: `mmaformal prove --all ARCH INSTRUCTION` names none")
     if wanted is None:
         raise UsageError(f"prove needs PROPERTY ARCH INSTRUCTION; {properties}")
-    if wanted.lower() not in PROPERTY_NAMES:
-        near = get_close_matches(wanted.lower(), PROPERTY_NAMES, n=1)
+    names = (*PROPERTY_NAMES, *OF_A_STANDARD)
+    if wanted.lower() not in names:
+        near = get_close_matches(wanted.lower(), names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROPERTY_NAMES)}"
         raise UsageError(f"no property {wanted!r}; {hint} (prove --list says what each states)")
     if arch is None or name is None:

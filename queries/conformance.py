@@ -1,0 +1,166 @@
+"""Is every result one that RISC-V's standard allows of a bulk-normalised dot product?
+
+    mmaformal prove conformance riscv vfwbdota.vv.n4
+
+The standard leaves open how the products are cut into sets, in which order the sets' sums and c are added, and how much
+more than fp32 is kept on the way; `analysis/riscv_freedom.py` lists the results that it allows, of one input.
+
+`Holds` where the unit is one of the conforming ones, of which the results are proved equal: the standard's pseudo-code,
+corrected, of as many products as a step takes, the sets' sums added to c one after another.  (Sets need not be of
+neighbours: products are numbered as they are taken.)  Or where each result is that of one of these members, not of the
+same for every input.  `Fails` with an input whose result is none of all those allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import z3
+
+from mmaformal.analysis.riscv_freedom import TooManyError, allowed, is_of_standard
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.numerical import find_case, shown
+from mmaformal.cases.run import run
+from mmaformal.cases.shrink import shrink
+from mmaformal.encodings import smt
+from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.explain import code_text
+from mmaformal.facts.registry import facts_of
+from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import direct
+from mmaformal.queries.property import Property
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
+from mmaformal.witness import WitnessError
+
+#: Results on the way that are listed of an input; where there are more, it is not known whether a result is allowed.
+_LISTED = 1_000
+
+#: Cases drawn in the search for a result that is not allowed.
+_CASES = 600
+
+
+def member(spec: DotAdd, size: int) -> DotAdd:
+    """Returns the conforming unit of the corrected text with sets of `size` products, added to c one after another."""
+    return spec.replace(parameters=Rvbna(size, tuple(EXPRESSIONS)))
+
+
+def members(spec: DotAdd) -> Iterator[DotAdd]:
+    """Yields the members with sets of 1, 2, 4, … products."""
+    size = 1
+    while size <= spec.k:
+        yield member(spec, size)
+        size *= 2
+
+
+def _is_a_member(spec: DotAdd, asker: Asker) -> tuple[DotAdd, Proof] | None:
+    """Returns the member that a unit is proved to be; None if it is not proved to be one."""
+    for of in members(spec):
+        if of == spec:
+            text, result = "the unit is the corrected text itself", smt.dot_add(spec, *_inputs(spec)).result
+            if asker.prove("same term", text, result == result, cut=[result]).verdict == "unsat":
+                return of, direct(asker.proved[-1])
+        if facts_of(of).alike(of, spec):
+            proof = facts_of(of).prove_alike(asker, of, spec, symbolic_inputs(spec))
+            if proof is not None:
+                return of, proof
+    return None
+
+
+def _inputs(spec: DotAdd) -> tuple[tuple[z3.BitVecRef, ...], tuple[z3.BitVecRef, ...], z3.BitVecRef]:
+    inputs = symbolic_inputs(spec)
+    return inputs.a, inputs.b, inputs.c
+
+
+def _outside(spec: DotAdd, codes: Codes, result: int) -> bool:
+    """Whether a result is not allowed; False where that is not known."""
+    try:
+        return result not in allowed(spec, codes.a, codes.b, codes.c, _LISTED)
+    except TooManyError:
+        return False
+
+
+class _Search:
+    """The search for a result that is not allowed."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self.instruction, self.spec = instruction, instruction.spec
+        self.simple = [
+            Instruction(f"sets of {of.parameters.step_products}", "riscv", 1, 1, of)
+            for of in members(self.spec)
+        ]
+
+    def breaks(self, codes: Codes, result: int) -> bool:
+        """Whether the result of a case is not allowed; what a member gives is."""
+        of_a_member = any(run(i, [codes]) == [result] for i in self.simple)
+        return not of_a_member and _outside(self.spec, codes, result)
+
+    def shows(self, cases: Sequence[Codes]) -> map[bool]:
+        return map(self.breaks, cases, run(self.instruction, cases))
+
+    def drawn(self) -> Codes | None:
+        """Returns a small case among those drawn."""
+        return find_case(self.instruction, self.breaks, count=_CASES)
+
+    def solved(self, model: Mapping[str, int]) -> Codes | None:
+        """Returns a solver's case, made smaller; None if its result is allowed, though no member's."""
+        codes = symbolic_inputs(self.spec).codes(self.spec, model)
+        return shrink(self.spec, codes, self.shows) if next(self.shows([codes])) else None
+
+    def answer(self, question: str, codes: Codes, asker: Asker) -> Fails:
+        spec = self.spec
+        right = sorted(allowed(spec, codes.a, codes.b, codes.c, _LISTED))
+        few = ", ".join(code_text(code, spec.d_format) for code in right[:4])
+        more = f", and {len(right) - 4} more" if len(right) > 4 else ""
+        note = f"the standard allows {few}{more}"
+        witness = shown(self.instruction, codes, (note,), ("made smaller step by step, not proved minimal",))
+        if witness.results[0] in right:
+            raise WitnessError(
+                f"{self.instruction.label}: {codes} was to give what is not allowed, and does not"
+            )
+        return Fails(question, witness, "its result is none of those that the standard allows", asker.elapsed)
+
+
+def _settle(instruction: Instruction, asker: Asker) -> Answer:
+    spec = instruction.spec
+    question = f"{instruction.label}: every result is one that RISC-V's standard allows"
+    if not is_of_standard(spec):
+        why = f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16 and fp8, into fp32"
+        return Unknown(question, why, (), asker.elapsed)
+    found = _is_a_member(spec, asker)
+    if found is not None:
+        of, proof = found
+        size = of.parameters.step_products
+        sets = f"{spec.k // size} sets of {size}" if size < spec.k else f"one set of {size}"
+        note = f"it is the conforming unit of {sets} products, added to c in this order"
+        return Holds(question, proof, asker.elapsed, notes=(note,))
+    search = _Search(instruction)
+    codes = search.drawn()
+    if codes is not None:
+        return search.answer(question, codes, asker)
+    return _one_of_the_members(search, question, asker)
+
+
+def _one_of_the_members(search: _Search, question: str, asker: Asker) -> Answer:
+    """Asks of the bits whether each result is that of some member, not of the same for every input."""
+    spec, inputs = search.spec, _inputs(search.spec)
+    result = smt.dot_add(spec, *inputs).result
+    same = z3.Or([result == smt.dot_add(of, *inputs).result for of in members(spec)])
+    text = "each result is that of a conforming unit with sets of 1, 2, 4, … products"
+    outcome = asker.prove("one of the members", text, same)
+    if outcome.verdict == "unsat":
+        return Holds(question, direct(asker.proved[-1]), asker.elapsed)
+    codes = search.solved(outcome.model) if outcome.verdict == "sat" else None
+    if codes is not None:
+        return search.answer(question, codes, asker)
+    why = "no input was found whose result is not allowed; that each is of a member with sets of 1, 2, 4, … products"
+    why += " is not so" if outcome.verdict == "sat" else f" is not settled: {outcome.why}"
+    return Unknown(question, why, tuple(asker.proved), asker.elapsed)
+
+
+PROPERTY = Property(
+    "conformance",
+    "d is one of the results that RISC-V's standard allows of a bulk-normalised dot product",
+    _settle,
+)

@@ -1,0 +1,266 @@
+"""RISC-V's bulk-normalised dot products: the model, and the standard's pseudo-code, printed and corrected (§11)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+
+import pytest
+from support.recorded import SHARED
+
+from mmaformal import ARCHITECTURES, find_difference, riscv, verify
+from mmaformal.architectures import Architecture
+from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
+from mmaformal.cases.run import both_results
+from mmaformal.encodings.rvbna import Rvbna
+from mmaformal.encodings.rvbna import smt as rvbna
+from mmaformal.encodings.rvbna.proofs import model
+from mmaformal.formats import Format, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.recordings import check, read
+from mmaformal.solver.answers import Different, Equal, Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import LazyPortfolio
+
+PRINTED, CORRECTED = ARCHITECTURES["riscv@printed"], ARCHITECTURES["riscv@corrected"]
+READINGS = (
+    "riscv",
+    "riscv@printed",
+    "riscv@printed-1",
+    "riscv@printed-2",
+    "riscv@printed-3",
+    "riscv@corrected",
+)
+NAN = 0x7FC00000
+FILES = sorted(SHARED.glob("emulators/rvbna_*.npz"))
+
+
+def run(i: Instruction, a: list[int], b: list[int], c: int = 0) -> int:
+    """Returns d, in which both encodings have to agree; products that are not given are 0·0."""
+    rest = [0] * (i.k - len(a))
+    ((mine, other),) = both_results(i.spec, Rows.of([Codes((*a, *rest), (*b, *rest), c)]))
+    assert mine == other
+    return mine
+
+
+# ---- in exact arithmetic, with no line of the encodings ------------------------------------------------------------
+
+
+def to_odd(x: Fraction, place: int) -> Fraction:
+    """Returns x cut toward zero at 2^place, the last bit set if anything was lost."""
+    grid = Fraction(2) ** place
+    whole = floor(abs(x) / grid)
+    whole |= whole * grid != abs(x)
+    return whole * grid * (1 if x > 0 else -1)
+
+
+def single(x: Fraction) -> int:
+    """Returns fp32's code of x rounded to odd; zero is +0, and what is too large infinity."""
+    if not x:
+        return 0
+    sign = (x < 0) << 31
+    exponent = max(next(e for e in range(-400, 400) if abs(x) < Fraction(2) ** (e + 1)), -126)
+    if exponent > 127:
+        return sign | 0x7F800000
+    whole = int(abs(to_odd(x, exponent - 23)) / Fraction(2) ** (exponent - 23))
+    return sign | (whole + ((exponent + 126) << 23))
+
+
+def reference(i: Instruction, a: list[int], b: list[int], c: int) -> int:
+    """Returns d for finite inputs, in the words of semantics §11."""
+    x, y = i.a_format, i.b_format
+    exponents, products = [], []
+    for u, v in zip(a, b, strict=True):
+        product = x.value(u) * y.value(v)
+        products.append(product)
+        if product:
+            fields = [
+                max(code >> fmt.fraction_bits & ((1 << fmt.exponent_bits) - 1), 1) - fmt.bias
+                for code, fmt in ((u, x), (v, y))
+            ]
+            exponents.append(sum(fields))
+    place = max(exponents, default=0) - 23 - (i.k.bit_length() - 1)
+    dot = single(sum((to_odd(p, place) for p in products), Fraction(0)))
+    if fp32.is_finite(dot):
+        return single(fp32.value(dot) + fp32.value(c))
+    return dot
+
+
+def some_rows(i: Instruction, count: int, seed: int = 3) -> Iterator[tuple[list[int], list[int], int]]:
+    """Numbers of near exponents, of all exponents, with zeros and subnormals among them."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        near, zeros = rng.random() < 0.6, rng.random()
+
+        def code(fmt: Format, near: bool = near, zeros: float = zeros) -> int:
+            while True:
+                x = rng.getrandbits(fmt.storage_bits)
+                if near:
+                    low, few = fmt.bias - 8, 16
+                    x &= ~(((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits)
+                    x |= (
+                        max(0, low + rng.randrange(few)) % ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
+                    )
+                if rng.random() < zeros / 2:
+                    x &= fmt.sign_mask | rng.choice([0, 1])
+                if fmt.is_finite(x):
+                    return x
+
+        a, b = ([code(fmt) for _ in range(i.k)] for fmt in (i.a_format, i.b_format))
+        yield a, b, rng.choice([0, 1 << 31, rng.getrandbits(30), code(fp32)])
+
+
+@pytest.mark.parametrize("name", ["vfwbdota.vv.n4", "vfqwbdota.vv.E5M2.n8", "vfqwbdota.alt.vv.E4M3.n2"])
+@pytest.mark.parametrize("reading", ["riscv", "riscv@corrected"])
+def test_the_model_and_the_corrected_text_are_the_words_of_the_standard(reading: str, name: str) -> None:
+    i = ARCHITECTURES[reading][name]
+    for a, b, c in some_rows(i, 60):
+        assert run(i, a, b, c) == reference(i, a, b, c), (a, b, c)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("name", ["vfwbdota.vv.n2", "vfqwbdota.alt.vv.E5M2.n16"])
+def test_encodings_agree_on_codes_of_all_kinds(reading: str, name: str) -> None:
+    i, rng = ARCHITECTURES[reading][name], random.Random(11)
+    corners = {
+        fmt: [
+            *(0, 1, 1 << fmt.fraction_bits, ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits),
+            *(fmt.sign_mask, fmt.sign_mask | 1, fmt.sign_mask - 1, (1 << fmt.storage_bits) - 1),
+        ]
+        for fmt in (i.a_format, i.b_format, fp32)
+    }
+
+    def code(fmt: Format) -> int:
+        return rng.choice([rng.choice(corners[fmt]), 0, rng.getrandbits(fmt.storage_bits)])
+
+    cases = [
+        Codes(
+            tuple(code(i.a_format) for _ in range(i.k)),
+            tuple(code(i.b_format) for _ in range(i.k)),
+            code(fp32),
+        )
+        for _ in range(60)
+    ]
+    for codes, (mine, other) in zip(cases, both_results(i.spec, Rows.of(cases)), strict=True):
+        assert mine == other, codes
+
+
+# ---- what is recorded ----------------------------------------------------------------------------------------------
+
+KNOWN = [
+    ("vfwbdota.vv.n4", [0x3F80, 0x3F80], [0x3F80, 0x3380], 0, 0x3F800001),  # 1·1 + 1·2^-24
+    ("vfwbdota.vv.n4", [0x3F80], [0x3F80], 0x30000000, 0x3F800001),  # 1·1 + 2^-31
+    ("vfwbdota.vv.n4", [0x8000], [0], 1 << 31, 0),  # a zero is +0
+    ("vfwbdota.vv.n4", [0x7F80], [0], 0, NAN),
+    ("vfwbdota.vv.n4", [0x7F80], [0x3F80], 0xFF800000, NAN),
+    ("vfwbdota.vv.n4", [0x3F80], [0x3F80], 0xFFFFFFFF, NAN),
+    ("vfwbdota.vv.n4", [0x7F7F], [0x7F7F], 0, 0x7F800000),
+    ("vfwbdota.vv.n4", [0x1A00], [0x1A00], 0, 1),  # 2^-75·2^-75
+    ("vfqwbdota.vv.E4M3.n4", [0x30, 0x01], [0x70, 0x01], 0, 0x42800001),
+    ("vfqwbdota.vv.E5M2.n4", [0x7C], [0x78], 0, 0x7F800000),
+]
+
+
+@pytest.mark.parametrize(("name", "a", "b", "c", "d"), KNOWN)
+@pytest.mark.parametrize("reading", ["riscv", "riscv@corrected"])
+def test_known_answers(reading: str, name: str, a: list[int], b: list[int], c: int, d: int) -> None:
+    assert run(ARCHITECTURES[reading][name], a, b, c) == d
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_row_of_spike_is_another(path: Path) -> None:
+    report = check(read(path))
+    assert report.rows > 0
+    assert report.mismatches == 0
+
+
+# ---- the text as it is printed -------------------------------------------------------------------------------------
+
+WRONG = [
+    # expression, n, a, b, printed, meant
+    (1, 2, [0x3F80, 0x3F80], [0x3F80, 0x3380], 0x3F800000, 0x3F800001),
+    (1, 64, [0x3F80, 0x3F80], [0x3F80, 0x3380], 0x3F800000, 0x3F800001),
+    (2, 2, [0x2180], [0x1E00], 0x00000002, 0x00400000),  # 2^-60·2^-67
+    (2, 4, [0x2180], [0x1E00], 0x00000004, 0x00400000),
+    (2, 8, [0x2180], [0x1E00], 0x00000008, 0x00400000),
+    (2, 16, [0x2180], [0x1E00], 0x00000010, 0x00400000),
+    (2, 4, [0x1A00], [0x1A00], 0x02000000, 0x00000001),  # into the exponent
+    (3, 4, [0x1A00], [0x1A00], 0x00000000, 0x00000001),
+    (3, 4, [0x2101], [0x1A01], 0x00002080, 0x00002081),
+]
+
+
+@pytest.mark.parametrize(("wrong", "n", "a", "b", "printed", "meant"), WRONG)
+def test_what_each_printed_expression_gives(
+    wrong: int, n: int, a: list[int], b: list[int], printed: int, meant: int
+) -> None:
+    name = f"vfwbdota.vv.n{n}"
+    assert run(ARCHITECTURES[f"riscv@printed-{wrong}"][name], a, b) == printed
+    assert run(CORRECTED[name], a, b) == run(riscv[name], a, b) == meant
+    if wrong != 3:  # where the second is wrong too, the third is not seen
+        assert run(PRINTED[name], a, b) == printed
+
+
+def test_of_fp8_only_the_first_expression_matters() -> None:
+    name = "vfqwbdota.vv.E4M3.n4"
+    for a, b, c in some_rows(riscv[name], 100):
+        right = run(riscv[name], a, b, c)
+        assert run(ARCHITECTURES["riscv@printed-2"][name], a, b, c) == right
+        assert run(ARCHITECTURES["riscv@printed-3"][name], a, b, c) == right
+    assert run(PRINTED[name], [0x01, 0x30], [0x01, 0x70]) == 0x42800000
+    assert run(PRINTED["vfqwbdota.alt.vv.E5M2.n4"], [0x01, 0x04], [0x01, 0x54]) == 0x3B800000
+
+
+def test_expressions_that_the_text_does_not_have_are_refused() -> None:
+    for wrong in ((4,), (2, 1), (1, 1)):
+        with pytest.raises(ValueError, match="in order"):
+            Rvbna(4, wrong)
+    with pytest.raises(ValueError, match="power of two"):
+        Rvbna(3)
+
+
+# ---- what is proved ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", [PRINTED, CORRECTED])
+def test_both_encodings_of_the_text_are_equal(of: Architecture) -> None:
+    assert isinstance(verify(of["vfqwbdota.vv.E4M3.n2"], timeout=200), Holds)
+
+
+def test_a_change_of_one_encoding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = rvbna.round_normal
+    monkeypatch.setattr(
+        rvbna, "round_normal", lambda shifted, lzc, p: right(shifted, lzc, replace(p, corrected=()))
+    )
+    assert isinstance(verify(CORRECTED["vfqwbdota.vv.E4M3.n2"], timeout=200), Fails)
+
+
+def test_the_corrected_text_is_the_model() -> None:
+    assert isinstance(find_difference(CORRECTED, riscv, "vfwbdota.vv.n2", timeout=200), Equal)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [i.name for i in riscv.instructions if i.name != "vfwbdota.vv.n2"])
+def test_the_corrected_text_is_every_model(name: str) -> None:
+    assert isinstance(find_difference(CORRECTED, riscv, name, timeout=900), Equal)
+
+
+@pytest.mark.parametrize("wrong", [(), (2, 3)])
+def test_the_argument_does_not_hold_of_a_wrong_expression(wrong: tuple[int, ...]) -> None:
+    name = "vfqwbdota.vv.E4M3.n2"
+    text = CORRECTED[name].replace(corrected=wrong).spec
+    with LazyPortfolio() as portfolio:
+        asker = Asker(portfolio, 100)
+        assert model.prove_equal(asker, text, riscv[name].spec, symbolic_inputs(text)) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [2, 3])
+def test_a_wrong_expression_has_a_smallest_input(wrong: int) -> None:
+    name = "vfwbdota.vv.n2"
+    answer = find_difference(ARCHITECTURES[f"riscv@printed-{wrong}"][name], riscv[name], timeout=500)
+    assert isinstance(answer, Different)
