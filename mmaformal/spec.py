@@ -344,7 +344,7 @@ class DotAdd:
         for name in ("a", "b", "c", "d"):
             fmt = getattr(self, f"{name}_format")
             if not (fmt.signed and fmt.has_zero):
-                raise ValueError(f"{name} cannot be {fmt}, a format of scales")
+                raise ValueError(f"{name} cannot be {fmt}, a format of scales, without sign or without zero")
         if self.k > MOST_PRODUCTS:
             raise ValueError(f"K = {self.k} is too long a chain: at most {MOST_PRODUCTS} products")
         if self.k < 1 or self.k % p.step_products:

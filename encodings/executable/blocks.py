@@ -131,7 +131,7 @@ def bit_length(x: Lane) -> Lane:
 
 
 def decode(code: Lane, layout: Layout) -> Operand:
-    """Decode one code (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats)."""
+    """Decode one code (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats; P3109, interim report §4.7.2)."""
     word = code >> layout.ignored_low_bits
     fraction = word & ((1 << layout.fraction_bits) - 1)
     field = (word >> layout.fraction_bits) & ((1 << layout.exponent_bits) - 1)
@@ -146,6 +146,14 @@ def decode(code: Lane, layout: Layout) -> Operand:
         nan = top & (fraction == (1 << layout.fraction_bits) - 1)
     elif layout.specials == Specials.FNUZ:
         nan = (sign == 1) & (field == 0) & (fraction == 0)
+    elif layout.specials == Specials.NUZ:
+        infinite = top & (fraction == (1 << layout.fraction_bits) - 1)
+        nan = (sign == 1) & (field == 0) & (fraction == 0)
+    elif layout.specials == Specials.TOP:
+        beyond = (
+            (field << layout.fraction_bits) + fraction - (1 << layout.exponent_bits + layout.fraction_bits)
+        )
+        infinite, nan = beyond == -2, beyond == -1
     elif not layout.has_zero:
         nan = top
 
