@@ -316,7 +316,8 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
         remainder = (magnitude - ((magnitude >> right) << right)) * 2
         one = magnitude * 0 + 1
         divisor = one << right
-        up = (remainder > divisor) | ((remainder == divisor) & ((kept & 1) == 1))
+        last = kept if rho.fraction_bits else kept + exponent - least  # of the code: it may have no fraction
+        up = (remainder > divisor) | ((remainder == divisor) & ((last & 1) == 1))
         kept = where(up & (right > 0), kept + 1, kept)
     elif rho.rounding is Rounding.RNA:
         remainder = (magnitude - ((magnitude >> right) << right)) * 2
@@ -330,7 +331,8 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
         kept = where(lost & invert(negative), kept + 1, kept)
     elif rho.rounding is Rounding.RO:
         lost = (magnitude >> right) << right != magnitude
-        kept = where(lost, kept | 1, kept)
+        odd = kept | 1 if rho.fraction_bits else kept + ((kept + exponent - least + 1) & 1)
+        kept = where(lost, odd, kept)
     return Rounded(where(negative, 1, 0), exponent, kept)
 
 
