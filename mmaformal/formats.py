@@ -398,8 +398,8 @@ def p3109(K: int, P: int, signed: bool = True, extended: bool = True) -> Format:
     """Return P3109's format of K bits and precision P, signed or not, with infinities (extended) or without (finite).
 
     A family: K = 3 … 8, and P from 1 to K − 1, or to K of unsigned ones (interim report §3.1: bias 2^(K−P−1), of
-    unsigned formats 2^(K−P); one NaN, no −0, subnormals).  The signed finite ones have the codes of FNUZ formats: binary8p4sf is
-    e4m3fnuz, binary8p3sf is e5m2fnuz, but for the name.
+    unsigned formats 2^(K−P); one NaN, no −0, subnormals).  The signed finite ones have the codes of FNUZ formats:
+    binary8p4sf is e4m3fnuz, binary8p3sf is e5m2fnuz, but for the name.
 
     Raises ValueError for another K or P.
     """

@@ -13,6 +13,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, Specials
 
 #: A code, or a fact about one: a term, or an array; what is made of a term is one.
@@ -89,6 +90,11 @@ def exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
 def negated(code: int, fmt: Format) -> int:
     """The code of the opposite number; 0 where a format has no −0."""
     return code if code == 0 and not fmt.has_minus_zero else code ^ fmt.sign_mask
+
+
+def some_nan(fmt: Format) -> int:
+    """The code that stands for every NaN of a format of results: its only one, or `quiet_nan`."""
+    return quiet_nan(fmt) if fmt.one_nan is None else fmt.one_nan
 
 
 def is_zero(code: Code, fmt: Format) -> Fact:
