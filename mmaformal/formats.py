@@ -7,7 +7,8 @@ A finite code is read off its fields: with exponent field `E` and trailing signi
 
 What codes are set aside for infinities and NaNs differs, and is the `specials` column.  Sources: IEEE 754-2019
 for fp64, fp32 and fp16; OCP 8-bit and Microscaling (MX) specifications for e5m2, e4m3, e3m2, e2m3, e2m1 and ue8m0;
-Noune et al. (arXiv 2206.02915) for the FNUZ formats; MMA-Sim (Appendix A and §IV) for tf32 and ue4m3.
+Noune et al. (arXiv 2206.02915) for the FNUZ formats; MMA-Sim (Appendix A and §IV) for tf32 and ue4m3; the interim
+report of IEEE's working group P3109 (version 4.0, June 2026, §3.1 and §4.7) for its formats, `binary8p4se` and so on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import index
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Specials(IntEnum):
     IEEE = 1  #: exponent all ones: infinity if the trailing significand is 0, else NaN
     FN = 2  #: no infinity; the magnitude of all ones is the NaN
     FNUZ = 3  #: no infinity, no −0; the code of −0 is the NaN
+    NUZ = 4  #: as FNUZ, but that the magnitude of all ones is infinity
+    TOP = 5  #: of unsigned formats: the code of all ones is the NaN, that below it is infinity
 
 
 class Layout(NamedTuple):
@@ -86,14 +89,23 @@ class Format:
         )
         self._needs(self.ignored_low_bits >= 0, f"no {self.ignored_low_bits} ignored bits")
         if self.has_zero:
-            self._needs(1 <= self.fraction_bits <= 52, f"1 to 52 fraction bits, not {self.fraction_bits}")
+            least = 1 if self.has_minus_zero or not self.is_whole else 0
+            self._needs(
+                least <= self.fraction_bits <= 52, f"{least} to 52 fraction bits, not {self.fraction_bits}"
+            )
         else:
             self._needs(
                 not self.fraction_bits and not self.signed and self.specials is Specials.NONE,
                 "no sign, no fraction bits and Specials.NONE where there is no zero",
             )
         self._needs(used <= self.storage_bits <= 64, f"{used} to 64 bits of storage, not {self.storage_bits}")
-        self._needs(self.specials is not Specials.FNUZ or self.signed, "a sign, the −0 of which is the NaN")
+        negated = self.specials in (Specials.FNUZ, Specials.NUZ)
+        self._needs(not negated or self.signed, "a sign, the −0 of which is the NaN")
+        alone = self.specials not in (Specials.NUZ, Specials.TOP) or self.is_whole
+        self._needs(
+            alone, "every bit of its word, where infinity is next to the NaN or has a code of all ones"
+        )
+        self._needs(self.specials is not Specials.TOP or not self.signed, "no sign, if all ones are the NaN")
         if self.dtype is not None:
             self._needs(
                 isinstance(self.dtype, np.dtype) and self.dtype.itemsize * 8 == self.word_bits,
@@ -118,7 +130,7 @@ class Format:
         if not isinstance(value, str):
             raise TypeError(f"{name} is a Format or its name, not {value!r}")
         if value not in FORMATS:
-            raise ValueError(f"{name}: no format {value!r}; there are {', '.join(FORMATS)}")
+            raise ValueError(f"{name}: no format {value!r}; there are {', '.join(FORMATS)}, and {P3109}")
         return FORMATS[value]
 
     @cached_property
@@ -153,11 +165,39 @@ class Format:
         return 1 - self.bias if self.has_zero else -self.bias
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every bit of a code is one of the sign, the exponent or the trailing significand."""
+        return self.signed + self.exponent_bits + self.fraction_bits == self.storage_bits
+
+    @property
+    def has_minus_zero(self) -> bool:
+        """Whether −0 is a number of its own."""
+        return self.signed and self.has_zero and self.specials not in (Specials.FNUZ, Specials.NUZ)
+
+    @property
+    def one_nan(self) -> int | None:
+        """The code of the NaN, if there is one alone and every other code is a number of its own or an infinity (as of
+        all formats of P3109, and of FNUZ); else None."""
+        if not self.is_whole or not self.has_zero or self.has_minus_zero or self.specials is Specials.NONE:
+            return None
+        return self.sign_mask if self.signed else self.codes - 1
+
+    @property
+    def largest(self) -> int:
+        """The code of the largest number."""
+        ones = (1 << (self.exponent_bits + self.fraction_bits)) - 1
+        if self.specials is Specials.IEEE:
+            ones -= 1 << self.fraction_bits
+        elif self.specials is Specials.TOP:
+            ones -= 2
+        elif self.specials in (Specials.FN, Specials.NUZ) or not self.has_zero:
+            ones -= 1
+        return ones << self.ignored_low_bits
+
+    @property
     def max_exponent(self) -> int:
         """Largest exponent of a finite code."""
-        top = (1 << self.exponent_bits) - 1
-        all_ones_is_special = self.specials == Specials.IEEE or not self.has_zero
-        return top - self.bias - (1 if all_ones_is_special else 0)
+        return (self.largest >> (self.fraction_bits + self.ignored_low_bits)) - self.bias
 
     @property
     def sign_mask(self) -> int:
@@ -166,6 +206,8 @@ class Format:
     @property
     def infinity(self) -> int | None:
         """The code of +∞, or None."""
+        if self.specials in (Specials.NUZ, Specials.TOP):
+            return self.largest + 1
         if self.specials != Specials.IEEE:
             return None
         return ((1 << self.exponent_bits) - 1) << (self.fraction_bits + self.ignored_low_bits)
@@ -193,13 +235,15 @@ class Format:
             return top and fraction != 0
         if self.specials == Specials.FN:
             return top and fraction == (1 << self.fraction_bits) - 1
-        if self.specials == Specials.FNUZ:
+        if self.specials in (Specials.FNUZ, Specials.NUZ):
             return (sign, exponent, fraction) == (1, 0, 0)
-        return False
+        return self.specials == Specials.TOP and code == self.codes - 1
 
     def is_infinite(self, code: int) -> bool:
         _, exponent, fraction = self.fields(code)
-        return self.specials == Specials.IEEE and exponent == (1 << self.exponent_bits) - 1 and fraction == 0
+        if self.specials == Specials.IEEE:
+            return exponent == (1 << self.exponent_bits) - 1 and fraction == 0
+        return self.infinity is not None and code & ~self.sign_mask == self.infinity
 
     def is_finite(self, code: int) -> bool:
         return not (self.is_nan(code) or self.is_infinite(code))
@@ -225,6 +269,8 @@ class Format:
         if word.lstrip("+-") in ("inf", "infinity"):
             if self.infinity is None:
                 raise ValueError(f"{self.name} has no infinity")
+            if negative and not self.signed:
+                raise ValueError(f"{self.name} has no −∞")
             return self.infinity | (self.sign_mask if negative else 0)
         if word == "nan":
             found = next((c for c in _nan_candidates(self) if self.is_nan(c)), None)
@@ -341,6 +387,61 @@ def _dtype(scalar: type[np.generic] | str) -> np.dtype[Any]:
     return dtype
 
 
+#: Names of the formats of P3109, for a person.
+P3109 = "binaryKpP[s|u][e|f] of P3109 (binary8p4se, binary6p3uf, …; K = 3 … 8)"
+
+_P3109_NAME = re.compile(r"binary([3-8])p([1-8])([su])([ef])")
+
+
+@lru_cache(maxsize=256)
+def p3109(K: int, P: int, signed: bool = True, extended: bool = True) -> Format:
+    """Return P3109's format of K bits and precision P, signed or not, with infinities (extended) or without (finite).
+
+    A family: K = 3 … 8, and P from 1 to K − 1, or to K of unsigned ones (interim report §3.1: bias 2^(K−P−1), of
+    unsigned formats 2^(K−P); one NaN, no −0, subnormals).  The signed finite ones have the codes of FNUZ formats:
+    binary8p4sf is e4m3fnuz, binary8p3sf is e5m2fnuz, but for the name.
+
+    Raises ValueError for another K or P.
+    """
+    if not 3 <= K <= 8 or not 1 <= P <= K - signed:
+        bound = "K − 1" if signed else "K"
+        raise ValueError(f"P3109: no format of K = {K}, P = {P} here: K = 3 … 8, P = 1 … {bound}")
+    infinite, finite = (Specials.NUZ, Specials.FNUZ) if signed else (Specials.TOP, Specials.FN)
+    name = f"binary{K}p{P}{'s' if signed else 'u'}{'e' if extended else 'f'}"
+    exponent_bits, bias = K - P + (not signed), 1 << (K - P) >> signed
+    return Format(name, K, exponent_bits, P - 1, bias, infinite if extended else finite, signed=signed)
+
+
+def _p3109_named(name: object) -> Format | None:
+    found = _P3109_NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None or not 1 <= int(found[2]) <= int(found[1]) - (found[3] == "s"):
+        return None
+    return p3109(int(found[1]), int(found[2]), found[3] == "s", found[4] == "e")
+
+
+#: The formats of P3109, 120 of them.
+P3109_FORMATS = tuple(
+    p3109(K, P, signed, extended)
+    for K in range(3, 9)
+    for signed in (True, False)
+    for P in range(1, K + 1 - signed)
+    for extended in (True, False)
+)
+
+
+class _Registry(dict[str, Format]):
+    """Formats by their names: those of the table, which it lists, and those of P3109, which it finds."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _p3109_named(name) is not None
+
+    def __missing__(self, name: str) -> Format:
+        found = _p3109_named(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
 _IEEE, _FN, _FNUZ, _NONE = Specials.IEEE, Specials.FN, Specials.FNUZ, Specials.NONE
 
 #: name, storage bits, exponent bits, fraction bits, bias, specials, dtype
@@ -361,7 +462,7 @@ _TABLE = (
     Format("ue4m3", 8, 4, 3, 7, _FN, None, signed=False),
 )
 
-FORMATS: dict[str, Format] = {entry.name: entry for entry in _TABLE}
+FORMATS: dict[str, Format] = _Registry({entry.name: entry for entry in _TABLE})
 
 fp64, fp32, tf32, bf16, fp16 = (FORMATS[n] for n in ("fp64", "fp32", "tf32", "bf16", "fp16"))
 e5m2, e4m3, e5m2fnuz, e4m3fnuz = (FORMATS[n] for n in ("e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz"))

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from mmaformal.checked import integer, text, truth
 from mmaformal.display import clipped
-from mmaformal.formats import Format, Specials, bf16, fp16, fp32, fp64
+from mmaformal.formats import FORMATS, Format, Specials, bf16, fp16, fp32, fp64
 
 #: formats of results, as a name of ρ spells them
 _RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
@@ -72,6 +72,19 @@ class Tininess(Enum):
         return _member(cls, value, name, "")
 
 
+class Saturation(Enum):
+    """What becomes of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5)."""
+
+    NONE = "none: the infinity where there is one and the rounding goes there, else the largest number"
+    FINITE = "finite: the largest number, of infinities too"
+    PROPAGATE = "propagate: the largest number; infinities remain, where there are any"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> Saturation:
+        """A mode, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        return _member(cls, value, name, "mode ")
+
+
 @dataclass(frozen=True, repr=False)
 class Conversion:
     """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
@@ -87,8 +100,11 @@ class Conversion:
     A sum of exactly zero is +0 whatever the rounding (in IEEE 754, −0 with RD); a negative one that is
     rounded to zero is −0 if `signed_zero`, else +0.
 
-    Raises ValueError unless the format has infinities and every bit of its word is used, and keeps 1 to all of its
-    fraction bits; TypeError for what is no number.
+    A format with one NaN and no −0 (of P3109, or FNUZ) has a `saturation`, NONE if it is not said, all of its fraction
+    bits are kept, and the interim report of P3109 says what overflows (§4.7.3-5).
+
+    Raises ValueError unless the format is one of these, or has infinities and every bit of its word is used, and keeps
+    1 to all of its fraction bits; TypeError for what is no number.
     """
 
     name: str
@@ -96,6 +112,7 @@ class Conversion:
     fraction_bits: int
     rounding: Rounding
     signed_zero: bool = False
+    saturation: Saturation | None = None  #: of formats of P3109
 
     def __post_init__(self) -> None:
         text(self.name, "name")
@@ -107,10 +124,20 @@ class Conversion:
         ):
             object.__setattr__(self, name, kind(getattr(self, name), name))
         fmt = self.format
+        if fmt.one_nan is not None:
+            mode = Saturation.NONE if self.saturation is None else self.saturation
+            object.__setattr__(self, "saturation", Saturation.named(mode, "saturation"))
+            if self.fraction_bits != fmt.fraction_bits or self.signed_zero:
+                raise ValueError(
+                    f"ρ = {self.name}: {fmt} holds {fmt.fraction_bits} fraction bits, all of them kept, and no −0"
+                )
+            return
+        if self.saturation is not None:
+            raise ValueError(f"ρ = {self.name}: saturation is of formats of P3109, not of {fmt}")
         whole = fmt.signed and 1 + fmt.exponent_bits + fmt.fraction_bits == fmt.storage_bits
         if fmt.specials is not Specials.IEEE or not whole or fmt.storage_bits not in (8, 16, 32, 64):
             raise ValueError(
-                f"ρ = {self.name}: results of {fmt} are not modelled; fp16, bf16, fp32 and fp64 are"
+                f"ρ = {self.name}: results of {fmt} are not modelled; fp16, bf16, fp32, fp64 and P3109's are"
             )
         if not 1 <= self.fraction_bits <= fmt.fraction_bits:
             raise ValueError(
@@ -122,7 +149,14 @@ class Conversion:
 
     def __repr__(self) -> str:
         kept = f"{self.format}, {self.fraction_bits} fractional bits, {self.rounding.name}"
-        return f"<Conversion {clipped(self.name)}: {kept}{', −0' if self.signed_zero else ''}>"
+        more = (
+            ", −0"
+            if self.signed_zero
+            else f", Sat{self.saturation.name.capitalize()}"
+            if self.saturation
+            else ""
+        )
+        return f"<Conversion {clipped(self.name)}: {kept}{more}>"
 
     def with_signed_zero(self) -> Conversion:
         return replace(self, name=f"{self.name}±0", signed_zero=True)
@@ -130,7 +164,8 @@ class Conversion:
     @classmethod
     def named(cls, value: object, name: str = "rho") -> Conversion:
         """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16; or
-        its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word).
+        its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word); or one of P3109, as
+        RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate.
 
         Raises ValueError for an unknown name, TypeError for anything else.
         """
@@ -140,15 +175,21 @@ class Conversion:
             raise TypeError(f"{name} is a Conversion or its name, not {value!r}")
         if value in CONVERSIONS:
             return CONVERSIONS[value]
-        found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(±0)?", value)
+        found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(?:(±0)|-Sat(None|Finite|Propagate))?", value)
+        if found and found[1] in Rounding.__members__ and found[2].lower() in FORMATS:
+            other = FORMATS[found[2].lower()]
+            if other.one_nan is not None and not found[3]:
+                mode = Saturation[(found[4] or "None").upper()]
+                short_name = value.removesuffix("-SatNone")
+                return Conversion(short_name, other, other.fraction_bits, Rounding[found[1]], saturation=mode)
         fmt = _RESULTS.get(found[2]) if found else None
         short = re.fullmatch(r"E(\d+)M(\d+)", found[2]) if found and fmt is None else None
         if short:
             fmt = _WORDS.get(short[1])
-        if not found or fmt is None or found[1] not in Rounding.__members__:
+        if not found or found[4] or fmt is None or found[1] not in Rounding.__members__:
             raise ValueError(
                 f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
-                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}|E8M…"
+                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}|E8M…|BINARY8P4SE…[-SatFinite|-SatPropagate]"
             )
         bits = int(short[2]) if short else fmt.fraction_bits
         made = Conversion(f"{found[1]}-{found[2]}", fmt, bits, Rounding[found[1]])

@@ -129,6 +129,8 @@ class Parameters:
     aligns: ClassVar[bool] = False
     #: what a step loses before it rounds
     loss: ClassVar[LossModel]
+    #: whether results may be of the formats of P3109, which overflow by a saturation mode
+    saturates: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: whether terms that are all −0 are −0, if ρ keeps the sign of zero
@@ -344,7 +346,7 @@ class DotAdd:
         for name in ("a", "b", "c", "d"):
             fmt = getattr(self, f"{name}_format")
             if not (fmt.signed and fmt.has_zero):
-                raise ValueError(f"{name} cannot be {fmt}, a format of scales")
+                raise ValueError(f"{name} cannot be {fmt}, a format of scales, without sign or without zero")
         if self.k > MOST_PRODUCTS:
             raise ValueError(f"K = {self.k} is too long a chain: at most {MOST_PRODUCTS} products")
         if self.k < 1 or self.k % p.step_products:
@@ -359,6 +361,10 @@ class DotAdd:
         rho = getattr(p, "rho", None)
         if rho is not None and rho.format != self.d_format:
             raise ValueError(f"ρ = {rho} gives {rho.format}, but d is {self.d_format}")
+        if not p.saturates and self.d_format.one_nan is not None:
+            raise ValueError(
+                f"{p.algorithm} gives no {self.d_format}: results of P3109's formats are fda's and gfda's"
+            )
         if self.scale_format is None and self.scale_block:
             raise ValueError(f"a scale block of {self.scale_block} without a scale format")
         if self.scale_format is not None:

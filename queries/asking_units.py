@@ -9,11 +9,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.cases.codes import exponent, is_finite, is_zero
+from mmaformal.cases.codes import exponent, is_finite, is_zero, some_nan
 from mmaformal.cases.generate import Mood, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
-from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format
 from mmaformal.queries.classes import one_nan
 from mmaformal.queries.elimination import ordinary
@@ -97,7 +96,7 @@ class Table:
             table[table == specs[0].d_format.sign_mask] = 0
         sure = sure_of(specs, rows) if families else None
         unknown = np.array([[not spec.nan_is_canonical] for spec in specs]) & (
-            table == quiet_nan(specs[0].d_format)
+            table == some_nan(specs[0].d_format)
         )
         return Table(tuple(specs), rows, table, sure, ~unknown if sure is None else sure & ~unknown)
 
@@ -119,7 +118,7 @@ class Table:
             same |= ~self.sure[:, case]
         if fmt.is_nan(int(d)):
             any_nan = np.array([not spec.nan_is_canonical for spec in self.specs])
-            same |= any_nan & (self.d[:, case] == quiet_nan(fmt))
+            same |= any_nan & (self.d[:, case] == some_nan(fmt))
         return np.asarray(same)
 
     def best(self, left: NDArray[np.intp], but: Collection[int] = ()) -> int | None:

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as, rarity
-from mmaformal.cases.codes import is_nan
+from mmaformal.cases.codes import is_nan, some_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
@@ -69,7 +68,7 @@ class RunNext(ShortRepr):
 
 def one_nan(d: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
     """Codes, all NaNs the same one."""
-    return np.where(np.asarray(is_nan(d.astype(np.int64), fmt)), np.uint64(quiet_nan(fmt)), d)
+    return np.where(np.asarray(is_nan(d.astype(np.int64), fmt)), np.uint64(some_nan(fmt)), d)
 
 
 class Classes:

@@ -20,7 +20,7 @@ import z3
 from mmaformal.architectures.base import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
-from mmaformal.cases.alike import Symmetries, Zeros, has_minus_zero, symmetry_classes
+from mmaformal.cases.alike import Symmetries, Zeros, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Found, Places
@@ -214,7 +214,7 @@ def prove_idle_steps_pass(asker: Asker, spec: DotAdd) -> bool:
     """
     one = spec.replace(k=spec.parameters.step_products, product_order=())
     d = spec.d_format
-    signed = {"a": has_minus_zero(one.a_format), "b": has_minus_zero(one.b_format)}
+    signed = {"a": one.a_format.has_minus_zero, "b": one.b_format.has_minus_zero}
     names = {f"{side}{k}": signed[side] for side in "ab" for k in range(one.k)}
     idle = symbolic_inputs(
         one,

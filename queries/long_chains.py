@@ -31,7 +31,7 @@ from mmaformal.checked import Progress
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import by_rule, direct
 from mmaformal.queries.constraints import Constraint
@@ -115,7 +115,7 @@ def idle_part(spec: DotAdd, size: int, prefix: str) -> Part:
         below = z3.BitVecVal(0, fmt.storage_bits - 1)
         return tuple(z3.Concat(z3.BitVec(f"{prefix}{k}", 1), below) if signed else zero for k in range(size))
 
-    minus = [fmt.signed and fmt.specials != Specials.FNUZ for fmt in (spec.a_format, spec.b_format)]
+    minus = [fmt.has_minus_zero for fmt in (spec.a_format, spec.b_format)]
     a, b = zeros(spec.a_format, minus[0]), zeros(spec.b_format, minus[1] and not minus[0])
     return Part(a, b, *_scales(spec, size, prefix))
 

@@ -24,9 +24,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.cases.codes import some_nan
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
-from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.kernels.rows import dot_add
 from mmaformal.queries.elimination import Recorded, differ, ordinary, refuting, sums
 from mmaformal.queries.paths import Path, Paths, Places, marked
@@ -247,7 +247,7 @@ class _Orders:
         self.step = spec.replace(k=spec.parameters.step_products, product_order=())
         self.detailed = len(list(islice(details(spec), 2))) > 1
         #: stands for a sum that is not known; as a NaN it stays one
-        self.unknown = np.uint64(quiet_nan(spec.d_format))
+        self.unknown = np.uint64(some_nan(spec.d_format))
         rows = rows.at(np.nonzero(ordinary(rows.rows, rows.types))[0]) if self.detailed else rows
         shuffled = _shuffled(rows, _DRAWN, np.random.default_rng(1))
         right = ~shuffled.differ(spec).reshape(_DRAWN, len(rows))

@@ -13,7 +13,7 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.related_runs import Opposite, Pairing, Runs
 from mmaformal.queries.property import Property
@@ -24,7 +24,7 @@ from mmaformal.spec import DotAdd
 
 def negative(code: Code, fmt: Format) -> Code:
     """The code of −x; where there is no −0, zero is its own, and so is the NaN that has its code."""
-    if fmt.specials != Specials.FNUZ:
+    if fmt.has_minus_zero:
         return code ^ fmt.sign_mask
     return select(either(code == 0, code == fmt.sign_mask), code, code ^ fmt.sign_mask)
 

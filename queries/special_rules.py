@@ -14,11 +14,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.cases.codes import exponent, exponent_field, is_finite, is_infinite, is_nan, magnitude
+from mmaformal.cases.codes import (
+    exponent,
+    exponent_field,
+    is_finite,
+    is_infinite,
+    is_nan,
+    magnitude,
+    some_nan,
+)
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr, counted
-from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
@@ -78,7 +85,7 @@ class SpecialRules(ShortRepr):
             d = np.where(largest, d + step, d)
         if self.one_zero:
             d = np.where(_magnitude(d, fmt) == 0, np.uint64(0), d)
-        return np.where(_of(is_nan, d, fmt), np.uint64(quiet_nan(fmt)), d) if self.one_nan else d
+        return np.where(_of(is_nan, d, fmt), np.uint64(some_nan(fmt)), d) if self.one_nan else d
 
 
 def _finite_inputs(rows: Rows, types: Types) -> NDArray[np.bool_]:

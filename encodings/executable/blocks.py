@@ -131,7 +131,7 @@ def bit_length(x: Lane) -> Lane:
 
 
 def decode(code: Lane, layout: Layout) -> Operand:
-    """Decode one code (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats)."""
+    """Decode one code (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats; P3109, interim report §4.7.2)."""
     word = code >> layout.ignored_low_bits
     fraction = word & ((1 << layout.fraction_bits) - 1)
     field = (word >> layout.fraction_bits) & ((1 << layout.exponent_bits) - 1)
@@ -146,6 +146,14 @@ def decode(code: Lane, layout: Layout) -> Operand:
         nan = top & (fraction == (1 << layout.fraction_bits) - 1)
     elif layout.specials == Specials.FNUZ:
         nan = (sign == 1) & (field == 0) & (fraction == 0)
+    elif layout.specials == Specials.NUZ:
+        infinite = top & (fraction == (1 << layout.fraction_bits) - 1)
+        nan = (sign == 1) & (field == 0) & (fraction == 0)
+    elif layout.specials == Specials.TOP:
+        beyond = (
+            (field << layout.fraction_bits) + fraction - (1 << layout.exponent_bits + layout.fraction_bits)
+        )
+        infinite, nan = beyond == -2, beyond == -1
     elif not layout.has_zero:
         nan = top
 
@@ -308,7 +316,8 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
         remainder = (magnitude - ((magnitude >> right) << right)) * 2
         one = magnitude * 0 + 1
         divisor = one << right
-        up = (remainder > divisor) | ((remainder == divisor) & ((kept & 1) == 1))
+        last = kept if rho.fraction_bits else kept + exponent - least  # of the code: it may have no fraction
+        up = (remainder > divisor) | ((remainder == divisor) & ((last & 1) == 1))
         kept = where(up & (right > 0), kept + 1, kept)
     elif rho.rounding is Rounding.RNA:
         remainder = (magnitude - ((magnitude >> right) << right)) * 2
@@ -322,7 +331,8 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
         kept = where(lost & invert(negative), kept + 1, kept)
     elif rho.rounding is Rounding.RO:
         lost = (magnitude >> right) << right != magnitude
-        kept = where(lost, kept | 1, kept)
+        odd = kept | 1 if rho.fraction_bits else kept + ((kept + exponent - least + 1) & 1)
+        kept = where(lost, odd, kept)
     return Rounded(where(negative, 1, 0), exponent, kept)
 
 

@@ -37,6 +37,7 @@ from mmaformal.encodings.executable.blocks import (
     with_scales,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.saturating import saturated
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded, Value
@@ -162,7 +163,10 @@ class Stages(Recorded):
     def round(self, x: Aligned, e_max: Lane, F: int, rho: Conversion, special: Special, nan: int) -> Code:
         """The code of a sum whose last place is 2^(e_max - F), rounded with ρ, or of a special value."""
         rounded = normalise_and_round(x.total, e_max - F, rho)
-        code = select_special(special, encode(rounded, rho), rho, nan)
+        if rho.saturation is None:
+            code = select_special(special, encode(rounded, rho), rho, nan)
+        else:
+            code = saturated(rounded, special, rho)
         return self.made("round", [x, e_max, special], Code(x.total, rounded, code), rho=rho, F=F)
 
     def round_product(self, x: Term, F: int, rho: Conversion, special: Special, nan: int) -> Code:

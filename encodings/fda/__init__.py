@@ -41,6 +41,7 @@ class Fda(Parameters):
     cut: Rounding = Rounding.RZ  #: of the aligned magnitudes: RZ, or RO
 
     algorithm: ClassVar[str] = "fda"
+    saturates: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.TERMS
     aligns: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"cut": "how aligned magnitudes are cut to F bits"}

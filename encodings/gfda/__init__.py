@@ -40,6 +40,7 @@ class Gfda(Parameters):
     cut: Rounding = Rounding.RZ
 
     algorithm: ClassVar[str] = "gfda"
+    saturates: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.TERMS_AND_GROUPS
     aligns: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {

@@ -183,7 +183,7 @@ def pad(x: BitVec, bits: int) -> BitVec:
 
 
 def decode(code: BitVec, fmt: Format) -> Operand:
-    """Decode one code, `storage_bits` wide (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats)."""
+    """Decode one code, `storage_bits` wide (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats; P3109 §4.7.2)."""
     if code.size() != fmt.storage_bits:
         raise ValueError(f"{fmt} codes have {fmt.storage_bits} bits, not {code.size()}")
     M, low = fmt.fraction_bits, fmt.ignored_low_bits
@@ -195,19 +195,29 @@ def decode(code: BitVec, fmt: Format) -> Operand:
     if not fmt.has_zero:
         return Operand(sign, field, z3.BitVecVal(1, 1), no, all_ones)
 
-    fraction = z3.Extract(low + M - 1, low, code)
+    normal = field != 0
+    one = z3.BitVecVal(1, fmt.exponent_bits)
+    leading = z3.If(normal, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
     infinite, nan = no, no
+    if fmt.specials == Specials.NUZ:
+        nan = code == z3.BitVecVal(fmt.sign_mask, fmt.storage_bits)
+        infinite = z3.Extract(top - 1, 0, code) == z3.BitVecVal(-1, top)
+    elif fmt.specials == Specials.TOP:
+        nan = code == z3.BitVecVal(-1, fmt.storage_bits)
+        infinite = code == z3.BitVecVal(-2, fmt.storage_bits)
+    elif fmt.specials == Specials.FNUZ:
+        nan = code == z3.BitVecVal(fmt.sign_mask, fmt.storage_bits)
+    if M == 0:
+        if fmt.specials == Specials.FN:
+            nan = all_ones
+        return Operand(sign, z3.If(normal, field, one), leading, infinite, nan)
+
+    fraction = z3.Extract(low + M - 1, low, code)
     if fmt.specials == Specials.IEEE:
         infinite, nan = z3.And(all_ones, fraction == 0), z3.And(all_ones, fraction != 0)
     elif fmt.specials == Specials.FN:
         nan = z3.And(all_ones, fraction == z3.BitVecVal(-1, M))
-    elif fmt.specials == Specials.FNUZ:
-        nan = code == z3.BitVecVal(fmt.sign_mask, fmt.storage_bits)
-
-    normal = field != 0
-    one = z3.BitVecVal(1, fmt.exponent_bits)
-    significand = z3.Concat(z3.If(normal, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), fraction)
-    return Operand(sign, z3.If(normal, field, one), significand, infinite, nan)
+    return Operand(sign, z3.If(normal, field, one), z3.Concat(leading, fraction), infinite, nan)
 
 
 def exponent_range(fmt: Format) -> ExponentRange:

@@ -33,6 +33,7 @@ from mmaformal.encodings.smt.blocks import (
     sticky_sum,
 )
 from mmaformal.encodings.smt.ieee import Addition, add
+from mmaformal.encodings.smt.saturating import project
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded, Value
@@ -173,7 +174,10 @@ class Stages(Recorded):
     ) -> Code:
         """The code of a sum whose last place is 2^(e_max - F), rounded with ρ, or of a special value."""
         rounded = normalise_and_round(x.total, e_max, exponents, F, rho, lowest)
-        code = select_special(special, encode(rounded, rho), rho.format, nan)
+        if rho.saturation is None:
+            code = select_special(special, encode(rounded, rho), rho.format, nan)
+        else:
+            code = project(rounded, special, rho)
         return self.made("round", [x, e_max, special], Code(x.total, rounded, code), rho=rho)
 
     def round_product(

@@ -9,7 +9,7 @@ from typing import Literal
 import z3
 
 from mmaformal.cases.codes import is_finite, is_zero
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 
 #: How products of zero are represented where nothing else is said of them.
@@ -30,13 +30,9 @@ def symmetry_classes(x: DotAdd, y: DotAdd) -> list[Hashable]:
     return list(zip(classes(x), classes(y), strict=True))
 
 
-def has_minus_zero(fmt: Format) -> bool:
-    return fmt.signed and fmt.has_zero and fmt.specials != Specials.FNUZ
-
-
 def zero_of_sign(sign: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
     """±0; +0 where there is no −0."""
-    if not has_minus_zero(fmt):
+    if not fmt.has_minus_zero:
         return z3.BitVecVal(0, fmt.storage_bits)
     return z3.simplify(z3.Concat(sign, z3.BitVecVal(0, fmt.storage_bits - 1)))
 

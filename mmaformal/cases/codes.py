@@ -13,6 +13,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, Specials
 
 #: A code, or a fact about one: a term, or an array; what is made of a term is one.
@@ -88,14 +89,19 @@ def exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
 
 def negated(code: int, fmt: Format) -> int:
     """The code of the opposite number; 0 where a format has no −0."""
-    return code if fmt.specials == Specials.FNUZ and code == 0 else code ^ fmt.sign_mask
+    return code if code == 0 and not fmt.has_minus_zero else code ^ fmt.sign_mask
+
+
+def some_nan(fmt: Format) -> int:
+    """The code that stands for every NaN of a format of results: its only one, or `quiet_nan`."""
+    return quiet_nan(fmt) if fmt.one_nan is None else fmt.one_nan
 
 
 def is_zero(code: Code, fmt: Format) -> Fact:
     if not fmt.has_zero:
         return _never(code)
     zero = magnitude_field(code, fmt) == 0
-    if fmt.specials == Specials.FNUZ:
+    if fmt.signed and not fmt.has_minus_zero:
         return both(zero, negation(is_nan(code, fmt)))
     return zero
 
@@ -110,14 +116,16 @@ def is_nan(code: Code, fmt: Format) -> Fact:
         return both(top, fraction != 0)
     if fmt.specials == Specials.FN:
         return both(top, fraction == (1 << fmt.fraction_bits) - 1)
-    if fmt.specials == Specials.FNUZ:
-        return code == fmt.sign_mask
+    if fmt.specials in (Specials.FNUZ, Specials.NUZ, Specials.TOP):
+        return code == (fmt.sign_mask or fmt.codes - 1)
     return _never(code)
 
 
 def is_infinite(code: Code, fmt: Format) -> Fact:
-    if fmt.specials != Specials.IEEE:
+    if fmt.infinity is None:
         return _never(code)
+    if fmt.specials != Specials.IEEE:
+        return magnitude_field(code, fmt) == fmt.infinity
     top = exponent_field(code, fmt) == (1 << fmt.exponent_bits) - 1
     return both(top, fraction_field(code, fmt) == 0)
 

@@ -157,7 +157,8 @@ class Inputs(ShortRepr):
                 return z3.simplify(x).as_long()  # type: ignore[no-any-return]
             value: int = z3.simplify(z3.substitute(x, *values)).as_long()
             used = value >> fmt.ignored_low_bits << fmt.ignored_low_bits
-            return used if fmt.signed or not fmt.has_zero else used & (fmt.codes // 2 - 1)
+            ignored = fmt.has_zero and not fmt.signed and not fmt.is_whole  # the top bit, of ue4m3
+            return used & (fmt.codes // 2 - 1) if ignored else used
 
         scale = spec.scale_format
         return Codes(

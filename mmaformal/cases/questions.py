@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.cases.alike import Symmetries, has_minus_zero, zero_of_sign
+from mmaformal.cases.alike import Symmetries, zero_of_sign
 from mmaformal.cases.codes import (
     is_finite,
     magnitude_field,
@@ -124,7 +124,7 @@ class Questions(ABC):
         zeros = self.symmetries.zeros
         if pins == [None, None] and zeros != "any":
             signed = zeros == "signed"
-            on_a = signed and has_minus_zero(x)
+            on_a = signed and x.has_minus_zero
             return (
                 zero_of_sign(sign if on_a else plus, x),
                 zero_of_sign(sign if signed and not on_a else plus, y),
@@ -140,11 +140,11 @@ class Questions(ABC):
         if pins[1] is None:
             given_zero = pins[0] is not None and is_zero_code(pins[0], x)
             # ±0 for what is free, unless it takes a number to have the sign of each of the products that are alike.
-            enough = not given_zero or (zeros == "signed" and has_minus_zero(y)) or zeros == "plus"
+            enough = not given_zero or (zeros == "signed" and y.has_minus_zero) or zeros == "plus"
             return (a, zero_b, []) if enough else (a, b, [is_finite(b, y)])
         if pins[0] is None:
             given_zero = is_zero_code(pins[1], y)
-            enough = not given_zero or (zeros == "signed" and has_minus_zero(x)) or zeros == "plus"
+            enough = not given_zero or (zeros == "signed" and x.has_minus_zero) or zeros == "plus"
             return (zero_a, b, []) if enough else (a, b, [is_finite(a, x)])
         return a, b, []
 

@@ -136,8 +136,8 @@ def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
     """That d is the special value where there is one, whatever the sum is."""
     nan, plus, minus = step.special
     infinity = fmt.infinity
-    assert infinity is not None
     demand(fmt.specials == Specials.IEEE, "special codes are those of IEEE 754")
+    assert infinity is not None
     claim = z3.And(
         z3.Implies(nan, is_nan(step.result, fmt)),
         z3.Implies(z3.And(plus, z3.Not(nan)), step.result == infinity),

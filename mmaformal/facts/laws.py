@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.alike import Zeros, has_minus_zero, is_zero_product, symmetry_classes, zero_of_sign
+from mmaformal.cases.alike import Zeros, is_zero_product, symmetry_classes, zero_of_sign
 from mmaformal.cases.codes import sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import smt
@@ -183,15 +183,15 @@ class OneProduct:
         if law == "exchange":
             return [(a, b), (b, a)] if x == y else None
         if law == "signs":
-            both = has_minus_zero(x) and has_minus_zero(y)
+            both = x.has_minus_zero and y.has_minus_zero
             return [(a, a ^ x.sign_mask), (b, b ^ y.sign_mask)] if both else None
         if not (x.has_zero and y.has_zero):
             return None
         sign, plus = sign_bit(a, x) ^ sign_bit(b, y), z3.BitVecVal(0, 1)
         signed = law == "signed zeros"
-        on_a = signed and has_minus_zero(x)
+        on_a = signed and x.has_minus_zero
         on_b = signed and not on_a
-        if on_b and not has_minus_zero(y):
+        if on_b and not y.has_minus_zero:
             return None
         return [
             (a, zero_of_sign(sign if on_a else plus, x)),

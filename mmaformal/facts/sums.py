@@ -14,7 +14,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.facts.accumulator import within
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.limits import aligned, widest
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
@@ -202,4 +202,5 @@ def largest_case(spec: DotAdd) -> Codes:
 
 def full_exponent(fmt: Format) -> int:
     """The largest exponent of numbers of which every significand bit may be set."""
-    return fmt.max_exponent - (fmt.specials is Specials.FN)
+    all_ones = ((fmt.largest >> fmt.ignored_low_bits) + 1) % (1 << fmt.fraction_bits) == 0
+    return fmt.max_exponent - (not all_ones)

@@ -31,7 +31,7 @@ def kernel_for(spec: DotAdd) -> Kernel:
     if spec.product_order:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
     kernel = found().get(spec.parameters.algorithm)
-    if kernel is None:
+    if kernel is None or spec.d_format.one_nan is not None:
         return PlainKernel(spec)
     by_rows = RowsKernel(spec, kernel) if kernel.compiles_rows(spec) else PlainKernel(spec)
     return kernel.of(spec) or by_rows

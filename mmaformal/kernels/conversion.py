@@ -30,15 +30,18 @@ class _Target(NamedTuple):
     @classmethod
     @lru_cache(maxsize=256)
     def of(cls, fmt: Format, saturate: bool) -> _Target:
-        """Raises ValueError for a format that has no zero, which is one of scales."""
+        """Raises ValueError for a format that has no zero, which is one of scales, or no fraction bits, where the even
+        one of two codes is not told by the significand."""
         if not fmt.has_zero:
             raise ValueError(f"{fmt} has no zero: numbers are not rounded to it")
+        if not fmt.fraction_bits:
+            raise ValueError(f"{fmt} has no fraction bits: numbers are not rounded to it")
         bits = fmt.fraction_bits
         largest = largest_code(fmt)
         nan = fmt.code("nan") >> fmt.ignored_low_bits if has_nan(fmt) else largest
         infinity = nan if fmt.infinity is None else fmt.infinity >> fmt.ignored_low_bits
         sign = fmt.sign_mask >> fmt.ignored_low_bits
-        minus_zero = 0 if fmt.specials is Specials.FNUZ else sign
+        minus_zero = sign if fmt.has_minus_zero else 0
         beyond = largest if saturate else infinity
         return cls(
             bits, fmt.min_exponent, fmt.ignored_low_bits, largest, beyond, infinity, nan, sign, minus_zero
@@ -51,10 +54,7 @@ def has_nan(fmt: Format) -> bool:
 
 def largest_code(fmt: Format) -> int:
     """The code of the largest number, shifted right by the bits that the unit does not read."""
-    top = (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
-    if fmt.specials is Specials.IEEE:
-        return top - (1 << fmt.fraction_bits)
-    return top - 1 if fmt.specials is Specials.FN else top
+    return fmt.largest >> fmt.ignored_low_bits
 
 
 @inlined

@@ -217,8 +217,8 @@ class OneStep(Generic[RoundsT]):
 def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
     """d is the special value where there is one, whatever the sum is, and else no NaN."""
     nan, plus, minus = step.special
-    assert fmt.infinity is not None
     demand(fmt.specials == Specials.IEEE, "special codes are those of IEEE 754")
+    assert fmt.infinity is not None
     d = step.result
     claim = z3.And(
         z3.Implies(nan, is_nan(d, fmt)),

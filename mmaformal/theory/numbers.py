@@ -49,7 +49,7 @@ def number(code: z3.BitVecRef, fmt: Format) -> Number:
         is_nan(code, fmt),
         is_infinite(code, fmt),
         sign_bit(code, fmt),
-        z3.Concat(leading, z3.Extract(M - 1, 0, fraction)),
+        z3.Concat(leading, z3.Extract(M - 1, 0, fraction)) if M else leading,
         exponent,
     )
 

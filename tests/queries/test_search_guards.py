@@ -16,7 +16,7 @@ from support.in_process import OPEN, Forgetful, Here
 from support.proofs import NOTHING, some_proof
 
 from mmaformal import rtx_blackwell
-from mmaformal.cases.alike import has_minus_zero, symmetry_classes
+from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import Found
@@ -109,7 +109,7 @@ def test_what_is_alike_is_so_in_both_models_and_where_it_is_allowed(
 def test_which_formats_have_a_minus_zero() -> None:
     for fmt in FORMATS.values():
         minus = fmt.signed and fmt.has_zero and fmt.is_finite(fmt.sign_mask) and fmt.value(fmt.sign_mask) == 0
-        assert has_minus_zero(fmt) == minus, fmt
+        assert fmt.has_minus_zero == minus, fmt
 
 
 def test_a_law_that_is_not_settled_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.facts.laws import first_step
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries import order_independence, zero_padding
 from mmaformal.queries.exactness import examine
@@ -103,7 +103,7 @@ def commutativity(attack: Attack) -> str | None:
 
 def sign_symmetry(attack: Attack) -> str | None:
     spec = attack.spec
-    if any(f.specials == Specials.FNUZ for f in (spec.a_format, spec.c_format)):
+    if any(not f.has_minus_zero for f in (spec.a_format, spec.c_format)):
         return None
     images = [
         replace(x, a=tuple(u ^ spec.a_format.sign_mask for u in x.a), c=x.c ^ spec.c_format.sign_mask)
@@ -128,7 +128,7 @@ def padding(attack: Attack) -> str | None:
                 while not fmt.is_finite(side[k]):
                     side[k] = code(fmt, rng)
             n = rng.randrange(2)
-            minus = 0 if (spec.a_format, spec.b_format)[n].specials == Specials.FNUZ else rng.randrange(2)
+            minus = rng.randrange(2) if (spec.a_format, spec.b_format)[n].has_minus_zero else 0
             sides[n][k] = minus * (spec.a_format, spec.b_format)[n].sign_mask
         zeroed.append(replace(x, a=tuple(sides[0]), b=tuple(sides[1])))
     short = [replace(x, a=tuple(x.a[k] for k in pad.kept), b=tuple(x.b[k] for k in pad.kept)) for x in zeroed]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mmaformal import Instruction
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.kernels import kernel_for
 
 
@@ -24,7 +24,7 @@ def near_one(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> A
     word = (field << np.uint64(fmt.fraction_bits) | fraction) << np.uint64(fmt.ignored_low_bits)
     word = np.where(rng.random(shape) < 0.1, np.uint64(0), word)
     if fmt.signed:
-        word |= np.where((word == 0) & (fmt.specials == Specials.FNUZ), np.uint64(0), sign)  # −0 would be NaN
+        word |= np.where((word == 0) & (not fmt.has_minus_zero), np.uint64(0), sign)  # −0 would be NaN
     word = np.where(rng.random(shape) < 0.002, random_codes(rng, fmt, shape).astype(np.uint64), word)
     return (word & np.uint64(fmt.codes - 1)).astype(fmt.word)
 

@@ -1,0 +1,226 @@
+"""Rounding to the formats of P3109, as its interim report (version 4.0) defines it: both encodings against fractions.
+
+All formats of K ≤ 8, all roundings, all saturation modes; numbers that are codes', midpoints, and just beside either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal.encodings.executable import blocks, saturating
+from mmaformal.encodings.smt import blocks as smt_blocks
+from mmaformal.encodings.smt import saturating as smt_saturating
+from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e4m3, e4m3fnuz, exponent_of, fp16
+from mmaformal.rounding import Conversion, Rounding, Saturation
+
+Kind = Literal["nan", "inf", "-inf"]
+
+
+# ---- the report, in fractions --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 14)
+def round_to_precision(x: Fraction, P: int, B: int, mode: Rounding) -> Fraction:
+    """ωRoundToPrecision (§4.7.4)."""
+    if x == 0:
+        return x
+    Q = max(exponent_of(x), 1 - B) - P + 1
+    S = abs(x) / Fraction(2) ** Q
+    floor = S.numerator // S.denominator
+    v = S - floor
+    code_is_even = floor % 2 == 0 if P > 1 else floor == 0 or (Q + B) % 2 == 0
+    away = {
+        Rounding.RZ: False,
+        Rounding.RU: v > 0 and x > 0,
+        Rounding.RD: v > 0 and x < 0,
+        Rounding.RNA: v >= Fraction(1, 2),
+        Rounding.RNE: v > Fraction(1, 2) or (v == Fraction(1, 2) and not code_is_even),
+        Rounding.RO: v > 0 and code_is_even,
+    }[mode]
+    return (1 if x > 0 else -1) * (floor + away) * Fraction(2) ** Q
+
+
+def saturate(x: Fraction | Kind, rho: Conversion) -> Fraction | Kind:
+    """ωSaturate (§4.7.5), line by line."""
+    fmt, sat, mode = rho.format, rho.saturation, rho.rounding
+    extended, high = fmt.infinity is not None, largest(fmt)
+    low = -high if fmt.signed else Fraction(0)
+    if x == "nan" or (isinstance(x, Fraction) and low <= x <= high):
+        return x
+    up = x == "inf" or (isinstance(x, Fraction) and x > high)
+    if sat is Saturation.FINITE:
+        return high if up else low
+    if sat is Saturation.PROPAGATE:
+        if x == "inf" and extended:
+            return "inf"
+        if x == "-inf" and fmt.signed and extended:
+            return "-inf"
+        return high if up else low
+    if x == "inf":
+        return "inf" if extended else high
+    if x == "-inf":
+        return "nan" if not fmt.signed else "-inf" if extended else low
+    if mode is Rounding.RO and not fmt.signed and extended and up:
+        return high
+    if mode in (Rounding.RZ, Rounding.RD) and up:
+        return high
+    if mode in (Rounding.RZ, Rounding.RU) and not up:
+        return low
+    if not up:
+        return "nan" if not fmt.signed else "-inf" if extended else low
+    return "inf" if extended else high
+
+
+@lru_cache(maxsize=256)
+def largest(fmt: Format) -> Fraction:
+    return fmt.value(fmt.largest)
+
+
+def projected(x: Fraction | Kind, rho: Conversion) -> int:
+    """ωProject (§4.7.3): the code."""
+    fmt = rho.format
+    if isinstance(x, Fraction):
+        x = round_to_precision(x, fmt.fraction_bits + 1, fmt.bias, rho.rounding)
+    return code_of(fmt)[saturate(x, rho)]
+
+
+@lru_cache(maxsize=4)
+def code_of(fmt: Format) -> dict[Fraction | Kind, int]:
+    """ωEncode (§4.7.6): a datum has one code (tests/package/test_p3109.py)."""
+    return {fmt.value(c) if fmt.is_finite(c) else fmt.text(c): c for c in range(fmt.codes)}  # type: ignore[misc]
+
+
+# ---- numbers and roundings -----------------------------------------------------------------------------------
+
+
+def conversions(fmt: Format) -> list[Conversion]:
+    return [
+        Conversion.named(f"{r.name}-{fmt.name.upper()}-Sat{s.name.capitalize()}")
+        for r, s in product(Rounding, Saturation)
+    ]
+
+
+def numbers(fmt: Format, codes: Sequence[int]) -> list[Fraction]:
+    """Numbers of the codes and what follows each, both signs: itself, the middle to the next, and beside these."""
+    found = {Fraction(0)}
+    step = Fraction(2) ** (fmt.min_exponent - fmt.fraction_bits)
+    for code in codes:
+        x = fmt.value(code)
+        gap = max(Fraction(2) ** (exponent_of(x) - fmt.fraction_bits), step) if x else step
+        found |= {x + gap * Fraction(n, 8) for n in (0, 1, 4, 7)}
+    top = fmt.value(fmt.largest)
+    found |= {top * 2, top * Fraction(9, 8), top * 1024}
+    return sorted(found | {-x for x in found})
+
+
+def parts(x: Fraction) -> tuple[int, int]:
+    """x = total · 2^unit."""
+    unit = 1 - x.denominator.bit_length()
+    total = x.numerator
+    while total and total % 2 == 0:
+        total, unit = total // 2, unit + 1
+    return total, unit
+
+
+NONE = blocks.Special(False, False, False)
+
+
+def executable(xs: Sequence[Fraction], rho: Conversion) -> list[int]:
+    total, unit = (np.array(each, np.int64) for each in zip(*map(parts, xs), strict=True))
+    never = np.zeros(total.shape, bool)
+    rounded = blocks.normalise_and_round(total, unit, rho)
+    code = saturating.saturated(rounded, blocks.Special(never, never, never), rho)
+    return [int(each) for each in code]
+
+
+def smt(x: Fraction, rho: Conversion) -> int:
+    total, unit = parts(x)
+    exponents = smt_blocks.ExponentRange(unit, unit)
+    term = z3.BitVecVal(total, max(12, total.bit_length() + 2))
+    rounded = smt_blocks.normalise_and_round(term, exponents.constant(unit), exponents, 0, rho, unit)
+    no = z3.BoolVal(False)
+    code = z3.simplify(smt_saturating.project(rounded, smt_blocks.Special(no, no, no), rho))
+    assert code.size() == rho.format.storage_bits
+    return int(code.as_long())
+
+
+# ---- tests ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fmt", P3109_FORMATS, ids=str)
+def test_executable_rounds_as_the_report(fmt: Format) -> None:
+    every = 1 if fmt.storage_bits <= 5 else (1 << fmt.storage_bits - 3) - 1
+    last = range(max(fmt.largest - 2, 0), fmt.largest + 1)
+    xs = numbers(
+        fmt, sorted({*range(0, fmt.largest + 1, every), 1, 2, 3, *last} & set(range(fmt.largest + 1)))
+    )
+    for rho in conversions(fmt):
+        wanted = [projected(x, rho) for x in xs]
+        got = executable(xs, rho)
+        assert got == wanted, next(
+            (rho, x, hex(u), hex(v)) for x, u, v in zip(xs, got, wanted, strict=True) if u != v
+        )
+
+
+@pytest.mark.parametrize("fmt", [f for f in P3109_FORMATS if f.storage_bits == 3], ids=str)
+def test_smt_rounds_as_the_report(fmt: Format) -> None:
+    xs = numbers(fmt, range(fmt.largest + 1))
+    for place, rho in enumerate(conversions(fmt)):
+        for x in xs[place % 13 :: 13]:
+            assert smt(x, rho) == projected(x, rho), (rho, x)
+
+
+@pytest.mark.parametrize("name", ["binary8p4se", "binary8p1ue", "binary6p3uf", "binary5p2sf", "binary7p6se"])
+def test_smt_rounds_the_last_numbers_as_the_report(name: str) -> None:
+    fmt = FORMATS[name]
+    xs = numbers(fmt, [1, fmt.largest - 1, fmt.largest])
+    for place, rho in enumerate(conversions(fmt)):
+        for x in xs[place % 17 :: 17]:
+            assert smt(x, rho) == projected(x, rho), (rho, x)
+
+
+@pytest.mark.parametrize("fmt", [f for f in P3109_FORMATS if f.storage_bits in (3, 8)], ids=str)
+def test_infinities_and_nans_are_projected_as_the_report_says(fmt: Format) -> None:
+    zero = blocks.Rounded(0, fmt.min_exponent, 0)
+    term = smt_blocks.Rounded(z3.BitVecVal(0, 1), z3.BitVecVal(0, fmt.storage_bits + 2))
+    for rho in conversions(fmt):
+        for place, kind in enumerate(("nan", "inf", "-inf")):
+            flags = [place == n for n in range(3)]
+            wanted = projected(kind, rho)
+            assert saturating.saturated(zero, blocks.Special(*flags), rho) == wanted
+            special = smt_blocks.Special(*map(z3.BoolVal, flags))
+            assert z3.simplify(smt_saturating.project(term, special, rho)).as_long() == wanted
+
+
+@pytest.mark.parametrize("fmt", P3109_FORMATS, ids=str)
+def test_every_number_is_rounded_to_itself(fmt: Format) -> None:
+    codes = [code for code in range(fmt.codes) if fmt.is_finite(code)]
+    xs = [fmt.value(code) for code in codes]
+    for rho in conversions(fmt):
+        assert executable(xs, rho) == codes
+
+
+def test_names_of_conversions() -> None:
+    rho = Conversion.named("RNE-BINARY8P4SE")
+    assert rho.saturation is Saturation.NONE
+    assert rho == Conversion.named("RNE-BINARY8P4SE-SatNone")
+    assert Conversion.named("RZ-BINARY6P3SF-SatFinite").saturation is Saturation.FINITE
+    assert Conversion.named("RO-E4M3FNUZ-SatPropagate").format is e4m3fnuz
+    assert "3 fractional bits, RO, SatPropagate" in repr(Conversion.named("RO-E4M3FNUZ-SatPropagate"))
+    for name in ("RNE-BINARY8P4SE±0", "RNE-BINARY8P8SE", "XX-BINARY8P4SE", "RNE-FP16-SatFinite", "RNE-E4M3"):
+        with pytest.raises(ValueError, match="no ρ named"):
+            Conversion.named(name)
+    with pytest.raises(ValueError, match="saturation is of formats of P3109"):
+        Conversion("x", fp16, 10, Rounding.RNE, saturation=Saturation.FINITE)
+    with pytest.raises(ValueError, match="all of them kept"):
+        Conversion("x", FORMATS["binary8p4se"], 2, Rounding.RNE)
+    with pytest.raises(ValueError, match="are not modelled"):
+        Conversion("x", e4m3, 3, Rounding.RNE)
