@@ -36,7 +36,9 @@ class Accumulation(NamedTuple):
     y_signed: bool = False
     negative: bool = False  #: z − …
     with_z: bool = True
-    high_half: bool = False  #: the term is doubled, its high 16 bits are rounded to nearest, the sum saturates
+    high_half: bool = (
+        False  #: the term is doubled, its high 16 bits are rounded to nearest, the sum saturates
+    )
 
 
 class Reduction(NamedTuple):

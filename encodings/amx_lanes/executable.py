@@ -7,6 +7,7 @@ An fma is a parameter, `amx.alu` where nothing else is said: other operations ar
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from mmaformal.encodings.amx import executable as amx
 from mmaformal.encodings.amx_lanes import SKIPS, Accumulation, FloatKind, Reduction
@@ -114,20 +115,29 @@ def equal_bits(x: Lane, y: Lane, bits: int) -> Lane:
     return bits - count
 
 
-def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> Lane:
-    """The code of z ± (term >> s), s of 0 to 31."""
+class Sum(NamedTuple):
+    """The interfaces of an accumulation, in order."""
+
+    x: Lane  #: numbers
+    y: Lane
+    product: Lane
+    result: Lane
+
+
+def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> Sum:
+    """z ± (term >> s), its result a code, s of 0 to 31."""
     u, v = integer(x, on.x_bits, on.x_signed), integer(y, on.y_bits, on.y_signed)
-    term = x * 0
+    product, term = u * v, x * 0
     if on.term == "equal bits":
         term = equal_bits(x, y, on.x_bits)
     elif on.term != "0":
-        term = {"xy": lambda: u * v, "x+y": lambda: u + v, "x": lambda: u, "y": lambda: v}[on.term]()
+        term = {"xy": product, "x+y": u + v, "x": u, "y": v}[on.term]
         term = (term + (1 << 14)) >> 15 if on.high_half else term >> shift
     term = -term if on.negative else term
     total = term + integer(z, on.z_bits, signed=True) if on.with_z else term
     if on.high_half:
         total = maximum(minimum(total, 0x7FFF), -0x8000)
-    return total & ((1 << on.z_bits) - 1)
+    return Sum(u, v, product, total & ((1 << on.z_bits) - 1))
 
 
 def reduced(on: Reduction, code: Lane, shift: Lane) -> Lane:

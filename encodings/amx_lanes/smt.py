@@ -6,6 +6,7 @@ Integers are extended to 40 bits, in which nothing wraps; an fma is a parameter,
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import z3
 
@@ -26,17 +27,15 @@ def fma(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec) -> BitVe
     return amx.alu(rho, skip, x, y, z).result
 
 
-def without_all(
-    rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma
-) -> BitVec:
+def without_all(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma) -> BitVec:
     """What an element becomes in fms, of factors whose signs are changed: as in fma, but −0 if all is skipped."""
     return z3.If(skip == 7, z3.BitVecVal(rho.format.sign_mask, z.size()), unit(rho, skip, x, y, z))
 
 
 def subtracted(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma) -> BitVec:
     """z − x·y without what is skipped: fma of −x, or of −y if x is skipped, a NaN that is passed through negated, too."""
-    no_x = amx.flag(skip, 2)
-    return without_all(rho, skip, z3.If(no_x, x, negated(x)), z3.If(no_x, negated(y), y), z, unit)
+    v = z3.If(amx.flag(skip, 2), negated(y), y)
+    return without_all(rho, skip, negated(x), v, z, unit)
 
 
 # ---- floating point --------------------------------------------------------------------------------------------------
@@ -85,24 +84,24 @@ def rectified(x: BitVec, y: BitVec, fmt: Format) -> BitVec:
     return z3.If(z3.Or(is_nan(x, fmt), z3.And(sign(x) == 0, magnitude(x) != 0)), y, zero)
 
 
-def floating(
-    kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: Fma = fma
-) -> BitVec:
+def floating(kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: Fma = fma) -> BitVec:
     """What vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":
         return extreme(x, z, fmt, largest=kind == "max")
     if kind == "x<=0?0:y":
         return rectified(x, y, fmt)
-    skip = z3.BitVecVal(sum(skipped << place for skipped, place in zip(SKIPS[kind], (2, 1, 0), strict=True)), 3)
+    skip = z3.BitVecVal(
+        sum(skipped << place for skipped, place in zip(SKIPS[kind], (2, 1, 0), strict=True)), 3
+    )
     return unit(rho, skip, negated(x) if kind == "z-xy" else x, y, z)
 
 
 # ---- integers --------------------------------------------------------------------------------------------------------
 
 
-def extended(code: BitVec, signed: bool) -> BitVec:
-    more = WIDE - code.size()
+def extended(code: BitVec, signed: bool, bits: int = WIDE) -> BitVec:
+    more = bits - code.size()
     return z3.SignExt(more, code) if signed else z3.ZeroExt(more, code)
 
 
@@ -115,19 +114,34 @@ def equal_bits(x: BitVec, y: BitVec) -> BitVec:
     return ones[0]
 
 
-def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec) -> BitVec:
-    """The code of z ± (term >> s); codes of the bits that `on` says, s of 5 bits."""
+class Sum(NamedTuple):
+    """The interfaces of an accumulation, in order."""
+
+    product: BitVec  #: of as many bits as both lanes have
+    result: BitVec
+
+
+def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec) -> Sum:
+    """z ± (term >> s), its result a code; codes of the bits that `on` says, s of 5 bits."""
+    bits = on.x_bits + on.y_bits
+    product = extended(x, on.x_signed, bits) * extended(y, on.y_signed, bits)
     u, v = extended(x, on.x_signed), extended(y, on.y_signed)
     w = extended(z, signed=True)
     if on.term == "equal bits":
         term = equal_bits(x, y)
     else:
-        term = {"xy": u * v, "x+y": u + v, "x": u, "y": v, "0": z3.BitVecVal(0, WIDE)}[on.term]
+        term = {
+            "xy": extended(product, on.x_signed or on.y_signed),
+            "x+y": u + v,
+            "x": u,
+            "y": v,
+            "0": z3.BitVecVal(0, WIDE),
+        }[on.term]
         term = (term + 0x4000) >> 15 if on.high_half else term >> resize(shift, WIDE)
     total = (w if on.with_z else z3.BitVecVal(0, WIDE)) + (-term if on.negative else term)
     if on.high_half:
         total = z3.If(total > 0x7FFF, z3.BitVecVal(0x7FFF, WIDE), z3.If(total < -0x8000, -0x8000, total))
-    return resize(total, on.z_bits)
+    return Sum(product, resize(total, on.z_bits))
 
 
 def reduced(on: Reduction, code: BitVec, shift: BitVec) -> BitVec:

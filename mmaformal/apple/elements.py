@@ -48,7 +48,7 @@ class Accumulated(NamedTuple):
     shift: int
 
     def __call__(self, x: Codes, y: Codes, z: Codes) -> Codes:
-        found: Codes = lanes.accumulated(self.on, x, y, z, self.shift)
+        found: Codes = lanes.accumulated(self.on, x, y, z, self.shift).result
         return found
 
 
@@ -179,7 +179,9 @@ def vecint(sides: Sides) -> Iterator[Elements]:
             every = vectors.mode == 1
             flags = np.full(ROW, True) if every else enabled(vectors.mode, vectors.value, size)
             chosen = _PLACES[::size][flags[::size]]
-            yield _of_z(sides, _reduction(on, bits, saturated), vectors, (at.z_row * ROW + chosen) // size, size)
+            yield _of_z(
+                sides, _reduction(on, bits, saturated), vectors, (at.z_row * ROW + chosen) // size, size
+            )
         return
     if alu not in tables.VECINT_MODES or (sides.generation < 2 and alu >= 10):
         return
@@ -247,7 +249,12 @@ def _of_z(sides: Sides, operation: Reduced, vectors: _Vectors, places: Codes, si
 
 
 def _matrix(
-    x: Bytes, y: Bytes, enable: tuple[Flags, Flags], sizes: tuple[int, int, int], z_row: int, operation: Operation
+    x: Bytes,
+    y: Bytes,
+    enable: tuple[Flags, Flags],
+    sizes: tuple[int, int, int],
+    z_row: int,
+    operation: Operation,
 ) -> Elements:
     """Lane i of X and lane j of Y meet at one element; where Z is wider, rows in turn take lanes of X in turn."""
     x_size, y_size, wide = sizes

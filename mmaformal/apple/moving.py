@@ -9,7 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from mmaformal.apple import tables
-from mmaformal.apple.registers import ROW, Bytes, Codes, Flags, as_bytes, codes, enabled, indexed, loaded, packed
+from mmaformal.apple.registers import (
+    ROW,
+    Bytes,
+    Codes,
+    Flags,
+    as_bytes,
+    codes,
+    enabled,
+    indexed,
+    loaded,
+    packed,
+)
 from mmaformal.apple.state import AmxState
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
@@ -65,7 +76,9 @@ def _whole(on: dict[str, int], generation: int) -> _Extract:
     """The variant with nine bits of enabling, shifts and widths."""
     kind = (on["float"], on["width"])
     known = generation >= 2 or kind not in tables.EXTRACT_FROM_M2
-    size, wide, stride = tables.EXTRACT_WIDTHS.get(kind, tables.EXTRACT_WIDTH) if known else tables.EXTRACT_WIDTH
+    size, wide, stride = (
+        tables.EXTRACT_WIDTHS.get(kind, tables.EXTRACT_WIDTH) if known else tables.EXTRACT_WIDTH
+    )
     step, offset, mode = ROW, on["offset"], (on["enable_mode"], on["enable_value"])
     if _several(on, generation):
         step, mode = 16 if on["four"] else 32, (0, 0)
@@ -121,7 +134,11 @@ def lookup(state: AmxState, on: dict[str, int], generation: int) -> AmxState:
     table = np.frombuffer(state.y if on["table_y"] else state.x, np.uint8)[start : start + ROW]
     row = loaded(source, on["offset"])
     makes = kind is not None
-    found = packed(_numbers(row, table, size, kind), index_bits) if makes else indexed(row, table, index_bits, size)
+    found = (
+        packed(_numbers(row, table, size, kind), index_bits)
+        if makes
+        else indexed(row, table, index_bits, size)
+    )
     to = "z" if on["to_z"] and not makes else "y" if on["to_y"] else "x"
     data = bytearray(getattr(state, to))
     start = ROW * (on["row"] if to == "z" else on["register"])

@@ -97,7 +97,9 @@ class Word(ShortRepr):
 
     def __post_init__(self) -> None:
         if self.name not in _WORDS and self.name not in _STATE:
-            raise ValueError(f"no AMX instruction {self.name!r} here; there are {', '.join(_WORDS)}, set, clr")
+            raise ValueError(
+                f"no AMX instruction {self.name!r} here; there are {', '.join(_WORDS)}, set, clr"
+            )
         if self.name in _STATE and self.register:
             raise ValueError(f"{self.name} has no register, not {self.register!r}")
         if not 0 <= self.register <= 31:

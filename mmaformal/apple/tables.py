@@ -23,7 +23,13 @@ _MODES = {"width": (42, 4), "alu": (47, 6)}
 _INDEXED = {"indexed": (53, 1), "indexed_y": (47, 1), "four_bits": (48, 1), "table": (49, 3)}
 _SEVERAL = {"four": (25, 1), "several": (31, 1), "broadcast": (32, 3)}
 _VECTOR = _OFFSETS | {"z_row": (20, 6)} | _SHUFFLES | _ENABLE | _MODES | _INDEXED | _SEVERAL
-_REDUCED = {"signed_range": (26, 1), "rounding": (29, 1), "saturate": (30, 1), "shift": (58, 5), "z_signed": (63, 1)}
+_REDUCED = {
+    "signed_range": (26, 1),
+    "rounding": (29, 1),
+    "saturate": (30, 1),
+    "shift": (58, 5),
+    "z_signed": (63, 1),
+}
 _SIGNS = {"y_signed": (26, 1), "x_signed": (63, 1)}
 _EXTRACTED = {
     "offset": (0, 9), "to_y": (10, 1), "width": (11, 4), "z_place": (20, 6), "four": (25, 1), "whole": (26, 1),

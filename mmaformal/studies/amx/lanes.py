@@ -15,12 +15,20 @@ from mmaformal.apple import tables
 from mmaformal.cases.encodings import SAMPLES, sample
 from mmaformal.encodings.amx import executable as executable_amx
 from mmaformal.encodings.amx import smt as smt_amx
-from mmaformal.encodings.amx_lanes import IEEE_BF16, SKIPS, Accumulation, FloatKind, Reduction, executable, smt
+from mmaformal.encodings.amx_lanes import (
+    IEEE_BF16,
+    SKIPS,
+    Accumulation,
+    FloatKind,
+    Reduction,
+    executable,
+    smt,
+)
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.lanes import BITS, INT64, Tracer
 from mmaformal.proof.encoding_links import same_code
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion
 from mmaformal.studies.amx.alu import skips
 
@@ -41,7 +49,9 @@ class _Inputs:
             values = (
                 sample(width, rng)
                 if isinstance(width, Format)
-                else rng.integers(*INT64, SAMPLES) if size == BITS else rng.integers(0, 1 << size, SAMPLES)
+                else rng.integers(*INT64, SAMPLES)
+                if size == BITS
+                else rng.integers(0, 1 << size, SAMPLES)
             )
             self.codes.append(z3.BitVec(name, size))
             self.lanes.append(self.tracer.input(self.codes[-1], values))
@@ -67,10 +77,26 @@ def _argue(inputs: _Inputs, mine: Lane, other: z3.BitVecRef, statement: str) -> 
 
 
 def accumulated(on: Accumulation) -> Argument:
-    """The argument for z ± (term >> s)."""
+    """The argument for z ± (term >> s): the product first."""
     inputs = _Inputs(x=on.x_bits, y=on.y_bits, z=on.z_bits, shift=5)
     mine, other = executable.accumulated(on, *inputs.lanes), smt.accumulated(on, *inputs.codes)
-    return _argue(inputs, mine, other, f"both encodings accumulate alike: {_told(on)}")
+    argument = Argument(inputs.tracer)
+    read = inputs.links(argument)
+    given = list(read)
+    if on.term == "xy":
+        numbers = [
+            number(lane, smt.extended(code, signed, other.product.size()), signed=True)
+            for lane, code, signed in zip(mine[:2], inputs.codes, (on.x_signed, on.y_signed), strict=False)
+        ]
+        for link, code in zip(numbers, read, strict=False):
+            argument.derive("lanes", "a code is the same number", [link], [code])
+        product = number(mine.product, other.product, signed=on.x_signed or on.y_signed)
+        argument.derive("multiply", "the products are equal", [product], numbers)
+        given = [product, *read[2:]]
+    result = same_code(mine.result, other.result)
+    argument.derive("lanes", "the same is made of the same codes", [result], given)
+    argument.conclude(f"both encodings accumulate alike: {_told(on)}", result)
+    return argument
 
 
 def reduced(on: Reduction) -> Argument:
@@ -100,7 +126,9 @@ def chosen(kind: FloatKind, rho: Conversion) -> Argument:
     """The argument for what is no fma: the smaller, the larger, the positive part."""
     inputs = _Inputs(x=rho.format, y=rho.format, z=rho.format)
     mine = executable.floating(kind, *inputs.lanes, rho)
-    return _argue(inputs, mine, smt.floating(kind, *inputs.codes, rho), f"{kind} of {rho.format} is the same code")
+    return _argue(
+        inputs, mine, smt.floating(kind, *inputs.codes, rho), f"{kind} of {rho.format} is the same code"
+    )
 
 
 def fused(kind: FloatKind, rho: Conversion) -> Argument:
@@ -122,6 +150,12 @@ def subtracted(rho: Conversion) -> Argument:
     other = smt.subtracted(rho, smt_amx.skips(operand), *codes, open_.smt)
     statement = f"an element of {rho.format} becomes the same code by fms in both encodings"
     return open_.argue(inputs, mine, other, statement, skips(on, smt_amx.skips(operand)))
+
+
+class _Open(Argument):
+    """A theorem in which the connectives of what is assumed count."""
+
+    connectives = True
 
 
 class _OpenFma:
@@ -149,7 +183,7 @@ class _OpenFma:
         self, inputs: _Inputs, mine: Lane, other: z3.BitVecRef, statement: str, skip: Link | None = None
     ) -> Argument:
         """The argument, by the links of the fma's operands; what is skipped is constant if no link tells it."""
-        argument = Argument(inputs.tracer)
+        argument = _Open(inputs.tracer)
         read = inputs.links(argument)
         if skip is not None:
             argument.derive("operand", "the same is skipped", [skip], [read[-1]])
@@ -162,7 +196,12 @@ class _OpenFma:
         said = z3.Implies(z3.And([link.said for link in known]), code.said)
         argument.assume(_ASSUMED, Link(said))
         argument.derive("select", "the code, or −0, is the same", [result], [code, *known])
-        whole = [claim for each in argument.inferences if not each.assumed for claim in (*each.premises, *each.claims)]
+        whole = [
+            claim
+            for each in argument.inferences
+            if not each.assumed
+            for claim in (*each.premises, *each.claims)
+        ]
         argument.conclude(statement, result.said, whole)
         return argument
 
@@ -183,14 +222,22 @@ def integers(name: str) -> Iterator[Accumulation | Reduction]:
                     for with_z in (True, False):
                         for term in ("xy", "x", "y", "0"):
                             yield Accumulation(
-                                term, x_bits, y_bits, z_bits, True, True, with_z=with_z  # type: ignore[arg-type]
+                                term,
+                                x_bits,
+                                y_bits,
+                                z_bits,
+                                True,
+                                True,
+                                with_z=with_z,  # type: ignore[arg-type]
                             )
         return
     for bits, saturated in (tables.VECINT_REDUCED if name == "vecint" else tables.MATINT_REDUCED).values():
         yield from _reductions(bits, bits, saturated)
     yield from _reductions(16, 16, 16)
     for alu in tables.VECINT_MODES if name == "vecint" else tables.MATINT_MODES:
-        for x, y, z in {tables.integer_widths(name, alu, width, gen) for width in range(16) for gen in (1, 3)}:
+        for x, y, z in {
+            tables.integer_widths(name, alu, width, gen) for width in range(16) for gen in (1, 3)
+        }:
             for signs in ((False, False), (False, True), (True, False), (True, True)):
                 mode = tables.INTEGER_MODES[alu]
                 yield mode._replace(x_bits=x, y_bits=y, z_bits=z, x_signed=signs[0], y_signed=signs[1])
@@ -202,15 +249,22 @@ def _reductions(bits: int, out: int, saturated: int) -> Iterator[Reduction]:
         yield Reduction(bits, out, saturated, signed, signed_range, rounding, saturate)
 
 
+def conversions(name: str) -> tuple[Conversion, ...]:
+    """ρ of the elements of which an instruction's fma, that its lanes are proved with left open, is to be proved."""
+    fms = {"fms16": (IEEE_FP16, IEEE_FP32), "fms32": (IEEE_FP32,), "fms64": (IEEE_FP64,)}
+    return ALL if name in ("vecfp", "matfp") else fms.get(name, ())
+
+
 def arguments(name: str) -> dict[str, Callable[[], Argument]]:
     """What is to be proved of an instruction's lanes, each once, by its name."""
     if name.startswith("fms"):
-        rhos = {"fms16": (IEEE_FP16, IEEE_FP32), "fms32": (IEEE_FP32,), "fms64": (IEEE_FP64,)}[name]
-        return {str(rho.format): lambda rho=rho: subtracted(rho) for rho in rhos}  # type: ignore[misc]
+        return {str(rho.format): lambda rho=rho: subtracted(rho) for rho in conversions(name)}  # type: ignore[misc]
     if name in ("vecfp", "matfp"):
         kinds = list(tables.FLOAT_MODES.values())[: 3 if name == "matfp" else None]
         return {
-            f"{kind} of {rho.format}": lambda kind=kind, rho=rho: (fused if kind in SKIPS else chosen)(kind, rho)  # type: ignore[misc]
+            f"{kind} of {rho.format}": lambda kind=kind, rho=rho: (fused if kind in SKIPS else chosen)(
+                kind, rho
+            )  # type: ignore[misc]
             for kind in kinds
             for rho in ALL
         }
