@@ -52,6 +52,14 @@ class Fields:
     vector: Flag
 
 
+class Skips(NamedTuple):
+    """What is skipped of x·y + z, as `Fields` has it."""
+
+    skip_x: Flag
+    skip_y: Flag
+    skip_z: Flag
+
+
 def bits(operand: Lane, low: int, width: int) -> Lane:
     return (operand >> low) & ((1 << width) - 1)
 
@@ -128,7 +136,7 @@ class Alu(NamedTuple):
     result: Lane
 
 
-def alu(x: Lane, y: Lane, z: Lane, on: Fields, rho: Conversion) -> Alu:
+def alu(x: Lane, y: Lane, z: Lane, on: Fields | Skips, rho: Conversion) -> Alu:
     """What one element of Z becomes: x·y + z without what is skipped.
 
     Without z the addend is −0, to which a product adds up with its own sign; without y or x the other factor is 1.

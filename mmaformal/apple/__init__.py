@@ -4,36 +4,67 @@
 
     state = AmxState(x=…, y=…, z=…)                        # 512, 512 and 4096 bytes
     state = execute(state, "fma32", Operand(z_row=1))       # or an operand's 64 bits
+    state = execute(state, "vecint", tables.encode("vecint", alu=4, shift=3), generation=2)
 
-Source: corsix/amx, as in `encodings/amx/executable.py`, which this runs.
+Source: corsix/amx.  fma16, fma32 and fma64 are `encodings/amx/executable.py`, which this runs; fms is fma of X, or where X
+is skipped of Y, with its signs changed; what others make of single lanes is `encodings/amx_lanes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from mmaformal.apple import tables
+from mmaformal.apple.elements import ARITHMETIC, Elements, Sides
 from mmaformal.apple.memory import Transfer, move
-from mmaformal.apple.operand import FIELDS, MOVES, OPS, Operand, Word, disassemble
+from mmaformal.apple.moving import extract, lookup
+from mmaformal.apple.operand import FIELDS, MOVES, NUMBERS, OPS, Operand, Word, disassemble
+from mmaformal.apple.registers import Codes, as_bytes, codes
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.amx import executable as amx
+from mmaformal.encodings.amx_lanes import executable as lanes
 from mmaformal.rounding import Conversion
 
 
-def execute(state: AmxState, name: str, operand: Operand | int) -> AmxState:
-    """The state after fma16, fma32 or fma64 with an operand, its fields or its 64 bits.
+def execute(state: AmxState, name: str, operand: Operand | int, generation: int = 1) -> AmxState:
+    """The state after an instruction with an operand, its fields or its 64 bits, as an M1, M2, M3 or M4 has it.
 
-    Raises ValueError for another instruction, or an operand of more bits.
+    `set` and `clr` clear all registers, and ignore the operand.  Raises ValueError for a load or store (`move` does them)
+    or another instruction, an operand of more bits, or another generation.
     """
-    if name not in OPS:
-        raise ValueError(f"no AMX instruction {name!r} here; there are {', '.join(OPS)}")
+    if name in ("set", "clr"):
+        return AmxState()
+    if name not in NUMBERS:
+        raise ValueError(f"no AMX instruction {name!r} here; there are {', '.join(NUMBERS)}, set, clr")
+    if generation not in (1, 2, 3, 4):
+        raise ValueError(f"a generation is 1 to 4, of M1 to M4, not {generation!r}")
     bits = operand.encode() if isinstance(operand, Operand) else operand
-    Operand.decode(bits)
-    signed = bits - (1 << 64) if bits >> 63 else bits
-    x, y, z = (list(getattr(state, name)) for name in SIZES)
-    after = amx.execute(name, amx.State(x, y, z), signed, _at_once).state
-    return AmxState(state.x, state.y, bytes(int(byte) for byte in after.z))
+    on = tables.decode(name, bits)
+    if name in ARITHMETIC:
+        z = np.frombuffer(state.z, np.uint8).copy()
+        for each in elements(state, name, bits, generation):
+            before = codes(z, each.size)[each.places]
+            write(z, each, each.operation(each.x, each.y, before))
+        return replace(state, z=z.tobytes())
+    if name in ("extrh", "extrv"):
+        return extract(name, state, on, generation)
+    if name == "genlut":
+        return lookup(state, on, generation)
+    return _fma(state, name, bits) if name in OPS else _fms(state, name, bits)
+
+
+def elements(state: AmxState, name: str, bits: int, generation: int = 1) -> list[Elements]:
+    """The elements of Z that vecfp, vecint, matfp, matint or mac16 writes, and what each is made of."""
+    x, y = (np.frombuffer(side, np.uint8) for side in (state.x, state.y))
+    return list(ARITHMETIC[name](Sides(x, y, tables.decode(name, bits), generation)))
+
+
+def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Codes) -> None:
+    """Put codes in the places of elements."""
+    z.reshape(-1, on.size)[on.places] = as_bytes(values, on.size).reshape(-1, on.size)
 
 
 def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
@@ -43,9 +74,36 @@ def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -
     return after
 
 
+def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
+    """What all elements become in fms, of lanes whose signs are changed."""
+    x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
+    after: list[int] = lanes.without_all(rho, (on.skip_x, on.skip_y, on.skip_z), x, y, z).tolist()
+    return after
+
+
+def _fma(state: AmxState, name: str, bits: int, unit: amx.Unit = _at_once) -> AmxState:
+    signed = bits - (1 << 64) if bits >> 63 else bits
+    x, y, z = (list(getattr(state, name)) for name in SIZES)
+    after = amx.execute(name, amx.State(x, y, z), signed, unit).state
+    return AmxState(state.x, state.y, bytes(int(byte) for byte in after.z))
+
+
+def _fms(state: AmxState, name: str, bits: int) -> AmxState:
+    """z − x·y as fma does it of −x, or of −y where x is skipped; −0 where all three are."""
+    on = Operand.decode(bits)
+    fmt = amx.FORMATS[fma := name.replace("s", "a")]
+    side, size = ("y" if on.skip_x else "x"), fmt.storage_bits // 8
+    half = name == "fms32" and getattr(on, f"{side}_f16")
+    pool = np.frombuffer(getattr(state, side), np.uint8).copy()
+    pool[(getattr(on, f"{side}_offset") + np.arange(1 if half else size - 1, 64, size)) % len(pool)] ^= 0x80
+    changed = replace(state, **{side: pool.tobytes()})
+    return replace(_fma(changed, fma, bits, _minus), x=state.x, y=state.y)
+
+
 __all__ = [
     "FIELDS",
     "MOVES",
+    "NUMBERS",
     "OPS",
     "AmxState",
     "Operand",
@@ -54,4 +112,5 @@ __all__ = [
     "disassemble",
     "execute",
     "move",
+    "tables",
 ]

@@ -1,6 +1,6 @@
-"""Words of Apple AMX: the 64-bit operand of fma16, fma32 and fma64 by named fields, and A64 instruction words.
+"""Words of Apple AMX: the 64-bit operand of fma and fms by named fields, and A64 instruction words.
 
-Source: corsix/amx, "Instruction encoding" and the tables of fma16, fma32, fma64.
+Source: corsix/amx, "Instruction encoding" and the tables of fma16, fma32, fma64.  Other operands are in `tables`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from mmaformal.display import ShortRepr
 
 #: The number of each instruction, in its A64 word.
 OPS = {"fma64": 10, "fma32": 12, "fma16": 15}
+#: and of all that act on the registers alone; those that move a row between X, Y and Z are variants of extrh and extrv
+NUMBERS = OPS | {
+    "fms64": 11, "fms32": 13, "fms16": 16, "mac16": 14, "vecint": 18, "vecfp": 19, "matint": 20, "matfp": 21,
+    "extrh": 8, "extrv": 9, "genlut": 22,
+}  # fmt: skip
+#: set and clr have a number in the place of a register.
+_STATE, _STATE_OP = ("set", "clr"), 17
 #: and of loads and stores (`memory`)
 MOVES = {name: op for op, name in enumerate(("ldx", "ldy", "stx", "sty", "ldz", "stz", "ldzi", "stzi"))}
-_WORDS = MOVES | OPS
+_WORDS = MOVES | NUMBERS
 _NAMES = {op: name for name, op in _WORDS.items()}
 _RESERVED = 0x00201000  #: an A64 word that no other instruction has; below it, the number and a register
 
@@ -86,25 +93,34 @@ class Word(ShortRepr):
     """An A64 instruction word of AMX: an instruction, and the register that holds its operand."""
 
     name: str
-    register: int
+    register: int = 0  #: set and clr have none
 
     def __post_init__(self) -> None:
-        if self.name not in _WORDS:
-            raise ValueError(f"no AMX instruction {self.name!r} here; there are {', '.join(_WORDS)}")
+        if self.name not in _WORDS and self.name not in _STATE:
+            raise ValueError(
+                f"no AMX instruction {self.name!r} here; there are {', '.join(_WORDS)}, set, clr"
+            )
+        if self.name in _STATE and self.register:
+            raise ValueError(f"{self.name} has no register, not {self.register!r}")
         if not 0 <= self.register <= 31:
             raise ValueError(f"a register is one of x0 to x30, or 31, not {self.register!r}")
 
     @classmethod
     def decode(cls, word: int) -> Word | None:
         """None if the word is no instruction of AMX that is modelled."""
-        if word & ~0x3FF != _RESERVED or (word >> 5) & 31 not in _NAMES:
+        op, low = (word >> 5) & 31, word & 31
+        if word & ~0x3FF != _RESERVED or (op not in _NAMES and (op != _STATE_OP or low >= len(_STATE))):
             return None
-        return cls(_NAMES[(word >> 5) & 31], word & 31)
+        return cls(_STATE[low]) if op == _STATE_OP else cls(_NAMES[op], low)
 
     def encode(self) -> int:
+        if self.name in _STATE:
+            return _RESERVED | _STATE_OP << 5 | _STATE.index(self.name)
         return _RESERVED | _WORDS[self.name] << 5 | self.register
 
     def __str__(self) -> str:
+        if self.name in _STATE:
+            return self.name
         return f"{self.name} {'xzr' if self.register == 31 else f'x{self.register}'}"
 
 

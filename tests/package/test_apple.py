@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmaformal.apple import FIELDS, MOVES, OPS, AmxState, Operand, Transfer, Word, disassemble, execute, move
+from mmaformal.apple import (
+    FIELDS,
+    MOVES,
+    NUMBERS,
+    OPS,
+    AmxState,
+    Operand,
+    Transfer,
+    Word,
+    disassemble,
+    execute,
+    move,
+)
 from mmaformal.apple.terms import execute_terms
 from mmaformal.encodings.amx import executable as amx
 
@@ -53,10 +65,15 @@ def test_a_field_that_does_not_fit_is_refused(wrong: dict[str, int]) -> None:
 
 
 def test_words_and_their_disassembly() -> None:
-    for name in (*OPS, *MOVES):
+    for name in (*NUMBERS, *MOVES):
         for register in range(32):
             word = Word(name, register)
             assert Word.decode(word.encode()) == word
+    for name, last in (("set", 0x20), ("clr", 0x21)):
+        assert Word(name).encode() == 0x00201200 | last
+        assert Word.decode(Word(name).encode()) == Word(name)
+        assert str(Word(name)) == name
+    assert Word.decode(0x00201222) is None
     assert Word("fma32", 3).encode() == 0x00201000 | 12 << 5 | 3
     nop = 0xD503201F
     assert list(disassemble([Word("fma16", 31).encode(), nop])) == [
@@ -64,7 +81,10 @@ def test_words_and_their_disassembly() -> None:
         "       4:  d503201f  .word 0xd503201f",
     ]
     found = [Word.decode(0x00201000 | op << 5) for op in range(32)]
-    assert [word.name for word in found if word] == [*MOVES, "fma64", "fma32", "fma16"]
+    assert [word.name for word in found if word] == [
+        *MOVES, "extrh", "extrv", "fma64", "fms64", "fma32", "fms32", "mac16", "fma16", "fms16", "set", "vecint",
+        "vecfp", "matint", "matfp", "genlut",
+    ]  # fmt: skip
     with pytest.raises(ValueError, match="32 bits"):
         list(disassemble([1 << 32]))
 

@@ -16,7 +16,7 @@ import numpy as np
 import z3
 
 from mmaformal.apple import AmxState, execute
-from mmaformal.apple.operand import OPS, Operand
+from mmaformal.apple.operand import NUMBERS, OPS, Operand
 from mmaformal.apple.state import SIZES
 from mmaformal.apple.terms import Pairs, execute_terms, named_words
 from mmaformal.apple.witness import AmxWitness, smaller
@@ -32,12 +32,15 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.solver.session import Solver
 from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
+from mmaformal.studies.amx import lanes as amx_lanes
 from mmaformal.studies.amx.claims import CLAIMS, OPERAND, Claim, Operation, Question
 
 BOTH = "both-encodings"
 STATEMENTS = {BOTH: "both encodings make the same state of every state"} | {
     each.name: each.statement for each in CLAIMS
 }
+LANES = "lanes"
+STATEMENTS[LANES] = "both encodings make the same of single lanes, in instructions beside fma"
 NAMES = tuple(OPS)
 
 _INSTANCE = (
@@ -71,13 +74,16 @@ class AmxProver:
         """`Holds`, `Fails` or `Unknown`; `timeout` in seconds.  Raises ValueError for no claim or instruction."""
         if claim not in STATEMENTS:
             raise ValueError(f"no claim {claim!r}; there are {', '.join(STATEMENTS)}")
-        if name not in OPS:
-            raise ValueError(f"no AMX instruction {name!r} here; there are {', '.join(OPS)}")
+        known = OPS if claim != LANES else [each for each in NUMBERS if each not in OPS]
+        if name not in known:
+            raise ValueError(f"no AMX instruction {name!r} here; there are {', '.join(known)}")
         asker = Asker(self.portfolio, checked_timeout(timeout))
         question = f"apple_amx {name}: {STATEMENTS[claim]}, whatever the operand"
         return asker.within(question, lambda: with_failure(self._prove(question, claim, name, asker), asker))
 
     def _prove(self, question: str, claim: str, name: str, asker: Asker) -> Answer:
+        if claim == LANES:
+            return _lanes(question, name, asker)
         if claim == BOTH:
             return self._both(question, name, asker)
         (chosen,) = (each for each in CLAIMS if each.name == claim)
@@ -127,6 +133,17 @@ def _both(question: str, name: str, asker: Asker) -> Answer:
         if _differ(state, name, operand):
             return Fails(question, _parting(state, name, operand), f"The proof failed: {why}", asker.elapsed)
     return Unknown(question, f"{why}; no state was found that shows it", tuple(asker.proved), asker.elapsed)
+
+
+def _lanes(question: str, name: str, asker: Asker) -> Answer:
+    proofs: list[Proof] = []
+    try:
+        proofs += [prove(asker, amx_alu.argue(rho)) for rho in amx_lanes.conversions(name)]
+        proofs += [prove(asker, make()) for make in amx_lanes.arguments(name).values()]
+        return Holds(question, by_rule(_INSTANCE, *proofs), asker.elapsed)
+    except (LaneError, ArgumentError, NotProvedError) as error:
+        known = tuple(o for proof in proofs for o in proof.obligations)
+        return Unknown(question, str(error), known, asker.elapsed)
 
 
 def _of_one_encoding(answer: Holds, equal: Answer) -> Answer:
