@@ -58,11 +58,38 @@ def sapphire_rapids() -> Architecture:
     return Architecture(name, "Sapphire Rapids, Emerald Rapids", [tile, pair, half], exact=_EXACT)
 
 
+def granite_rapids() -> Architecture:
+    """Returns AMX-FP16's instruction; the others of Granite Rapids are those of Sapphire Rapids."""
+    name = "granite_rapids"
+    tile = Instruction(
+        "TDPFP16PS",
+        name,
+        16,
+        16,
+        DotAdd(_MOST_PRODUCTS, fp16, fp16, fp32, fp32, Pfma(_MOST_PRODUCTS, nan=NanRule.ANY)),
+        sources={
+            "L": "SDM, TDPFP16PS; the most products of a tile's row",
+            "tiny": "SDM, TDPFP16PS: FTZ; no result is below the least number either way, but c alone",
+            "nan": "open: the SDM does not say which NaN comes out",
+        },
+        depths=range(2, _MOST_PRODUCTS + 1, 2),
+    )
+    return Architecture(
+        name,
+        "AMX-FP16",
+        [tile],
+        standing=SPECIFIED,
+        unsettled={"TDPFP16PS": "which NaN comes out"},
+    )
+
+
 #: 8-bit products of a row of a tile of 64 bytes, four times
 _MOST_BYTES = 64
 
 #: What the texts leave open, and what would have to be written
 _UNSETTLED = {
+    "VDPPHPS": "in part open: whether subnormal fp16 counts as zero (the text: input denormals do) or is a normal number of "
+    "fp32 before that is asked, as Bochs has it, and this model; which NaN comes out; when a result is tiny",
     "TMMULTF32PS": "in part open: texts differ on whether c is added first or last, and say not whether a product and its "
     "addition are fused, nor which NaN comes out; not modelled",
 }
@@ -85,10 +112,23 @@ def diamond_rapids() -> Architecture:
         depths = range(4, _MOST_BYTES + 1, 4)
         return Instruction(opcode, name, 16, 16, spec, sources=sources, depths=depths)
 
+    pair = Instruction(
+        "VDPPHPS",
+        name,
+        1,
+        1,
+        DotAdd(2, fp16, fp16, fp32, fp32, Ffma(nan=NanRule.ANY), product_order=(1, 0)),
+        sources={
+            "product_order": "GCC's test of it, and the emulator Bochs: the odd product first",
+            "tiny": "open: text says that output denormals are flushed, not when a result is one",
+            "nan": "open: no text says which NaN comes out",
+        },
+    )
     return Architecture(
         name,
-        "AMX-FP8",
+        "AMX-FP8, AVX10.2",
         [
+            pair,
             tile("TDPBF8PS", e5m2, e5m2),
             tile("TDPBHF8PS", e5m2, e4m3),
             tile("TDPHBF8PS", e4m3, e5m2),
