@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaformal.display import counted
-from mmaformal.formats import fp32
+from mmaformal.formats import fp16, fp32
 from mmaformal.limits import significant
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd, LossModel, Parameters
@@ -16,7 +16,8 @@ from mmaformal.spec import DotAdd, LossModel, Parameters
 class Efda(Parameters):
     """efda, exact fused dot-add (semantics §3): per step, `d = ρ(c + Σ a_k·b_k)`, the exact sum rounded once.
 
-    Subnormals are kept, specials as IEEE 754; a sum of exactly zero is +0.
+    Subnormals are kept, specials as IEEE 754; a sum of exactly zero is +0, but −0 where ρ keeps the sign of zeros and
+    all terms are −0.
     """
 
     L: int  #: products per step; K > L is a chain of steps
@@ -25,6 +26,7 @@ class Efda(Parameters):
     algorithm: ClassVar[str] = "efda"
     loss: ClassVar[LossModel] = LossModel.NOTHING
     rounds_correctly: ClassVar[bool] = True
+    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
 
     def __post_init__(self) -> None:
@@ -40,7 +42,8 @@ class Efda(Parameters):
         return self.L
 
     def check(self, spec: DotAdd) -> None:
-        self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+        one = spec.c_format == spec.d_format == self.rho.format and spec.d_format in (fp16, fp32)
+        self.needs(one, f"c, d and ρ of fp32, or of fp16, not {spec.types} and {self.rho}")
         self.needs(
             self.L <= 2 or self._sum_bits(spec) <= 112,
             f"L ≤ 2, or a sum of products and c of at most 112 bits, not L = {self.L} and {self._sum_bits(spec)} bits",

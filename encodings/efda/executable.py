@@ -1,7 +1,8 @@
 """efda, exact fused dot-add, executable.  Specification: semantics §3 (CDNA1).
 
 One step is `d = ρ(c + Σ_L a_k·b_k)`, the exact sum rounded once; special values as IEEE 754, subnormals kept, a sum
-of exactly zero is +0.  K > L is a chain: one step's result is the next one's c.
+of exactly zero is +0, or −0 if all its terms are −0 and ρ keeps signs.  K > L is a chain: one step's result is the next
+one's c.
 
 The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 of them, p = 23,
 and at whether anything is left below.  c has as many where ρ keeps fewer: p is the larger of both.  How the sum is
@@ -34,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import and_
 from typing import NamedTuple
 
 from mmaformal.encodings.efda import Efda
@@ -177,6 +179,11 @@ def sorted_terms(
     return sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
 
 
+def zero_sign(terms: Sequence[Term], plus: Lane) -> Lane:
+    """The sign of a sum of exactly zero: that of its terms if they are all negative, hence zeros; plus without any."""
+    return reduce(and_, (x.sign for x in terms)) if terms else plus
+
+
 def step(
     spec: DotAdd,
     parameters: Efda,
@@ -221,9 +228,10 @@ def step(
         total = sum_.total
         stages.made("sorted_sum", [*products, addend], total, sum=sum_)
 
-    rounded = round_sum(total, total.total * 0, rho)
+    signs = (*products, addend) if rho.signed_zero else ()
+    rounded = round_sum(total, zero_sign(signs, total.total * 0), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    stages.made("round_sum", [total, special], Code(total.total, rounded, result), rho=rho)
+    stages.made("round_sum", [total, *signs, special], Code(total.total, rounded, result), rho=rho)
     return EfdaStep(
         a_operands,
         b_operands,

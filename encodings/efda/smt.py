@@ -169,6 +169,15 @@ def fraction_bits(spec: DotAdd) -> int:
     return spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
 
+def with_zero_sign(rounded: Rounded, total: BitVec, terms: Sequence[Term]) -> Rounded:
+    """A zero that all terms make is −0 if each of them is; without terms, as it is."""
+    if not terms:
+        return rounded
+    negative = z3.And(*(x.sign == 1 for x in terms))
+    zero = z3.If(negative, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+    return rounded._replace(sign=z3.If(total == 0, zero, rounded.sign))
+
+
 # ---- fixed point ------------------------------------------------------------------------------------------------
 
 
@@ -197,9 +206,11 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     x.stages.made("fixed_sum", products, FixedSum(placed, dot, term), below=below, least=least)
     frame = bits + below
     sum_ = x.stages.sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame, exponents)
+    signs = (*products, c_term) if rho.signed_zero else ()
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, least)
+    rounded = with_zero_sign(rounded, sum_.total, signs)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    x.stages.round_sum(sum_, (), x.special, Code(sum_.total, rounded, result), rho)
+    x.stages.round_sum(sum_, signs, x.special, Code(sum_.total, rounded, result), rho)
     return FixedStep(
         x.a,
         x.b,
@@ -295,9 +306,11 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     total_sign = z3.Extract(bits + 2, bits + 2, sum_.total)
     magnitude = sticky_shift_right(negate_if(total_sign, sum_.total), deficit)
     jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
+    signs = (*products, c_term) if rho.signed_zero else ()
     rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
+    rounded = with_zero_sign(rounded, jammed.total, signs)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    x.stages.round_sum(sum_, (), x.special, Code(jammed.total, rounded, result), rho)
+    x.stages.round_sum(sum_, signs, x.special, Code(jammed.total, rounded, result), rho)
     return SortedStep(
         x.a,
         x.b,

@@ -1,16 +1,21 @@
 """Matrix units of Arm's processors, as tables.
 
-Source: the Arm Architecture Reference Manual (`papers.py`), pseudocode of BFDotAdd and BFMatMulAdd with FPCR.EBF = 0;
-compared with QEMU 7.2 in user mode, an emulator (docs/semantics.md §10).
+Source: the Arm Architecture Reference Manual (`papers.py`): pseudocode of BFDotAdd and BFMatMulAdd, and, of 8-bit
+formats, FP8DotAddFP and FP8MatMulAddFP.  With FPCR.EBF = 0, BFDotAdd was compared with QEMU 7.2 in user mode, an emulator
+(docs/semantics.md §10); the others are as the text has them, and were never run (docs/specified.md).
 """
 
 from __future__ import annotations
 
-from mmaformal.architectures.base import Architecture
+from dataclasses import replace
+
+from mmaformal.architectures.base import SPECIFIED, Architecture, Revision
+from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.oddsum import Oddsum
-from mmaformal.formats import bf16, fp32
+from mmaformal.encodings.rnd2 import Rnd2
+from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.rounding import RO_FP32
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RO_FP32
 from mmaformal.spec import DotAdd
 
 #: What rounds nothing (Arm ARM), and is not modelled
@@ -29,3 +34,75 @@ def armv8_6() -> Architecture:
 
     processors = "Armv8.6-A and later, FEAT_BF16 (Neoverse V1, N2), FPCR.EBF = 0"
     return Architecture(name, processors, [unit("BFDOT", 1, 1, 2), unit("BFMMLA", 2, 2, 4)], exact=_EXACT)
+
+
+def armv9_ebf16() -> Architecture:
+    """Returns the same instructions with FPCR.EBF = 1: a pair summed and rounded once, then added to c."""
+    name = "armv9_ebf16"
+    sources = {
+        "pair": "Arm ARM, FPDot: one rounding of the sum of two products",
+        "rho": "Arm ARM, BFDotAdd, FPAdd; FPCR = 0 but for EBF: to nearest, subnormals kept",
+    }
+
+    def unit(opcode: str, m: int, n: int, k: int) -> Instruction:
+        spec = DotAdd(k, bf16, bf16, fp32, fp32, Rnd2(IEEE_FP32, IEEE_FP32))
+        return Instruction(opcode, name, m, n, spec, sources=sources)
+
+    return Architecture(
+        name,
+        "FEAT_EBF16, FPCR.EBF = 1",
+        [unit("BFDOT", 1, 1, 2), unit("BFMMLA", 2, 2, 4), unit("BFMOPA", 4, 4, 2)],
+        standing=SPECIFIED,
+    )
+
+
+#: The largest FPMR.LSCALE that is modelled; of fp16 results there is no larger one, of fp32 ones 127 is the largest.
+_MOST_SCALE = 15
+
+
+def _scaled(fmt: Format, scale: int) -> Format:
+    """Returns the format whose codes are 2^-scale times what they are in another."""
+    name = f"{fmt.name}/2^{scale}" if scale else fmt.name
+    return replace(fmt, name=name, bias=fmt.bias + scale, dtype=None if scale else fmt.dtype)
+
+
+def _lscale(scale: int) -> Revision:
+    def revise(i: Instruction) -> Instruction:
+        """Halves of the scale go to a and to b: 2^-S·Σ a·b = Σ (2^-s·a)·(2^-(S-s)·b), exactly."""
+        half = scale // 2
+        a, b = _scaled(i.spec.a_format, half), _scaled(i.spec.b_format, scale - half)
+        return replace(i, spec=replace(i.spec, a_format=a, b_format=b))
+
+    summary = f"FPMR.LSCALE = {scale}: the sum of products is scaled by 2^-{scale}"
+    return Revision(f"lscale-{scale}", summary, revise)
+
+
+def armv9_fp8() -> Architecture:
+    """Returns FDOT and FMMLA of 8-bit formats, with FPMR.LSCALE = 0 and FPMR.OSM = 0.
+
+    FPMR.F8S1 and F8S2 choose the formats of a and b, which stand in the names.  `armv9_fp8@lscale-4` has
+    FPMR.LSCALE = 4.  FMOPA of these formats is FDOT in each element.
+    """
+    name = "armv9_fp8"
+    sources = {
+        "L": "Arm ARM, FDOT, FMMLA: as many products as one element of the result has",
+        "rho": "Arm ARM, FP8DotAddFP: RN whatever FPCR.RMode, no intermediate rounding, subnormals kept; FPMR.OSM = 0",
+    }
+
+    def unit(opcode: str, size: int, k: int, a: Format, b: Format) -> Instruction:
+        d, rho = (fp16, IEEE_FP16) if size == 16 else (fp32, IEEE_FP32)
+        m = 2 if opcode == "FMMLA" else 1
+        full = f"{opcode}.F{size}.{a.name.upper()}.{b.name.upper()}"
+        return Instruction(full, name, m, m, DotAdd(k, a, b, d, d, Efda(k, rho)), sources=sources)
+
+    shapes = (("FDOT", 16, 2), ("FDOT", 32, 4), ("FMMLA", 16, 4), ("FMMLA", 32, 8))
+    units = [unit(*shape, a, b) for shape in shapes for a in (e4m3, e5m2) for b in (e4m3, e5m2)]
+    scales = [_lscale(scale) for scale in range(1, _MOST_SCALE + 1)]
+    return Architecture(
+        name,
+        "FEAT_FP8DOT2, FEAT_FP8DOT4, FEAT_F8F16MM, FEAT_F8F32MM",
+        units,
+        scales,
+        standing=SPECIFIED,
+        unsettled={"FPMR.OSM = 1": "overflow gives the largest number: no ρ here does"},
+    )

@@ -115,6 +115,10 @@ def _matcher(pattern: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
+#: How an architecture stands whose instructions a text defines, and nobody has run, as far as this house knows.
+SPECIFIED = "specified, never run"
+
+
 @dataclass(frozen=True, repr=False)
 class Revision(ShortRepr):
     """Another reading of an architecture, where sources differ (docs/semantics.md §9)."""
@@ -139,9 +143,17 @@ class Architecture(Tabular):
         instructions: Iterable[Instruction],
         revisions: Iterable[Revision] = (),
         exact: Mapping[str, str] | None = None,
+        standing: str = "",
+        unsettled: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.gpus = gpus
+        self.standing = (
+            standing  #: what is behind all of it, where that is less than a recording: `SPECIFIED`
+        )
+        self.unsettled = dict(
+            unsettled or {}
+        )  #: what is not modelled, since no text or machine has said all of it
         self.exact = dict(exact or {})  #: integer instructions, which are not modelled: what each computes
         self.instructions = tuple(instructions)
         self.revisions = {revision.name: revision for revision in revisions}
@@ -286,6 +298,8 @@ class Architecture(Tabular):
             self.gpus,
             (replace(each, architecture=full_name) for each in revised if each is not None),
             exact=self.exact,
+            standing=self.standing,
+            unsettled=self.unsettled,
         )
 
     def _find(self, name: str) -> Instruction | None:

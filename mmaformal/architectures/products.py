@@ -65,6 +65,7 @@ PRODUCTS = (
     Products(
         "sapphire_rapids", _numbered("Xeon", 8480, 8490, 8468, 8462, 8558, 8592, "6980P", "6972P"), _INTEL
     ),
+    Products("diamond_rapids", ("Diamond Rapids", "DMR"), _INTEL),
     Products("armv8_6", ("Neoverse V1", "Neoverse V2", "Neoverse N2"), _ARM),
     Products("armv8_6", ("Graviton3", "Graviton4"), _AWS),
     Products("armv8_6", ("Grace",), "NVIDIA, Grace CPU Superchip"),
@@ -80,9 +81,18 @@ NOT_MODELLED = {
     "sm_103": "Blackwell Ultra is not modelled",
     "GB10": "sm_121 is not modelled",
     "sm_121": "it is not modelled",
-    "MI350X": "CDNA4 (gfx950) is not modelled",
-    "MI355X": "CDNA4 (gfx950) is not modelled",
-    "gfx950": "CDNA4 is not modelled",
+    **dict.fromkeys(
+        ("MI350X", "MI355X", "gfx950"),
+        "of CDNA4 (gfx950) only layouts are published, not the arithmetic: docs/specified.md has the questions",
+    ),
+    **dict.fromkeys(
+        ("Strix Halo", "gfx1151", "gfx1150", "gfx1100"),
+        "of RDNA3 and RDNA3.5 the adder is described, not all of it: docs/specified.md has the questions",
+    ),
+    **dict.fromkeys(
+        ("Wormhole", "Blackhole"),
+        "of Tenstorrent's matrix units the products are published, not the order of the sum: docs/specified.md",
+    ),
     "TPU": "Google's TPUs are not modelled",
     "Trainium": "AWS Trainium is not modelled",
     "Gaudi": "Intel Gaudi is not modelled",

@@ -128,7 +128,7 @@ class Tracer:
             sample = INTEGERS[op](x.sample, y.sample)
         if not out.inside(INT64):
             if self.strict and frames:
-                out, leaves = _guess(out, sample), _leaves((x, y), frames[0])
+                out, leaves = _guess(out, sample, _crossing(op, x)), _leaves((x, y), frames[0])
             else:
                 message = f"x {op} y may leave 64 bits: it is in {out}, for x in {x.range}, y in {y.range}"
                 result = INTEGERS[op](x.fit(BITS), y.fit(BITS))
@@ -215,10 +215,18 @@ class Tracer:
             self._rules[key] = Rule(statement, claim, place_of(frames), len(shifts) > 1)
 
 
-def _guess(out: Range, sample: Sample) -> Range:
+def _crossing(op: str, x: Lane) -> int:
+    """The bits of a limb (`encodings/executable/limbs`), where what a shift leaves out is put on top of the next one,
+    which samples of narrow formats may not fill; 0 elsewhere."""
+    parts = x.operands if op == "<<" and x.op == "-" else ()
+    left = len(parts) == 2 and all(isinstance(each, Lane) for each in parts)
+    return 56 if left and _kept_part_of(*parts) is not None else 0  # type: ignore[arg-type]
+
+
+def _guess(out: Range, sample: Sample, least: int) -> Range:
     """The range that a sample suggests, up to powers of two."""
     low, high = int(sample.min()), int(sample.max())
-    bits = max(high.bit_length(), (~low).bit_length())
+    bits = max(high.bit_length(), (~low).bit_length(), least)
     return Range(-(1 << bits) if out.signed and low < 0 else 0, (1 << bits) - 1)
 
 

@@ -19,6 +19,27 @@ from mmaformal.instruction import Instruction
 
 FILE = "backing.json"
 
+#: What is behind an instruction's model, the strongest first; `check` and docs/evidence.md have these words.
+HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
+    "hardware",
+    "emulator",
+    "specification text",
+    "published simulator",
+    "none",
+)
+
+#: Whose code was run, where that is no file of recordings that a model is checked against here
+EMULATORS = {"riscv": "Spike, by RISC-V International", "apple_amx": "corsix/amx, by Peter Cawley"}
+
+#: Whose text is the only source
+TEXTS = {
+    "armv9_ebf16": "the Arm ARM's pseudocode",
+    "armv9_fp8": "the Arm ARM's pseudocode",
+    "granite_rapids": "Intel's SDM",
+    "diamond_rapids": "Intel's ISE",
+    "e9s12": "the paper that proposes it",
+}
+
 #: Architectures that the authors of mmasim had no GPU of (MMA-Sim, appendix C: "we do not have a CDNA1 GPU")
 UNSEEN_BY_MMASIM = ("cdna1",)
 
@@ -47,6 +68,11 @@ class Recorded(ShortRepr):
     rows: int
     products: int  #: how many of the K places have a nonzero code in some row, counted from the first
 
+    @property
+    def emulated(self) -> bool:
+        """Whether the device is an emulator, as its name in the recording says."""
+        return "an emulator" in self.gpu
+
     def text(self, instruction: Instruction) -> str:
         k, step = instruction.k, instruction.parameters.step_products
         places = f", {self.products} of {k} products" if self.products < k else ""
@@ -64,6 +90,27 @@ class Backing(ShortRepr):
     mmasim: int  #: dot product-adds on which mmasim and the model agree
 
     @property
+    def kind(self) -> str:
+        """What is behind the model: the strongest of `HARDWARE`, `EMULATOR`, `SPECIFICATION`, `SIMULATOR`, `NONE`."""
+        architecture = self.instruction.architecture
+        recorded = self.recorded or tuple(x for each in self.alike for x in _recorded(each.label))
+        if any(not each.emulated for each in recorded):
+            return HARDWARE
+        if recorded or architecture in EMULATORS:
+            return EMULATOR
+        if self.mmasim:
+            return SIMULATOR
+        return SPECIFICATION if architecture in TEXTS else NONE
+
+    @property
+    def whose(self) -> str:
+        """Whose emulator or text it is, where that is all; empty otherwise."""
+        architecture = self.instruction.architecture
+        if self.kind == EMULATOR:
+            return EMULATORS.get(architecture) or ", ".join(dict.fromkeys(x.gpu for x in self.recorded))
+        return TEXTS[architecture] if self.kind == SPECIFICATION else ""
+
+    @property
     def exact(self) -> bool:
         """Whether the model's rule is one that exact arithmetic decides; not whether hardware follows it."""
         return self.instruction.parameters.rounds_correctly
@@ -71,6 +118,9 @@ class Backing(ShortRepr):
     def text(self) -> str:
         """One line."""
         parts = []
+        standing = ARCHITECTURES[self.instruction.architecture].standing
+        if standing:
+            return f"{standing}: {self.whose}; docs/specified.md says what is open"
         if self.recorded:
             outputs = "; ".join(each.text(self.instruction) for each in self.recorded)
             parts.append(f"recorded outputs, all reproduced: {outputs}")
@@ -82,6 +132,8 @@ class Backing(ShortRepr):
             unseen = self.instruction.architecture in UNSEEN_BY_MMASIM
             whose = ", whose authors had no such GPU," if unseen else ""
             parts.append(f"mmasim 2.1.1{whose} agrees on {self.mmasim:,} dot product-adds")
+        elif self.kind == EMULATOR and not self.recorded:
+            parts.append(f"compared with an emulator, {self.whose}")
         elif not self.recorded:
             parts.append("mmasim does not have it")
         if self.exact:
@@ -137,7 +189,7 @@ def _alike(instruction: Instruction) -> tuple[Instruction, ...]:
     nearness: dict[Instruction, tuple[bool, bool, bool]] = {}
     for other in _recorded_instructions():
         same = other.spec == instruction.spec
-        lowered = [i.parameters.made_of(i.spec) is not None for i in (other, instruction)]
+        lowered = [getattr(i.parameters, "operands", None) is not None for i in (other, instruction)]
         if same or all(lowered):
             own = other.architecture == instruction.architecture
             nearness[other] = (same, other.d_format is instruction.d_format, own)
@@ -157,6 +209,8 @@ What stands behind each instruction's model. Made by `python tools/evidence.py`;
 - **mmasim**: dot product-adds on which the model and mmasim 2.1.1 agree (validation-mmasim.md). Its authors compared it
   with hardware, "over one million sets" for each instruction, on V100, T4, A100, RTX 4090, H100, B200, RTX PRO 6000,
   MI250X and MI300X; not on CDNA1, of which they had no GPU.
+- **behind it**: the strongest of what there is: *hardware* (recorded outputs, its own or of one alike), an *emulator* and
+  whose, a *published simulator* (mmasim), a *specification text* and whose, which was never run, or *none*.
 - **exact**: the rule is correct rounding, which exact rational arithmetic decides (tests/encodings/test_executable.py);
   whether the hardware follows that rule it cannot say.
 
@@ -170,16 +224,26 @@ def page() -> str:
     alike = [each for each in rows if each.alike]
     alone = [each for each in rows if not each.recorded and not each.alike]
     files_, outputs = len(_facts()["recordings"]), sum(each["rows"] for each in _facts()["recordings"])
-    none = [each.instruction.label for each in alone if not each.mmasim]
+    none = [each.instruction.label for each in alone if each.kind == NONE]
+    texts = [each for each in alone if not each.mmasim and each.kind != NONE]
     without = [name for name in ARCHITECTURES if not any(each.recorded for each in rows if _is(each, name))]
+    kinds = [each.kind for each in rows]
+    counted = ", ".join(
+        f"{kinds.count(kind)} {kind}"
+        for kind in (HARDWARE, EMULATOR, SIMULATOR, SPECIFICATION, NONE)
+        if kind in kinds
+    )
     lines = [
         f"{len(rows)} instructions: {len(recorded)} with recorded outputs of their own ({files_} recordings, "
-        f"{outputs:,} rows), {len(alike)} alike to one of those, {len(alone)} with mmasim alone"
+        f"{outputs:,} rows), {len(alike)} alike to one of those, {len(alone) - len(texts)} with mmasim alone, "
+        f"{len(texts)} with an emulator or a text alone"
         + (f", {len(none)} with nothing ({', '.join(none)})." if none else ".")
         + f" No recording is of {', '.join(without)}, nor of block scales, fp6 or fp4.",
         "",
-        "| architecture | instruction | recorded | alike | mmasim | exact |",
-        "|---|---|---|---|---:|---|",
+        f"Behind them: {counted}.",
+        "",
+        "| architecture | instruction | behind it | recorded | alike | mmasim | exact |",
+        "|---|---|---|---|---|---:|---|",
     ]
     for each in rows:
         i = each.instruction
@@ -187,7 +251,7 @@ def page() -> str:
         mmasim = f"{each.mmasim:,}" if each.mmasim else "–"
         exact = "yes" if each.exact else ""
         lines.append(
-            f"| {i.architecture} | {i.name} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | {exact} |"
+            f"| {i.architecture} | {i.name} | {each.kind}{f': {each.whose}' if each.whose else ''} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | {exact} |"
         )
     return _HEAD + "\n".join(lines) + "\n"
 

@@ -16,6 +16,7 @@ from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
+from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.read import Block, Progress, Recording, read, require_fit
 from mmaformal.spec import DotAdd
@@ -103,6 +104,12 @@ class CheckReport(HtmlText):
     def exit_code(self) -> int:
         return 1 if self.mismatches else 0
 
+    @property
+    def evidence(self) -> str:
+        """What is behind the model, and whose that is; empty for what is no row of the tables."""
+        backed = backing(self.instruction)
+        return "" if backed is None else f"{backed.kind}: {backed.whose}" if backed.whose else backed.kind
+
     def columns(self) -> tuple[str, ...]:
         noun = "mismatch" if self.mismatches == 1 else "mismatches"
         found = f"{self.mismatches} {noun} ({_percentage(self.mismatches, self.rows)})"
@@ -111,6 +118,8 @@ class CheckReport(HtmlText):
     def __str__(self) -> str:
         """One line, and the smallest mismatching row where there is one."""
         line = "   ".join((self.path.name, *self.columns()))
+        if self.evidence not in ("", HARDWARE):
+            line += f"   (behind the model: {self.evidence})"
         if self.smallest is None:
             return line
         return "\n  ".join([line, *self.smallest.text(self.instruction).splitlines()])
@@ -126,6 +135,7 @@ class CheckReport(HtmlText):
             "gpu": self.recording.gpu,
             "architecture": self.instruction.architecture,
             "instruction": self.instruction.name,
+            "evidence": self.evidence,
             "rows": self.rows,
             "terms": self.recording.terms,
             "mismatches": self.mismatches,

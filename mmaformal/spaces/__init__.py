@@ -24,7 +24,7 @@ from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("gfda", "muladd", "rnd2", "sticky")
+DESIGNS = ("esda", "gfda", "muladd", "rnd2", "sticky")
 
 
 def _space(name: str) -> ModuleType:
