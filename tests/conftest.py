@@ -7,8 +7,7 @@ import importlib
 import math
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from support.known import (  # noqa: F401 - hooks
     pytest_testnodedown,
     pytest_unconfigure,
 )
+from support.solvers import solver_processes
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
@@ -54,22 +54,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.importorskip("pyarrow")
 
 
-def solver_processes(parent: int) -> list[int]:
-    """The ids of the running solver processes that were started for `parent`, which may be gone (Linux)."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:  # it ended meanwhile
-            continue
-        # python -P …/solver/worker.py BACKEND PARENT MEMORY
-        started = any(word.endswith(b"worker.py") for word in words[:3])
-        if started and str(parent).encode() in words[4:6] and state != "Z":
-            found.append(int(folder.name))
-    return found
-
-
 def has_children() -> bool:
     """Whether this process has started any that is there still; so too where it cannot be told (not on Linux)."""
     try:
@@ -77,16 +61,6 @@ def has_children() -> bool:
     except OSError:  # a thread ended meanwhile
         return True
     return not lists or any(lists)
-
-
-def wait_until(happened: Callable[[], bool], seconds: float) -> bool:
-    """Whether it happened within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not happened():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError
 
 Bit = int | str  #: a net, or a constant "0", "1", "x", "z"
+
+Json: TypeAlias = dict[str, Any]  #: what yosys writes of a module or a cell
+
 
 #: Registers that are read, and the names of their control inputs with the parameters that say which value is active.
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -59,13 +62,13 @@ class Registers(ShortRepr):
 
 @dataclass
 class _Netlist:
-    module: dict[str, Any]
+    module: Json
     drivers: dict[int, tuple[str, str, int]] = field(default_factory=dict)  #: net to cell, port and place
     ports: dict[int, tuple[str, int, int]] = field(default_factory=dict)  #: net to input, place and its bits
     names: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(module: dict[str, Any]) -> _Netlist:
+    def of(module: Json) -> _Netlist:
         found = _Netlist(module)
         for name, cell in module["cells"].items():
             for port in _OUTPUTS:
@@ -91,7 +94,7 @@ class _Netlist:
         return name if whole == bits or len(whole) == 1 else f"{name}[{place + len(bits) - 1}:{place}]"
 
 
-def cut_registers(module: dict[str, Any]) -> Registers:
+def cut_registers(module: Json) -> Registers:
     """Cut the registers out of a module, which is changed.  Raises HardwareError for what is no pipeline's register."""
     netlist = _Netlist.of(module)
     clocks: dict[tuple[str, bool], str] = {}
@@ -117,11 +120,11 @@ def cut_registers(module: dict[str, Any]) -> Registers:
     return Registers(tuple(cuts), clock, rising)
 
 
-def _registers(module: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _registers(module: Json) -> Iterator[tuple[str, Json]]:
     return ((name, cell) for name, cell in module["cells"].items() if cell["type"] in _KINDS)
 
 
-def _refused(netlist: _Netlist, name: str, cell: dict[str, Any]) -> str:
+def _refused(netlist: _Netlist, name: str, cell: Json) -> str:
     called = netlist.called(cell["connections"].get("Q") or cell["connections"].get("RD_DATA") or [])
     if "latch" in cell["type"]:
         return (
@@ -132,12 +135,12 @@ def _refused(netlist: _Netlist, name: str, cell: dict[str, Any]) -> str:
     return f"{called or name} is {kind}, which is not read; only edge-triggered registers are"
 
 
-def _number(parameters: Mapping[str, Any], name: str, default: int = 1) -> int:
+def _number(parameters: Json, name: str, default: int = 1) -> int:
     value = parameters.get(name, default)
     return int(value.replace("x", "0") or "0", 2) if isinstance(value, str) else int(value)
 
 
-def _cut_out(module: dict[str, Any], name: str, called: str, number: int, gate: list[Bit]) -> Cut:
+def _cut_out(module: Json, name: str, called: str, number: int, gate: list[Bit]) -> Cut:
     """Take one register's cell out of a module, and put ports in its place."""
     cell = module["cells"].pop(name)
     wired, parameters = cell["connections"], cell["parameters"]
@@ -163,7 +166,7 @@ class _Clock:
     netlist: _Netlist
     register: str
 
-    def of(self, cell: dict[str, Any]) -> tuple[str, bool, list[Bit], set[str]]:
+    def of(self, cell: Json) -> tuple[str, bool, list[Bit], set[str]]:
         """The input, whether its rising edge counts, the enables of gates, and the latches in them."""
         rising = bool(_number(cell["parameters"], "CLK_POLARITY") & 1)
         (bit,) = cell["connections"]["CLK"]
@@ -205,7 +208,7 @@ class _Clock:
             )
         raise HardwareError(f"nothing drives the clock of {self.register}: connect the clock")
 
-    def _gate(self, cell: dict[str, Any]) -> tuple[Bit, Bit, str]:
+    def _gate(self, cell: Json) -> tuple[Bit, Bit, str]:
         """Of an AND: the clock, the enable that is latched, and the latch.  Raises HardwareError for another AND."""
         sides = [cell["connections"]["A"][0], cell["connections"]["B"][0]]
         for clock, enable in (sides, sides[::-1]):

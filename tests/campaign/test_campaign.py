@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import wait_until
 from support.slow import slow
+from support.solvers import wait_until
 
 from mmaformal import datapath
 from mmaformal.campaign import Campaign, checked

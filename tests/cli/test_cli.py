@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import solver_processes, wait_until
+from support.solvers import solver_processes, wait_until
 
 from mmaformal import ARCHITECTURES, Different, __version__, ampere, cli, hopper, rtx_blackwell
 from mmaformal.formats import fp16, fp32

@@ -71,7 +71,7 @@ def test_a_claim_under_claims_is_told_too(monkeypatch: pytest.MonkeyPatch, tmp_p
     failure: Any = answer.failure
     assert failure.refuted
     assert "boundaries are even multiples of the last place" in failure.claim
-    assert re.fullmatch(r"facts/exact_steps\.py:\d+, prove_sticky", failure.place)
+    assert re.fullmatch(r"facts/exact_steps\.py:\d+, prove_kept_sum", failure.place)
     assert failure.values
     assert [path.name for path in answer.write_smtlib(tmp_path)][-1] == "failing.smt2"
 

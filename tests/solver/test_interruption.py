@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import solver_processes, wait_until
+from support.solvers import solver_processes, wait_until
 
 from mmaformal import hopper
 from mmaformal.queries.find_difference import find_difference

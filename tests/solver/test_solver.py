@@ -18,10 +18,10 @@ from types import SimpleNamespace
 
 import pytest
 import z3
-from conftest import solver_processes, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.proofs import answered, some_proof
+from support.solvers import solver_processes, wait_until
 
 from mmaformal import Equal, ampere, blackwell, find_difference, hopper
 from mmaformal.proof.kernel import together

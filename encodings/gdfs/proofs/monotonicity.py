@@ -222,8 +222,7 @@ class LargerGroup:
             known += [each.ranges[n - 1] for each in sums] if n else []
             claim, text = so(x.sums[n] <= y.sums[n]), f"{what}: sums stay in order"
             given = [self.derive(f"{what} ordered", text, claim, known)]
-        text = f"{what}: so the sums are in order"
-        claim = so(x.total <= y.total)
+        text, claim = f"{what}: so the sums are in order", so(x.total <= y.total)
         return self.derive(what, text, claim, [*given, *x.order, *y.order])
 
     def _zeros(self, mine: Pair, products: Sequence[z3.BoolRef]) -> z3.BoolRef:
