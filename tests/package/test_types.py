@@ -52,6 +52,7 @@ ALLOWED = {
     ("mmaformal/renderers/stages.py", "steps"): "the same",
     ("mmaformal/renderers/rows.py", "shown_steps"): "the same",
     ("mmaformal/hardware/registers.py", "Json"): "JSON of yosys, whose schema is its own",
+    ("mmaformal/hardware/yosys.py", "_top"): "JSON of yosys",
     ("mmaformal/hardware/blackbox.py", "Unit"): "keywords of queries, of several types",
     ("tools/theorems.py", "_questions"): "claims of several kinds of subjects, in one list",
     ("mmaformal/torch/tensors.py", "Tensor"): "PyTorch is an extra, and so not there to be typed",
