@@ -63,6 +63,8 @@ cdna2 = ARCHITECTURES["cdna2"]
 cdna3 = ARCHITECTURES["cdna3"]
 sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
+sme = ARCHITECTURES["sme"]
+power10 = ARCHITECTURES["power10"]
 apple_amx = ARCHITECTURES["apple_amx"]
 e9s12 = ARCHITECTURES["e9s12"]
 datapath = ARCHITECTURES["datapath"]
@@ -70,7 +72,6 @@ emulation = ARCHITECTURES["emulation"]
 
 __all__ = [
     "ARCHITECTURES",
-    "PROPERTIES",
     "Answer",
     "Apart",
     "Architecture",
@@ -87,6 +88,7 @@ __all__ = [
     "Mismatches",
     "Netlist",
     "Number",
+    "PROPERTIES",
     "Probed",
     "Proof",
     "Result",
@@ -120,6 +122,7 @@ __all__ = [
     "matmul",
     "max_difference",
     "mismatches",
+    "power10",
     "probe",
     "prove",
     "record",
@@ -129,6 +132,7 @@ __all__ = [
     "sapphire_rapids",
     "signoff",
     "sizes",
+    "sme",
     "turing",
     "verify",
     "verilog",

@@ -27,9 +27,11 @@ from mmaformal.encodings.executable.blocks import (
     merge_special,
     multiply,
     normalise_and_round,
+    quiet_nan,
     resolve_special,
     round_sum,
     select_special,
+    sign_word,
     signed,
     term,
     where,
@@ -156,5 +158,33 @@ class Stages(Recorded):
         """The IEEE 754 sum of two codes."""
         return self.made("add", [x, y], ieee_add(x, y, rho, nan), rho=rho)
 
+    def negate(self, code: Lane, fmt: Format) -> Lane:
+        """The code with its sign changed; a NaN as it is."""
+        changed = where(decode(code, fmt.layout).nan, code, code ^ sign_word(fmt))
+        return self.made("negate", [code], changed, fmt=fmt)
 
-__all__ = ["Aligned", "Code", "ScaledSum", "Stages"]
+    def constant(self, like: Lane, code: int, fmt: Format) -> Lane:
+        """One code, as many as there are of `like`."""
+        lane = code - (1 << 64) if code >> 63 else code
+        return self.made("constant", [], like * 0 + lane, fmt=fmt)
+
+    def first_nan(
+        self, nans: Sequence[tuple[Operand | Special, Lane]], otherwise: Lane, source: Format, target: Format
+    ) -> Lane:
+        """The code of the first NaN, made quiet, in another format with its payload; if there is none, `otherwise`."""
+        result = otherwise
+        for flags, code in reversed(nans):
+            result = where(flags.nan, quiet(code, source, target), result)
+        inputs = [otherwise, *(part for each in nans for part in each)]
+        return self.made("first_nan", inputs, result, source=source, target=target)
+
+
+def quiet(code: Lane, source: Format, target: Format) -> Lane:
+    """The code of a NaN of `source` as one of `target`, made quiet: its payload is at the top of the fraction."""
+    fraction = code & ((1 << source.fraction_bits) - 1)
+    negative = ((code >> (source.storage_bits - 1)) & 1) == 1
+    wide = quiet_nan(target) | fraction << (target.fraction_bits - source.fraction_bits)
+    return where(negative, wide + sign_word(target), wide)
+
+
+__all__ = ["Aligned", "Code", "ScaledSum", "Stages", "quiet"]

@@ -26,6 +26,8 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Code, Stages
+from mmaformal.formats import Format
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
 
@@ -37,6 +39,7 @@ class Rnd2Step:
     products: tuple[Term, Term]  #: multiply
     sum: StickySum  #: align, accumulate
     pair: Code  #: normalise & round, encode
+    summand: BitVec  #: which NaN the pair is, and its sign
     addition: Addition
     result: BitVec
 
@@ -45,7 +48,8 @@ def step(
     spec: DotAdd, parameters: Rnd2, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> Rnd2Step:
     """The pair of two products, added to c."""
-    phi, frame, nan = parameters.pair, parameters.frame(spec), quiet_nan(spec.d_format)
+    phi, frame, fmt, rule = parameters.pair, parameters.frame(spec), spec.d_format, parameters.nan
+    nan = default_nan(rule, fmt)
     exponents, bias = product_range(spec.a_format, spec.b_format), spec.a_format.bias + spec.b_format.bias
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     factors = [
@@ -60,8 +64,31 @@ def step(
     rounded = rounded._replace(sign=z3.If(total.total == 0, first.sign & second.sign, rounded.sign))
     code = select_special(special, encode(rounded, phi), phi.format, nan)
     pair = stages.round_sum(total, (first, second), special, Code(total.total, rounded, code), phi)
-    addition = stages.add(c, pair.result, parameters.rho, nan)
-    return Rnd2Step(special, (first, second), total, pair, addition, addition.result)
+    summand = pair.result
+    if rule.order:
+        x, y = factors
+        of_product = stages.classify([y])
+        invalid = stages.constant(default_nan(rule, spec.a_format), spec.a_format)
+        of = {
+            "a": [(x[0], a[0])],
+            "b": [(x[1], b[0])],
+            "c": [(y[0], a[1]), (y[1], b[1]), (of_product, invalid)],
+        }
+        nans = [each for name in rule.order for each in of[name]]
+        summand = stages.first_nan(nans, summand, spec.a_format, fmt)
+    if parameters.negate_pair:
+        summand = stages.negate(summand, fmt)
+    addition = stages.add(c, summand, parameters.rho, nan)
+    result = addition.result
+    if rule.order:
+        both = [(stages.decode(code, fmt), code) for code in (summand, c)]
+        result = stages.first_nan(both, result, fmt, fmt)
+    return Rnd2Step(special, (first, second), total, pair, summand, addition, result)
+
+
+def default_nan(rule: NanRule, fmt: Format) -> int:
+    """The code of the NaN that an operation gives without one among its operands."""
+    return quiet_nan(fmt) | (fmt.sign_mask if rule.default_is_negative else 0)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Rnd2Step]:

@@ -95,9 +95,10 @@ def step(
     stages.made("sticky_sum", [product, addend], total, wide=wide)
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
-    nans = [(z, c), (y, b), (x, a)] if rule is NanRule.FIRST else []
+    operands = {"a": (x, a), "b": (y, b), "c": (z, c)}
+    nans = [operands[name] for name in reversed(rule.order)]
     nan: Lane = quiet_nan(rho.format)
-    if nans:
+    if rule.default_is_negative:
         nan = nan + sign_word(rho.format)
     for operand, code in nans:
         nan = where(operand.nan, code | 1 << (bits - 1), nan)

@@ -26,6 +26,7 @@ from mmaformal.encodings.smt.blocks import (
     multiply,
     negate_if,
     normalise_and_round,
+    pad,
     resize,
     select_special,
     signed_sum,
@@ -190,5 +191,37 @@ class Stages(Recorded):
         """The IEEE 754 sum of two codes."""
         return self.made("add", [x, y], add(x, y, rho, nan), rho=rho)
 
+    def negate(self, code: BitVec, fmt: Format) -> BitVec:
+        """The code with its sign changed; a NaN as it is."""
+        top = code.size() - 1
+        changed = z3.Concat(~z3.Extract(top, top, code), z3.Extract(top - 1, 0, code))
+        return self.made("negate", [code], z3.If(decode(code, fmt).nan, code, changed), fmt=fmt)
 
-__all__ = ["Aligned", "Code", "ScaledSum", "Stages"]
+    def constant(self, code: int, fmt: Format) -> BitVec:
+        """One code."""
+        return self.made("constant", [], z3.BitVecVal(code, fmt.storage_bits), fmt=fmt)
+
+    def first_nan(
+        self,
+        nans: Sequence[tuple[Operand | Special, BitVec]],
+        otherwise: BitVec,
+        source: Format,
+        target: Format,
+    ) -> BitVec:
+        """The code of the first NaN, made quiet, in another format with its payload; if there is none, `otherwise`."""
+        result = otherwise
+        for flags, code in reversed(nans):
+            result = z3.If(flags.nan, quiet(code, source, target), result)
+        inputs = [otherwise, *(part for each in nans for part in each)]
+        return self.made("first_nan", inputs, result, source=source, target=target)
+
+
+def quiet(code: BitVec, source: Format, target: Format) -> BitVec:
+    """The code of a NaN of `source` as one of `target`, made quiet, the fraction's bits at the top."""
+    top, bits = code.size() - 1, source.fraction_bits
+    exponent = z3.BitVecVal(-1, target.exponent_bits + 1)  # and the bit of a quiet NaN
+    rest = pad(z3.Extract(bits - 2, 0, code), target.fraction_bits - bits)
+    return z3.Concat(z3.Extract(top, top, code), exponent, rest)
+
+
+__all__ = ["Aligned", "Code", "ScaledSum", "Stages", "quiet"]

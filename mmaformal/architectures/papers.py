@@ -6,6 +6,8 @@ PAPERS = {
     "Fan Yang and Mao Yang (Microsoft Research)",
     "SDM": "Intel 64 and IA-32 Architectures Software Developer's Manual, by Intel Corporation",
     "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited",
+    "Power ISA": "Power ISA, Version 3.1, by OpenPOWER Foundation and IBM",
+    "QEMU 7.2": "QEMU, version 7.2, user mode, an emulator: what it gives (docs/semantics.md §11)",
     "corsix/amx": "Apple AMX Instruction Set, by Peter Cawley, github.com/corsix/amx: measured on M1 to M4",
     "Desrentes et al.": "Double-Word Decomposition in a Combined FP16, BF16 and FP32 Dot Product Add Operator, by "
     "Orégane Desrentes, Benoît Dupont de Dinechin and Florent de Dinechin",

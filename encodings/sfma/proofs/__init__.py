@@ -24,7 +24,6 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.scaling import DoubledRuns
-from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
@@ -34,7 +33,7 @@ Step: TypeAlias = smt_sfma.SfmaStep
 class SfmaFacts(RoundedSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         assert isinstance(spec.parameters, Sfma)
-        return spec.parameters.nan is NanRule.FIRST
+        return bool(spec.parameters.nan.order)
 
     def related(self, step: RelatedStep[Step]) -> Link:
         """Derives the link of the results of a step whose NaNs are its operands', by the argument of pfma."""
