@@ -72,6 +72,7 @@ emulation = ARCHITECTURES["emulation"]
 
 __all__ = [
     "ARCHITECTURES",
+    "PROPERTIES",
     "Answer",
     "Apart",
     "Architecture",
@@ -88,7 +89,6 @@ __all__ = [
     "Mismatches",
     "Netlist",
     "Number",
-    "PROPERTIES",
     "Probed",
     "Proof",
     "Result",

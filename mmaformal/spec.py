@@ -343,9 +343,9 @@ class DotAdd:
     With a `scale_format`, each `scale_block` consecutive a have a scale in common, and so have the b.
     With a `product_order`, a permutation of a period of products, the algorithm takes them in that order, period by
     period: with (0, 2, 1, 3) and steps of two products, the first step takes products 0 and 2.
-    With `negated`, letters of "acd", the signs of all a, of c and of d are changed, those of zeros and infinities too, and
-    no NaN's: before anything else is done to a and c, and after everything else to d.  Unless it `reads_c`, c counts as
-    −0, which leaves the sum of the products as it is, its sign too.
+    With `negated`, letters of "acd", the signs of all a, of c and of d are changed, those of zeros and infinities too,
+    and no NaN's: before anything else is done to a and c, and after everything else to d.  Unless it `reads_c`, c
+    counts as −0, which leaves the sum of the products as it is, its sign too.
     Formats may be given by name.  Raises ValueError for a combination that makes no sense or that the encodings do not
     hold, TypeError for what is no number, no format, or no parameters.
     """

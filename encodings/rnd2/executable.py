@@ -1,7 +1,7 @@
 """rnd2, a pair of products rounded once, then added, executable.  Specification: semantics §11.
 
-`d = c`, then for k = 0, 2 … K-2: the exact sum of two products, rounded with φ to a code of ρ's format, its sign changed
-if it is to be, then `d = pair + d`, an IEEE 754 addition rounded with ρ.
+`d = c`, then for k = 0, 2 … K-2: the exact sum of two products, rounded with φ to a code of ρ's format, its sign
+changed if it is to be, then `d = pair + d`, an IEEE 754 addition rounded with ρ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes of signs around a dot product-add, as bit-vector terms: of a, c and d (`DotAdd.negated`), and a c not read."""
+"""Changes of signs around a dot product-add, as bit-vector terms: a's, c's and d's, and a c that is not read."""
 
 from __future__ import annotations
 

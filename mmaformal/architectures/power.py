@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from mmaformal.architectures.base import Architecture
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.formats import Format, bf16, fp16, fp32, fp64
+from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.rounding import IEEE_FP32, IEEE_FP64, Conversion, NanRule
 from mmaformal.spec import DotAdd

@@ -1,4 +1,4 @@
-"""Rows of a unit that changes signs (`DotAdd.negated`), or does not read c: those of the same unit without, given so."""
+"""Rows of a unit that changes signs or does not read c (`DotAdd.negated`): those of the same unit without, given so."""
 
 from __future__ import annotations
 

@@ -353,6 +353,17 @@ def _result(
     return link
 
 
+def _negate(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
+    if mine.output.eq(other.output):
+        return None
+    pair, text = (other.output, mine.output), "related codes with their signs changed are related"
+    return _code(run, "signs", text, mine.given["fmt"], pair, run.known(mine.inputs), run.shared(mine.inputs))
+
+
+def _constant(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
+    return None
+
+
 _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
     "convert": _convert,
     "zero": _zero,
@@ -369,6 +380,8 @@ _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
     "add": _add,
+    "negate": _negate,
+    "constant": _constant,
 }
 
 

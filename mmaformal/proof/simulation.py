@@ -227,6 +227,26 @@ def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
     return link
 
 
+def _negate(run: Simulation, mine: Stage, other: Stage) -> Link:
+    link = same_code(mine.output, other.output)
+    run.argument.derive("signs", "signs are changed alike", [link], [run.of(mine.inputs[0])])
+    return link
+
+
+def _constant(run: Simulation, mine: Stage, other: Stage) -> Link:
+    link = same_code(mine.output, other.output)
+    run.argument.derive("inputs", "both encodings have the same constant", [link])
+    return link
+
+
+def _first_nan(run: Simulation, mine: Stage, other: Stage) -> Link:
+    given = [run.of(each) for each in mine.inputs]
+    flags = [each.nan if isinstance(each, OperandLinks) else each for each in given]
+    link = same_code(mine.output, other.output)
+    run.argument.derive("encode", "equal operands give the same NaN", [link], flags)
+    return link
+
+
 _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
     "convert": _convert,
     "zero": _zero,
@@ -243,6 +263,9 @@ _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
     "add": _add,
+    "negate": _negate,
+    "constant": _constant,
+    "first_nan": _first_nan,
 }
 
 
