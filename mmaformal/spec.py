@@ -472,12 +472,14 @@ class DotAdd:
     @property
     def product_sign(self) -> int:
         """1 or −1, by which the exact sum that d is to be has Σ a·b."""
-        return (-1) ** (len({"a", "d"} & set(self.negated)) + self.parameters.subtracts_products)
+        changes = len({"a", "d"} & set(self.negated)) + self.parameters.subtracts_products
+        return -1 if changes % 2 else 1
 
     @property
     def c_sign(self) -> int:
         """1, −1 or 0, by which the exact sum that d is to be has c."""
-        return (-1) ** len({"c", "d"} & set(self.negated)) if self.reads_c else 0
+        changes = len({"c", "d"} & set(self.negated))
+        return 0 if not self.reads_c else -1 if changes % 2 else 1
 
     @property
     def exact_sum(self) -> str:

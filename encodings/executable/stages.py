@@ -169,14 +169,14 @@ class Stages(Recorded):
         return self.made("constant", [], like * 0 + lane, fmt=fmt)
 
     def first_nan(
-        self, nans: Sequence[tuple[Operand | Special, Lane]], otherwise: Lane, source: Format, target: Format
+        self, nans: Sequence[tuple[Operand | Special, Lane, Format]], otherwise: Lane, target: Format
     ) -> Lane:
         """The code of the first NaN, made quiet, in another format with its payload; if there is none, `otherwise`."""
         result = otherwise
-        for flags, code in reversed(nans):
+        for flags, code, source in reversed(nans):
             result = where(flags.nan, quiet(code, source, target), result)
-        inputs = [otherwise, *(part for each in nans for part in each)]
-        return self.made("first_nan", inputs, result, source=source, target=target)
+        inputs = [otherwise, *(part for flags, code, _ in nans for part in (flags, code))]
+        return self.made("first_nan", inputs, result, target=target)
 
 
 def quiet(code: Lane, source: Format, target: Format) -> Lane:

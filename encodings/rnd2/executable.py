@@ -27,6 +27,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.rnd2 import Rnd2
+from mmaformal.formats import Format
 from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
@@ -37,7 +38,7 @@ class Rnd2Step(NamedTuple):
     products: tuple[Term, Term]  #: multiply
     total: Sum  #: align, accumulate
     pair: Code  #: normalise & round, encode
-    summand: Lane  #: which NaN it is, and its sign
+    summand: Lane  #: the pair, with the sign that it is added with
     addition: Addition
     result: Lane
 
@@ -59,16 +60,12 @@ def step(
     rounded = round_sum(total, first.sign & second.sign, phi)
     code = Code(total.total, rounded, select_special(special, encode(rounded, phi), phi, nan))
     pair = stages.made("round_sum", [total, first, second, special], code, rho=phi)
-    summand = pair.result
-    if rule.order:
-        summand = stages.first_nan(_nans(spec, rule, factors, a, b, stages), summand, spec.a_format, fmt)
-    if parameters.negate_pair:
-        summand = stages.negate(summand, fmt)
+    summand = stages.negate(pair.result, fmt) if parameters.negate_pair else pair.result
     addition = stages.add(c, summand, parameters.rho, nan)
-    result = addition.result
-    if rule.order:
-        nans = [(stages.decode(code, fmt), code) for code in (summand, c)]
-        result = stages.first_nan(nans, result, fmt, fmt)
+    if not rule.order:
+        return Rnd2Step((first, second), total, pair, summand, addition, addition.result)
+    nans = _nans(spec, rule, factors, special, (a, b, c), stages)
+    result = stages.first_nan(nans, addition.result, fmt)
     return Rnd2Step((first, second), total, pair, summand, addition, result)
 
 
@@ -76,17 +73,27 @@ def _nans(
     spec: DotAdd,
     rule: NanRule,
     factors: Sequence[tuple[Operand, Operand]],
-    a: Sequence[Lane],
-    b: Sequence[Lane],
+    special: Special,
+    codes: tuple[Sequence[Lane], Sequence[Lane], Lane],
     stages: Stages,
-) -> list[tuple[Operand | Special, Lane]]:
-    """What the pair's NaN is the first of: of the fma of product 0 onto product 1."""
-    (u, v), (x, y) = factors
-    invalid = quiet_nan(spec.a_format) + (sign_word(spec.a_format) if rule.default_is_negative else 0)
-    special = stages.classify([(x, y)])
-    product = [(x, a[1]), (y, b[1]), (special, stages.constant(a[1], invalid, spec.a_format))]
-    operands = {"a": [(u, a[0])], "b": [(v, b[0])], "c": product}
-    return [each for name in rule.order for each in operands[name]]
+) -> list[tuple[Operand | Special, Lane, Format]]:
+    """What a step's NaN is the first of: the fma of product 0 onto product 1, then c."""
+    ((u, v), (x, y)), (a, b, c), fmt = factors, codes, spec.a_format
+    invalid = stages.constant(c, _default(rule, fmt), fmt)
+    of_product = stages.classify([(x, y)])
+    operands: dict[str, list[tuple[Operand | Special, Lane, Format]]] = {
+        "a": [(u, a[0], fmt)],
+        "b": [(v, b[0], fmt)],
+        "c": [(x, a[1], fmt), (y, b[1], fmt), (of_product, invalid, fmt)],
+    }
+    pair = [each for name in rule.order for each in operands[name]]
+    last = stages.decode(c, spec.c_format)
+    return [*pair, (special, invalid, fmt), (last, c, spec.c_format)]
+
+
+def _default(rule: NanRule, fmt: Format) -> int:
+    """The code of the NaN of an operation without one among its operands."""
+    return quiet_nan(fmt) | (1 << fmt.storage_bits - 1 if rule.default_is_negative else 0)
 
 
 def dot_add(

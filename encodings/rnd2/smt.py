@@ -13,6 +13,7 @@ import z3
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.smt.blocks import (
     BitVec,
+    Operand,
     Special,
     StickySum,
     Term,
@@ -39,9 +40,10 @@ class Rnd2Step:
     products: tuple[Term, Term]  #: multiply
     sum: StickySum  #: align, accumulate
     pair: Code  #: normalise & round, encode
-    summand: BitVec  #: which NaN the pair is, and its sign
+    summand: BitVec  #: the pair, with the sign that it is added with
     addition: Addition
     result: BitVec
+    nans: tuple[tuple[Operand | Special, BitVec], ...] = ()  #: which NaN it is: the first one's code
 
 
 def step(
@@ -64,26 +66,22 @@ def step(
     rounded = rounded._replace(sign=z3.If(total.total == 0, first.sign & second.sign, rounded.sign))
     code = select_special(special, encode(rounded, phi), phi.format, nan)
     pair = stages.round_sum(total, (first, second), special, Code(total.total, rounded, code), phi)
-    summand = pair.result
-    if rule.order:
-        x, y = factors
-        of_product = stages.classify([y])
-        invalid = stages.constant(default_nan(rule, spec.a_format), spec.a_format)
-        of = {
-            "a": [(x[0], a[0])],
-            "b": [(x[1], b[0])],
-            "c": [(y[0], a[1]), (y[1], b[1]), (of_product, invalid)],
-        }
-        nans = [each for name in rule.order for each in of[name]]
-        summand = stages.first_nan(nans, summand, spec.a_format, fmt)
-    if parameters.negate_pair:
-        summand = stages.negate(summand, fmt)
+    summand = stages.negate(pair.result, fmt) if parameters.negate_pair else pair.result
     addition = stages.add(c, summand, parameters.rho, nan)
-    result = addition.result
+    result, taken = addition.result, list[tuple[Operand | Special, BitVec]]()  # in the order of the rule
     if rule.order:
-        both = [(stages.decode(code, fmt), code) for code in (summand, c)]
-        result = stages.first_nan(both, result, fmt, fmt)
-    return Rnd2Step(special, (first, second), total, pair, summand, addition, result)
+        invalid = stages.constant(default_nan(rule, spec.a_format), spec.a_format)
+        product = stages.classify(factors[1:])
+        for name in rule.order:
+            if name == "c":
+                taken += [(factors[1][0], a[1]), (factors[1][1], b[1]), (product, invalid)]
+            else:
+                taken.append((factors[0][0], a[0]) if name == "a" else (factors[0][1], b[0]))
+        taken.append((special, invalid))
+        nans = [(flags, code, spec.a_format) for flags, code in taken]
+        taken.append((stages.decode(c, fmt), c))
+        result = stages.first_nan([*nans, (*taken[-1], fmt)], result, fmt)
+    return Rnd2Step(special, (first, second), total, pair, summand, addition, result, tuple(taken))
 
 
 def default_nan(rule: NanRule, fmt: Format) -> int:

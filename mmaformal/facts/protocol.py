@@ -114,6 +114,14 @@ class Facts(Generic[StepT]):
 
     # ---- two models
 
+    def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
+        """A simpler model, of which it is proved that it differs only in which NaN it gives; None if there is none."""
+        return None
+
+    def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
+        """The argument that both give the same code for every input, or NaNs both."""
+        self.lack("which NaN it gives")
+
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
         return False

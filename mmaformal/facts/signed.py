@@ -41,6 +41,7 @@ from mmaformal.proof.encoding_links import InnerTraces, inputs, same_code
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.larger_products import larger_product, number
 from mmaformal.proof.lemmas import Argument
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
@@ -118,6 +119,16 @@ class SignedFacts(Facts[AnyStep]):
 
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return self.inner.nan_of_operands(spec.plain)
+
+    # ---- two models
+
+    def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
+        other = self.inner.but_for_nans(spec.plain)
+        return None if other is None else spec.replace(parameters=other.parameters)
+
+    def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
+        """The argument of the units without changes of signs: these keep NaNs, and change equal codes alike."""
+        return self.inner.same_but_nans(spec.plain, other.plain)
 
     # ---- sums
 
@@ -234,9 +245,9 @@ def falls(instruction: Instruction, others: Callable[[Codes], Iterator[Codes]], 
     found: tuple[Codes, Codes] | None = None
     for codes in generate(instruction.spec, 300, 0, ["numbers"]).cases():
         for other in others(codes):
-            if descends(instruction, codes, other):
-                if found is None or size(instruction.spec, codes) < size(instruction.spec, found[0]):
-                    found = codes, other
+            smaller = found is None or size(instruction.spec, codes) < size(instruction.spec, found[0])
+            if smaller and descends(instruction, codes, other):
+                found = codes, other
     if found is None:
         raise NotProvedError("d grows", "unknown", "no input was found on which it falls")
     witness = shown(instruction, *found, what, ("the smallest of some that were run",))

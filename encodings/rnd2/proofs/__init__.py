@@ -9,19 +9,30 @@ import z3
 
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
+from mmaformal.encodings.rnd2.proofs import nans
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition, sum_of_two
 from mmaformal.instruction import Instruction
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = rnd2.Rnd2Step
 
 
 class Rnd2Facts(Facts[Step]):
+    def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
+        p = spec.parameters
+        assert isinstance(p, Rnd2)
+        return spec.replace(nan=NanRule.DEFAULT) if p.nan.order else None
+
+    def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
+        return nans.argument(spec, other)
+
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
 
