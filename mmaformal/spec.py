@@ -344,8 +344,8 @@ class DotAdd:
     With a `product_order`, a permutation of a period of products, the algorithm takes them in that order, period by
     period: with (0, 2, 1, 3) and steps of two products, the first step takes products 0 and 2.
     With `negated`, letters of "acd", the signs of all a, of c and of d are changed, those of zeros and infinities too,
-    and no NaN's: before anything else is done to a and c, and after everything else to d.  Unless it `reads_c`, c
-    counts as −0, which leaves the sum of the products as it is, its sign too.
+    and no NaN's: before anything else is done to a and c, and after everything else to d, around all steps.  Unless it
+    `reads_c`, c counts as −0, which leaves the sum of the products as it is, its sign too.
     Formats may be given by name.  Raises ValueError for a combination that makes no sense or that the encodings do not
     hold, TypeError for what is no number, no format, or no parameters.
     """
@@ -420,13 +420,6 @@ class DotAdd:
             object.__setattr__(self, "product_order", ())  # as they are numbered
 
     def _check_signs(self) -> None:
-        if self.k > self.parameters.step_products and (
-            ("c" in self.negated) != ("d" in self.negated) or not self.reads_c
-        ):
-            raise ValueError(
-                "a chain of steps passes its result on: where c is negated, or not read, and d is not, or the other "
-                f"way round, K = {self.parameters.step_products}"
-            )
         if "c" in self.negated and not self.reads_c:
             raise ValueError("a c that is not read cannot be negated")
         for name in self.negated:
@@ -468,6 +461,12 @@ class DotAdd:
     def is_signed(self) -> bool:
         """Whether signs are changed, or c is not read: it is another one (`plain`), given other codes."""
         return bool(self.negated) or not self.reads_c
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether one that is issued again, its result being the next one's c, is this one of a greater K: signs are
+        changed around a whole chain."""
+        return self.reads_c and ("c" in self.negated) == ("d" in self.negated)
 
     @property
     def product_sign(self) -> int:

@@ -24,7 +24,7 @@ from mmaformal.cases.relations import CaseT, Image, Relation
 from mmaformal.cases.run import as_codes, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
-from mmaformal.facts.scaling import chain
+from mmaformal.facts.scaling import runs
 from mmaformal.facts.settling import fails, settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Link
@@ -93,7 +93,7 @@ def argument(spec: DotAdd) -> Pairing:
     )
     pairing.derive("inputs", "the second run reads the doubled c", [c], [fits], [inputs.c])
     first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, image))
-    chain(pairing, spec, (first.steps, second.steps), c, assumed)
+    runs(pairing, spec, (first, second), c, assumed)
     result = same_double(first.result, second.result, spec.d_format)
     pairing.conclude("the second result is the double of the first", result)
     return pairing

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import z3
 
@@ -141,6 +142,12 @@ class SignedFacts(Facts[AnyStep]):
     def first_sum(self, step: object) -> object:
         return self.inner.first_sum(step)
 
+    # ---- codes of results
+
+    @property
+    def unreachable(self) -> Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]]:  # type: ignore[override]
+        return [partial(_unless_changed, way) for way in self.inner.unreachable]
+
     # ---- one run, against the exact sum
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
@@ -205,6 +212,14 @@ class SignedFacts(Facts[AnyStep]):
             theory.claim(f"product {k}", text, mine.statement, [said])
             theory.theorem(text, mine.statement)
         return None
+
+
+def _unless_changed(
+    way: Callable[[DotAdd], tuple[Pairing, int, str]], spec: DotAdd
+) -> tuple[Pairing, int, str]:
+    """The argument that a plain unit gives no such code, of one whose d is what that gives."""
+    demand("d" not in spec.negated, "the sign of d is changed")
+    return way(spec.plain)
 
 
 def _moved(pairs: Sequence[tuple[z3.ExprRef, z3.ExprRef]]) -> list[tuple[z3.ExprRef, z3.ExprRef]]:

@@ -44,7 +44,7 @@ class Rnd2Facts(Facts[Step]):
         def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> Added:
             return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
 
-        prove_in_c(theory, instruction.spec, add, attrgetter("pair.result"))
+        prove_in_c(theory, instruction.spec, add, attrgetter("summand"))
 
 
 FACTS = Rnd2Facts("rnd2")
