@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.kernel import Kernel
@@ -19,11 +20,8 @@ RunRows = Callable[[DotAdd, Batch], None]
 
 def negated(codes: NDArray[Any], fmt: Format) -> NDArray[Any]:
     """Codes, in words of any width, with their signs changed; NaNs as they are."""
-    assert fmt.infinity is not None
-    top = np.uint64(fmt.sign_mask)
-    plain = codes.astype(np.uint64) & np.uint64(fmt.codes - 1)
-    is_nan = (plain & ~top) > np.uint64(fmt.infinity)
-    return np.where(is_nan, plain, plain ^ top).astype(codes.dtype)
+    changed: NDArray[Any] = codes ^ np.uint64(fmt.sign_mask).astype(codes.dtype)
+    return np.where(decode(codes.astype(np.int64), fmt.layout).nan, codes, changed)
 
 
 def run_rows(spec: DotAdd, rows: Batch, run: RunRows) -> None:
