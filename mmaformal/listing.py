@@ -285,7 +285,15 @@ def _steps(i: Instruction) -> str:
         f", {counted(i.k // step, 'step')} of {step}, each step's d being the next one's c"
         if step < i.k
         else ""
-    ) + (f", products taken in the order {i.spec.product_order}" if i.spec.product_order else "")
+    ) + (
+        (f", products taken in the order {i.spec.product_order}" if i.spec.product_order else "")
+        + (
+            f", {', '.join(f'−{name}' for name in i.spec.negated)} for {', '.join(i.spec.negated)}"
+            if i.spec.negated
+            else ""
+        )
+        + ("" if i.spec.reads_c else ", c not read")
+    )
 
 
 #: How values read that say little by themselves.

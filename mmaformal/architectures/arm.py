@@ -48,6 +48,7 @@ def sme() -> Architecture:
         "pair": "Arm ARM, FPDotAdd: the sum of two products, rounded once",
         "rho": "Arm ARM, FPDotAdd: then the sum with ZA",
         "nan": "Arm ARM, FPCR.DN counts as 1",
+        "negate_pair": "Arm ARM: factors are negated, no sum",
     }
     fma = {"rho": "Arm ARM, FPMulAdd: rounded once", "nan": "Arm ARM, FPCR.DN counts as 1"}
 
@@ -62,7 +63,8 @@ def sme() -> Architecture:
         for last in "AS":
             spec = DotAdd(k, fmt, fmt, d, d, parameters, negated="a" if last == "S" else "")
             names = [x.format(f"MOP{last}") for x in (f"{title.split()[0]}{kind}", title)]
-            made.append(Instruction(names[0], name, size, size, spec, (names[1],), sources))
+            own = sources | ({"negated": "Arm ARM, outer product and subtract"} if last == "S" else {})
+            made.append(Instruction(names[0], name, size, size, spec, (names[1],), own))
         return made
 
     pairs = Rnd2(IEEE_FP32, IEEE_FP32, NanRule.DEFAULT)

@@ -47,19 +47,27 @@ def _pairs(name: str, fmt: Format) -> Iterator[Instruction]:
         "negate_pair": "Power ISA, Negative multiply",
     }
     for form in ("", "pp", "np", "pn", "nn"):
+        own = sources | _sources_of_form(form, "c" if form.endswith("n") else "")
         unit = Rnd2(IEEE_FP32, IEEE_FP32, NanRule.FIRST_ACB, form.startswith("n"))
         negated = "c" if form.endswith("n") else ""
         spec = DotAdd(2, fmt, fmt, fp32, fp32, unit, negated=negated, reads_c=form != "")
-        yield Instruction(f"XV{name.upper()}GER2{form.upper()}", "power10", 4, 4, spec, sources=sources)
+        yield Instruction(f"XV{name.upper()}GER2{form.upper()}", "power10", 4, 4, spec, sources=own)
 
 
 def _fmas(name: str, columns: int, rho: Conversion) -> Iterator[Instruction]:
     """xvf32ger, xvf64ger, and their forms."""
     sources = {"rho": "Power ISA, multiply-add, rounded once", "nan": "QEMU 7.2"}
     for form in ("", *_OF_FMA):
+        own = sources | _sources_of_form(form, _OF_FMA.get(form, ""))
         fmt, unit = rho.format, Sfma(rho, NanRule.FIRST_ACB)
         spec = DotAdd(1, fmt, fmt, fmt, fmt, unit, negated=_OF_FMA.get(form, ""), reads_c=form != "")
-        yield Instruction(f"XV{name.upper()}GER{form.upper()}", "power10", 4, columns, spec, sources=sources)
+        yield Instruction(f"XV{name.upper()}GER{form.upper()}", "power10", 4, columns, spec, sources=own)
+
+
+def _sources_of_form(form: str, negated: str) -> dict[str, str]:
+    """Where a form's changes of signs are from."""
+    found = {"negated": "Power ISA, Positive and Negative multiply, accumulate"} if negated else {}
+    return found | ({} if form else {"reads_c": "Power ISA: the accumulator is written and not read"})
 
 
 __all__ = ["power10"]
