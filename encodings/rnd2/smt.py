@@ -43,6 +43,7 @@ class Rnd2Step:
     summand: BitVec  #: the pair, with the sign that it is added with
     addition: Addition
     result: BitVec
+    factors: tuple[tuple[Operand, Operand], ...]  #: decode
     nans: tuple[tuple[Operand | Special, BitVec], ...] = ()  #: which NaN it is: the first one's code
 
 
@@ -81,7 +82,8 @@ def step(
         nans = [(flags, code, spec.a_format) for flags, code in taken]
         taken.append((stages.decode(c, fmt), c))
         result = stages.first_nan([*nans, (*taken[-1], fmt)], result, fmt)
-    return Rnd2Step(special, (first, second), total, pair, summand, addition, result, tuple(taken))
+    operands, products = tuple(factors), (first, second)
+    return Rnd2Step(special, products, total, pair, summand, addition, result, operands, tuple(taken))
 
 
 def default_nan(rule: NanRule, fmt: Format) -> int:

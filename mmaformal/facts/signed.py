@@ -242,7 +242,8 @@ def _conclude(
     if "d" in spec.negated:
         given.append(_turned(theory, (results[0], results[1]), spec.d_format))
     text = "changed signs turn the order of c round, and that of d"
-    theory.claim("signs", text, statement, given)
+    if not said.eq(statement):
+        theory.claim("signs", text, statement, given)
     theory.theorem(text, statement)
 
 

@@ -7,15 +7,19 @@ from typing import TypeAlias
 
 import z3
 
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.encodings.rnd2.proofs import nans
+from mmaformal.encodings.rnd2.proofs import exactness, nans
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition, sum_of_two
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import NanRule
@@ -35,6 +39,12 @@ class Rnd2Facts(Facts[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_step(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p, fmt = instruction.spec.parameters, instruction.spec.d_format
