@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.recorded import SHARED
 
 from mmaformal import Fails, Holds, Unknown, matmul, power10, prove, sme, verify
 from mmaformal.cases.generate import generate
-from mmaformal.cases.inputs import Codes
+from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.numerical import exact
 from mmaformal.cases.run import compiled_results, results, smt_result
 from mmaformal.encodings.executable import signs as executable_signs
@@ -24,6 +25,7 @@ from mmaformal.formats import e4m3, e4m3fnuz, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
 from mmaformal.queries.classes import as_instruction
+from mmaformal.recordings import check, read
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, Conversion, NanRule
 from mmaformal.spec import DotAdd
 
@@ -130,8 +132,6 @@ def test_a_chain_of_those_that_pass_on() -> None:
 
 
 def _columns(a: list[int], b: list[int], c: int) -> Any:
-    from mmaformal.cases.inputs import Rows
-
     return Rows.of([Codes(tuple(a), tuple(b), c)]).codes
 
 
@@ -267,3 +267,35 @@ def test_names() -> None:
     assert [i.spec.exact_sum for i in power10 if i.name.startswith("XVF64")] == [
         "Σ a·b", "c + Σ a·b", "c − Σ a·b", "Σ a·b − c", "−c − Σ a·b",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("i", [*sme, *power10], ids=lambda i: i.name)
+def test_both_encodings_give_the_same_codes(i: Instruction) -> None:
+    """Of cases of all kinds, and of NaNs everywhere."""
+    spec, rng = i.spec, np.random.default_rng(5)
+    rows = generate(spec, 6)
+    some = [*rows.cases(), *(_with_nans(spec, rng) for _ in range(6))]
+    found = results(spec, Rows.of(some).codes)
+    np.testing.assert_array_equal(found, compiled_results(spec, Rows.of(some)))
+    assert [smt_result(spec, codes) for codes in some] == [int(d) for d in found]
+
+
+def _with_nans(spec: DotAdd, rng: np.random.Generator) -> Codes:
+    """Codes half of which are NaNs with payloads."""
+
+    def code(fmt: Any) -> int:
+        any_code = int(rng.integers(0, 1 << 62)) & (fmt.codes - 1)
+        return any_code | fmt.infinity | 1 if rng.random() < 0.5 else any_code
+
+    factors = [tuple(code(fmt) for _ in range(spec.k)) for fmt in (spec.a_format, spec.b_format)]
+    return Codes(factors[0], factors[1], code(spec.c_format))
+
+
+FILES = sorted(p for name in ("power10", "sme") for p in (SHARED / "emulators").glob(f"{name}_*.npz"))
+
+
+@pytest.mark.skipif(not FILES, reason="the recordings of emulators are not here")
+def test_recordings_of_emulators_nans_and_zeros_included() -> None:
+    reports = [check(read(path)) for path in FILES]
+    assert sum(each.rows for each in reports) == 56_597
+    assert not any(each.mismatches for each in reports)
