@@ -10,7 +10,7 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.encodings.rnd2.proofs import exactness, nans
+from mmaformal.encodings.rnd2.proofs import exactness, nans, scaled
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts.exactness import Exact
@@ -20,8 +20,10 @@ from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
@@ -36,6 +38,9 @@ class Rnd2Facts(Facts[Step]):
 
     def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
         return nans.argument(spec, other)
+
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
+        return scaled.doubled(two)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
