@@ -19,7 +19,7 @@ from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers import renderer_of
-from mmaformal.renderers.rows import ShownStep, code_text, decimal_text, number_text
+from mmaformal.renderers.rows import Row, ShownStep, code_of, code_text, decimal_text, number_text
 from mmaformal.spec import DotAdd
 
 
@@ -111,6 +111,17 @@ def shown_steps(
     folded = fold(spec, sides[0], sides[1], c, *sides[2:])
     rendered = renderer_of(spec)(folded.spec.in_order, folded.trace, c)
     places = folded.kept[folded.spec.taken]
+    if (inner := folded.trace.inner) is not None:  # what is shown is of the codes with their signs changed
+        d, fmt = code_of(folded.trace.result, spec.d_format), spec.d_format
+        if "d" in spec.negated:
+            rendered[-1].rows.append(Row("signs", "d, its sign changed", code_text(d, fmt)))
+        start = [(f"a[{k}], its sign changed", x, spec.a_format) for k, x in enumerate(inner.a)]
+        start = start if "a" in spec.negated else []
+        if spec.c_sign == 0 or "c" in spec.negated:
+            why = "c, its sign changed" if spec.reads_c else "c, not read"
+            start.append((why, inner.c, spec.c_format))
+        shown = [Row("signs", label, code_text(code_of(x, fmt), fmt)) for label, x, fmt in start]
+        rendered[0].rows[:0] = shown
     return [
         NumberedStep(
             [replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers

@@ -103,7 +103,9 @@ class Property(ShortRepr):
         try:
             same = prove(asker, *(_same_but_nans(each) for each in self.about(spec)))
         except (NotProvedError, ArgumentError) as error:
-            return Unknown(answer.question, f"which NaN it gives: {error}", asker.proved, asker.elapsed)
+            return Unknown(
+                answer.question, f"which NaN it gives: {error}", tuple(asker.proved), asker.elapsed
+            )
         return replace(answer, proof=by_rule(_BUT_FOR_NANS, same, answer.proof))
 
 
