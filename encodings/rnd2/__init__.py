@@ -9,7 +9,7 @@ from typing import ClassVar
 from mmaformal.formats import Specials
 from mmaformal.limits import check_products, factors, significant
 from mmaformal.rounding import Conversion, NanRule
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,6 +31,7 @@ class Rnd2(Parameters):
     negate_pair: bool = False
 
     algorithm: ClassVar[str] = "rnd2"
+    loss: ClassVar[LossModel] = LossModel.PRODUCTS
     meanings: ClassVar[Mapping[str, str]] = {
         "pair": "how the exact sum of two products is rounded, before c is added",
         "nan": "which NaN an operation gives",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from mmaformal.encodings.rnd2 import Rnd2
-from mmaformal.rounding import NanRule
+from mmaformal.rounding import NanRule, Rounding
 from mmaformal.spaces.common import Types, conversions, signed_zeros, valid
 
 ORDERED = True
@@ -24,5 +24,8 @@ def details(parameters: Rnd2, types: Types) -> Iterator[Rnd2]:
     """With every sign of zeros, every rule of NaNs, and the pair negated or not: what else changes its sign is told
     beside (`spaces.details`)."""
     zeros = product(signed_zeros(parameters.pair), signed_zeros(parameters.rho))
-    for (pair, rho), nan, negate in product(zeros, NanRule, (False, True)):
+    alike = not {parameters.pair.rounding, parameters.rho.rounding} & {Rounding.RD, Rounding.RU}
+    for (pair, rho), nan, negate in product(
+        zeros, NanRule, (False, True) if alike else (parameters.negate_pair,)
+    ):
         yield replace(parameters, pair=pair, rho=rho, nan=nan, negate_pair=negate)

@@ -66,7 +66,11 @@ _INTEL = re.compile(r"tdp(?:bf16|fp16)ps(?:\.k[1-9]\d?)?|vdpbf16ps|vfmadd(?:132|
 _ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
 
 #: Outer products of Arm's SME, and of Power's MMA
-_SME = re.compile(r"(?:bf)?fmop[as](?:\.f(?:16|32|64))*|bfmop[as](?:\.bf?16)?", re.ASCII)
+_SME = re.compile(
+    r"fmop[as](?:\.f(?:16|32|64))*|bfmop[as]"
+    r"|b?fmop[as] \((?:widening, [24]-way, b?fp?\d+ to fp\d+|non-widening, b?fp?\d+)\)",
+    re.ASCII,
+)
 _MMA = re.compile(r"xv(?:f16|bf16)ger2(?:pp|np|pn|nn)?|xvf(?:32|64)ger(?:pp|np|pn|nn)?", re.ASCII)
 
 

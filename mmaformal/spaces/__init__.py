@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings import part, with_part
+from mmaformal.rounding import Rounding
 from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
@@ -73,6 +74,9 @@ def _signed_as(each: DotAdd, spec: DotAdd) -> Iterator[DotAdd]:
     """A model with every change of signs that gives its exact sum the signs that another's has."""
     if not spec.is_signed and each.product_sign == spec.product_sign:
         yield each
+        return
+    if spec.parameters.last_rounding.rounding in (Rounding.RD, Rounding.RU):  # x and −x are not rounded alike
+        yield each.replace(negated=spec.negated, reads_c=spec.reads_c)
         return
     for negated in ("", "a", "cd", "c", "d", "ac") if spec.reads_c else ("", "a", "d"):
         try:
