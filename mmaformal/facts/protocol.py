@@ -148,6 +148,10 @@ class Facts(Generic[StepT]):
         """The accumulations of a step."""
         self.lack("which sums a step has")
 
+    def sums_without_c(self, spec: DotAdd, step: StepT) -> list[Sum]:
+        """The same of a unit that does not read c."""
+        self.lack("which sums a step has where c is not read")
+
     def significand_is_small(
         self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
     ) -> None:
@@ -187,6 +191,9 @@ class Facts(Generic[StepT]):
 
     #: ways to prove that a number is never the result: each gives the argument, the code, and what every result is
     unreachable: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
+
+    #: the same of a unit that does not read c
+    unreachable_without_c: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
 
     def of_result(self, step: StepT) -> ResultFact | None:
         """What every result of a step is; None if it may be any code."""

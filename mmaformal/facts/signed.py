@@ -134,6 +134,8 @@ class SignedFacts(Facts[AnyStep]):
     # ---- sums
 
     def sums(self, spec: DotAdd, step: AnyStep) -> list[Sum]:
+        if not spec.reads_c:
+            return self.inner.sums_without_c(spec.plain, step)
         return self.inner.sums(spec.plain, step)
 
     def largest_case(self, spec: DotAdd) -> Codes:
@@ -146,7 +148,8 @@ class SignedFacts(Facts[AnyStep]):
 
     @property
     def unreachable(self) -> Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]]:  # type: ignore[override]
-        return [partial(_unless_changed, way) for way in self.inner.unreachable]
+        ways = [partial(_unless_changed, way) for way in self.inner.unreachable]
+        return [*ways, *(partial(_unread, way) for way in self.inner.unreachable_without_c)]
 
     # ---- one run, against the exact sum
 
@@ -218,8 +221,13 @@ def _unless_changed(
     way: Callable[[DotAdd], tuple[Pairing, int, str]], spec: DotAdd
 ) -> tuple[Pairing, int, str]:
     """The argument that a plain unit gives no such code, of one whose d is what that gives."""
-    demand("d" not in spec.negated, "the sign of d is changed")
+    demand("d" not in spec.negated and spec.reads_c, "the sign of d is changed, or c is not read")
     return way(spec.plain)
+
+
+def _unread(way: Callable[[DotAdd], tuple[Pairing, int, str]], spec: DotAdd) -> tuple[Pairing, int, str]:
+    demand(not spec.reads_c, "c is read")
+    return way(spec)
 
 
 def _moved(pairs: Sequence[tuple[z3.ExprRef, z3.ExprRef]]) -> list[tuple[z3.ExprRef, z3.ExprRef]]:

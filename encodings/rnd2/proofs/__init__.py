@@ -10,7 +10,7 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.encodings.rnd2.proofs import exactness, nans, scaled
+from mmaformal.encodings.rnd2.proofs import exactness, nans, ranges, scaled
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts.exactness import Exact
@@ -38,6 +38,11 @@ class Rnd2Facts(Facts[Step]):
 
     def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
         return nans.argument(spec, other)
+
+    unreachable_without_c = (ranges.no_subnormal_pair,)
+
+    def sums_without_c(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_of_two(None, "two products", step.sum)]
 
     def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.doubled(two)
