@@ -39,7 +39,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.encoding_links import InnerTraces, inputs, same_code
-from mmaformal.proof.kernel import NotProvedError, demand
+from mmaformal.proof.kernel import NotProvedError, Rule, demand
 from mmaformal.proof.larger_products import larger_product, number
 from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.related_runs import Pairing
@@ -47,6 +47,12 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+
+SIGNS = Rule(
+    "changes of signs",
+    "what is proved of a unit and its exact sum for all codes holds of codes with their signs changed; that d is what "
+    "the unit gives for those, changed, and that a change of sign is all that happens to a number, is proved",
+)
 
 
 def negative(code: int, fmt: Format) -> int:
@@ -304,6 +310,7 @@ def prove_signs(proving: Composing, spec: DotAdd) -> None:
     rho = spec.parameters.last_rounding
     if "d" in spec.negated and rho.rounding in (Rounding.RD, Rounding.RU):
         raise NotProvedError("signs", "unknown", f"{rho} does not round x and −x alike")
+    proving.rests_on(SIGNS)
     one = one_step(spec)
     x, stages = symbolic_inputs(one), Stages()
     inner = taken(one, x)
