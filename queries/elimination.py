@@ -39,6 +39,8 @@ _WRONG = 0.1
 _FIRST, _SECOND = 5, 200
 #: How many details of a model that is refuted are tried, to tell how near it is.
 _LIKELY = 64
+#: Algorithms whose models have so many details that they are tried after the others.
+_LAST = ("lowered",)
 #: How many parts the models of an algorithm are divided into, for worker processes.
 _PARTS = 8
 #: Once so many of one part explain every row, the rows tell little, and details of further models are not tried.
@@ -232,7 +234,8 @@ class Search:
 
     def __init__(self, rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> None:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
-        self._tasks = [(name, part) for part in range(_PARTS) for name in names]
+        ordered = sorted(names, key=lambda name: name in _LAST)
+        self._tasks = [(name, part) for part in range(_PARTS) for name in ordered]
         self._parts: list[Found] = []
         self._reached: set[str] = set()  #: algorithms of which models were tried
 
