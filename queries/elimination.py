@@ -234,8 +234,8 @@ class Search:
 
     def __init__(self, rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> None:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
-        ordered = sorted(names, key=lambda name: name in _LAST)
-        self._tasks = [(name, part) for part in range(_PARTS) for name in ordered]
+        tasks = ((name, part) for part in range(_PARTS) for name in names)
+        self._tasks = sorted(tasks, key=lambda task: task[0] in _LAST)
         self._parts: list[Found] = []
         self._reached: set[str] = set()  #: algorithms of which models were tried
 
