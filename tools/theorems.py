@@ -238,7 +238,7 @@ def _script(claim: z3.BoolRef) -> str:
     try:
         return smtlib([claim])
     except ValueError:
-        return claim.sexpr()
+        return str(claim.sexpr())
 
 
 def _digest(texts: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from mmaformal.kernels import notice
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.reordered import ReorderedKernel
+from mmaformal.kernels.signed import SignedKernel
 from mmaformal.spec import DotAdd
 
 notice.install()
@@ -31,6 +32,8 @@ def kernel_for(spec: DotAdd) -> Kernel:
     if spec.product_order:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
     kernel = found().get(spec.parameters.algorithm)
+    if spec.is_signed:
+        return SignedKernel(spec, kernel or RowsKernel)
     if kernel is None:
         return PlainKernel(spec)
     by_rows = RowsKernel(spec, kernel) if kernel.compiles_rows(spec) else PlainKernel(spec)

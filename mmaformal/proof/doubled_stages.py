@@ -78,7 +78,7 @@ def doubled(
 
 
 def _convert(run: DoubledRuns, left: Stage, right: Stage) -> None:
-    """Derives nothing: where the code is decoded, what is known of the code before is used."""
+    """Derives nothing: where the code is decoded, what is known of the code before is used; a NaN is no result."""
 
 
 def _zero(run: DoubledRuns, left: Stage, right: Stage) -> Link:
@@ -446,6 +446,12 @@ def _select(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     return run.derive("encode", "the results are the numbers", link, numbers)
 
 
+def _change_sign(run: DoubledRuns, left: Stage, right: Stage) -> Link:
+    link = same_double(left.output, right.output, left.given["fmt"])
+    text = "a double with its sign changed is the double still"
+    return run.derive("signs", text, link, [run.of(left.inputs[0])])
+
+
 def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     x, y, fmt, text = left.output, right.output, left.given["fmt"], "flushed, it is the same"
     before = run.bounds.get(id(left.inputs[0]))
@@ -458,6 +464,8 @@ def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
 
 _LINKS: Mapping[str, LinkOf] = {
     "convert": _convert,
+    "change_sign": _change_sign,
+    "nan": _convert,
     "zero": _zero,
     "decode": _decode,
     "classify": _classify,
@@ -475,6 +483,7 @@ _LINKS: Mapping[str, LinkOf] = {
     "product": _product,
     "flush": _flush,
     "select": _select,
+    "first_nan": _select,
 }
 
 

@@ -244,9 +244,12 @@ def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
 
 #: Stages that make a code of what they are given alone, and what is said of them.
 CODES: Mapping[str, str] = {
+    "change_sign": "signs are changed alike",
     "constant": "both have the same constant",
     "convert": "codes of a narrower format are converted alike",
+    "first_nan": "equal operands give the same NaN",
     "flush": "codes are flushed alike",
+    "nan": "both have the same NaN",
     "negate": "words are widened and negated alike",
     "product": "products are rounded alike",
     "scale": "codes are scaled alike",

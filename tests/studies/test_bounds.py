@@ -187,11 +187,15 @@ def test_the_input_that_loses_most_is_within_the_bound() -> None:
 
 
 def test_which_instructions_have_a_bound() -> None:
-    """All; those that take subnormal numbers for zero have something absolute besides."""
+    """All but those that round pairs; those that take subnormal numbers for zero have something absolute besides."""
     flushed = {"gps", "pfma", "ffma", "oddsum"}
     for architecture in ARCHITECTURES.values():
         for instruction in (architecture[name] for name in sorted({i.name for i in architecture})[::25]):
             algorithm = instruction.spec.parameters.algorithm
+            if algorithm == "rnd2":  # of pairs that are rounded none is proved
+                with pytest.raises(ValueError, match="none is proved"):
+                    Unit.of(instruction)
+                continue
             unit = Unit.of(instruction)
             assert 0 < unit.factor(instruction.k) <= unit.factor(1000 * instruction.k)
             assert (unit.absolute(instruction.k) > 0) == (algorithm in flushed)

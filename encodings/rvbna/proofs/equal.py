@@ -32,9 +32,7 @@ def derive(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
         operands, terms = [], []
         for k, (u, v) in enumerate(zip(mine.factors, other.factors, strict=True)):
             codes = (a[i * p.n + k], spec.a_format), (b[i * p.n + k], spec.b_format)
-            pair = [
-                decode(argument, code, *each, fmt) for (code, fmt), *each in zip(codes, u, v, strict=True)
-            ]
+            pair = [decode(argument, code, x, y, fmt) for (code, fmt), x, y in zip(codes, u, v, strict=True)]
             operands += pair
             terms.append(multiply(argument, pair, mine.products[k], other.products[k], low))
         special = classify(argument, flags_and_zeros(operands), mine.special, other.special)
