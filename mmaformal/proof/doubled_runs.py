@@ -18,9 +18,6 @@ from mmaformal.stages import Stage, Value
 Bounded: TypeAlias = tuple[int, Link]  #: that a sum of the first run is not beyond ± a number
 
 
-_LAST = ("flush", "select", "first_nan")  #: stages that make a result of the code of a number
-
-
 class DoubledOperand(NamedTuple):
     link: Link  #: that it is doubled, or the same in both runs
     finite: Callable[[], Sequence[Link]]  #: derives that it is no special value, where it might be one
@@ -75,7 +72,7 @@ class DoubledRuns:
         self.argument, self.assumed = argument, assumed
         self._results = {x.get_id() for x in results}
         #: the stages that make results of codes
-        self._last = {x.inputs[0].get_id(): x for run in runs for x in run if x.name in _LAST}
+        self._last = {x.inputs[0].get_id(): x for run in runs for x in run if x.name in ("flush", "select")}
         self._known: dict[int, Value] = {}
         self.bounds: dict[int, DoubledCode] = {}
         self.operands: dict[int, Sequence[DoubledOperand]] = {}  #: of terms, by their ids
@@ -125,7 +122,7 @@ class DoubledRuns:
         """Derives that a result in range is the number that it is selected from, and no special value or NaN."""
         number, *rest = stage.inputs
         terms = [part for x in rest if isinstance(x, Special) for part in x]
-        terms += [x for x in rest if isinstance(x, z3.ExprRef) and not z3.is_bv_value(x)]
+        terms += [x for x in rest if isinstance(x, z3.ExprRef)]
         result, fmt = stage.output, stage.given["fmt"]
         claim = z3.And(result == number, well_inside(number, fmt))
         link, inside = Link(claim, (number,), ((result, number),)), Link(well_inside(result, fmt))

@@ -78,7 +78,7 @@ def doubled(
 
 
 def _convert(run: DoubledRuns, left: Stage, right: Stage) -> None:
-    """Derives nothing: where the code is decoded, what is known of the code before is used; a NaN is no result."""
+    """Derives nothing: where the code is decoded, what is known of the code before is used."""
 
 
 def _zero(run: DoubledRuns, left: Stage, right: Stage) -> Link:
@@ -465,7 +465,6 @@ def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
 _LINKS: Mapping[str, LinkOf] = {
     "convert": _convert,
     "change_sign": _change_sign,
-    "nan": _convert,
     "zero": _zero,
     "decode": _decode,
     "classify": _classify,
@@ -483,7 +482,6 @@ _LINKS: Mapping[str, LinkOf] = {
     "product": _product,
     "flush": _flush,
     "select": _select,
-    "first_nan": _select,
 }
 
 
