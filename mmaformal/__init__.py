@@ -63,6 +63,8 @@ cdna2 = ARCHITECTURES["cdna2"]
 cdna3 = ARCHITECTURES["cdna3"]
 sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
+sme = ARCHITECTURES["sme"]
+power10 = ARCHITECTURES["power10"]
 apple_amx = ARCHITECTURES["apple_amx"]
 riscv = ARCHITECTURES["riscv"]
 e9s12 = ARCHITECTURES["e9s12"]
@@ -121,6 +123,7 @@ __all__ = [
     "matmul",
     "max_difference",
     "mismatches",
+    "power10",
     "probe",
     "prove",
     "record",
@@ -131,6 +134,7 @@ __all__ = [
     "sapphire_rapids",
     "signoff",
     "sizes",
+    "sme",
     "turing",
     "verify",
     "verilog",

@@ -19,7 +19,7 @@ from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers import renderer_of
-from mmaformal.renderers.rows import ShownStep, code_text, decimal_text, number_text
+from mmaformal.renderers.rows import Row, ShownStep, code_of, code_text, decimal_text, number_text
 from mmaformal.spec import DotAdd
 
 
@@ -31,23 +31,26 @@ def exact_dot_add(
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
 ) -> Fraction | None:
-    """The exact `c + Σ a_k·b_k`; None if an input is an infinity or a NaN."""
+    """The exact `c + Σ a_k·b_k`, or what the unit is to give in its place (`DotAdd.exact_sum`); None if an input is an
+    infinity or a NaN."""
     scale = spec.scale_format
-    codes = [({*a}, spec.a_format), ({*b}, spec.b_format), ({c}, spec.c_format)]
+    codes = [({*a}, spec.a_format), ({*b}, spec.b_format), ({c} if spec.reads_c else set(), spec.c_format)]
     if scale is not None:
         codes.append(({*scale_a, *scale_b}, scale))
     if not all(fmt.is_finite(code) for side, fmt in codes for code in side):
         return None
-    total = spec.c_format.value(c)
+    products = Fraction(0)
     if scale is None:
         for (x, y), times in Counter(zip(a, b, strict=True)).items():
-            total += times * spec.a_format.value(x) * spec.b_format.value(y)
-        return total
-    blocks = np.arange(spec.k) // spec.scale_block
-    factors = zip(a, b, np.array(scale_a)[blocks].tolist(), np.array(scale_b)[blocks].tolist(), strict=True)
-    for (x, y, u, v), times in Counter(factors).items():
-        total += times * spec.a_format.value(x) * spec.b_format.value(y) * scale.value(u) * scale.value(v)
-    return total
+            products += times * spec.a_format.value(x) * spec.b_format.value(y)
+    else:
+        blocks = np.arange(spec.k) // spec.scale_block
+        scales = np.array(scale_a)[blocks].tolist(), np.array(scale_b)[blocks].tolist()
+        for (x, y, u, v), times in Counter(zip(a, b, *scales, strict=True)).items():
+            value = spec.a_format.value(x) * spec.b_format.value(y)
+            products += times * value * scale.value(u) * scale.value(v)
+    addend = spec.c_sign * spec.c_format.value(c) if spec.reads_c else Fraction(0)
+    return addend + spec.product_sign * products
 
 
 def input_lines(
@@ -108,6 +111,17 @@ def shown_steps(
     folded = fold(spec, sides[0], sides[1], c, *sides[2:])
     rendered = renderer_of(spec)(folded.spec.in_order, folded.trace, c)
     places = folded.kept[folded.spec.taken]
+    if (inner := folded.trace.inner) is not None:  # what is shown is of the codes with their signs changed
+        d, fmt = code_of(folded.trace.result, spec.d_format), spec.d_format
+        if "d" in spec.negated:
+            rendered[-1].rows.append(Row("signs", "d, its sign changed", code_text(d, fmt)))
+        start = [(f"a[{k}], its sign changed", x, spec.a_format) for k, x in enumerate(inner.a)]
+        start = start if "a" in spec.negated else []
+        if spec.c_sign == 0 or "c" in spec.negated:
+            why = "c, its sign changed" if spec.reads_c else "c, not read"
+            start.append((why, inner.c, spec.c_format))
+        shown = [Row("signs", label, code_text(code_of(x, fmt), fmt)) for label, x, fmt in start]
+        rendered[0].rows[:0] = shown
     return [
         NumberedStep(
             [replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers

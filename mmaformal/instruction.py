@@ -174,6 +174,8 @@ class Instruction:
         k = integer(k, "k")
         if k == self.k:
             return self
+        if not self.spec.passes_on:
+            raise ValueError(f"{self.label} changes its c, or does not read it: its steps are no chain")
         if k < 1 or k % self.k:
             raise ValueError(f"{self.label} has K = {self.k}; {k} is not a multiple of it")
         return replace(

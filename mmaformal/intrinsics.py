@@ -5,12 +5,14 @@ that treat NaNs differently), the case as bit patterns, and what each model pred
 whether it has the unit, and may be compiled where it has not.
 
 Sources: Intel's Intrinsics Guide and Software Developer's Manual (AMX: tile configuration, and pairs of B's rows side
-by side, "VNNI"); Linux, Documentation/arch/x86/xstate.rst, for the permission to use tiles; Arm C Language Extensions.
+by side, "VNNI"); Linux, Documentation/arch/x86/xstate.rst, for the permission to use tiles; Arm C Language Extensions;
+Arm's manual (SME, as assembly: streaming mode begins and ends in it); GCC, PowerPC Matrix-Multiply Assist Built-in
+Functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from string import Template
 from typing import Any
@@ -85,7 +87,79 @@ _MATRIX = """\
     vst1q_u32(D, vreinterpretq_u32_f32(d));
     return D[0];"""
 
-_X86, _ARM = "__x86_64__", "__aarch64__"
+#: All elements of ZA's tile that the first row has are alike; SMSTART sets ZA to zero, and SMSTOP forgets it.
+_OUTER = """\
+    $T x = $x, y = $y, d;
+    __asm__ volatile(
+        ".arch armv9-a+sme+sme-f64\\n\\tsmstart\\n\\tptrue p0.b\\n\\tmov w12, #0\\n\\t"
+        "mov z0.$s, %$r[x]\\n\\tmov z1.$s, %$r[y]\\n\\tmov z2.$s, %$r[c]\\n\\tmov za0h.$s[w12, 0], p0/m, z2.$s\\n\\t"
+        "$opcode za0.$s, p0/m, p0/m, z0.$h, z1.$h\\n\\t"
+        "mov z3.$s, p0/m, za0h.$s[w12, 0]\\n\\tfmov %$r[d], $f\\n\\tsmstop"
+        : [d] "=&r"(d) : [x] "r"(x), [y] "r"(y), [c] "r"(c)
+        : "x12", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",
+          "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27",
+          "v28", "v29", "v30", "v31");
+    return d;"""
+
+#: All elements of the accumulator are alike, wherever they are.
+_ACCUMULATOR = """\
+    $T D[64 / sizeof($T)] __attribute__((aligned(16)));
+    Bytes x = (Bytes)vec_splats(($T)$x), y = (Bytes)vec_splats(($T)$y), z = (Bytes)vec_splats(c);
+    __vector_quad d;
+    __builtin_mma_assemble_acc(&d, z, z, z, z);
+    $call;
+    __builtin_mma_disassemble_acc(D, &d);
+    return D[0];"""
+
+_X86, _ARM, _POWER = "__x86_64__", "__aarch64__", "__powerpc64__"
+
+
+def _filled(body: str, **words: str) -> str:
+    """A body with the words of one instruction; $K stays."""
+    return Template(body).safe_substitute(words)
+
+
+def _factors(k: int) -> dict[str, str]:
+    """The words of a and b: two halves each, the low one first, or one code."""
+    if k == 1:
+        return {"x": "a[0]", "y": "b[0]"}
+    return {name: f"({code}[0] | (uint32_t){code}[1] << 16)" for name, code in (("x", "a"), ("y", "b"))}
+
+
+def _sme() -> Iterator[tuple[tuple[str, str], Unit]]:
+    for name, opcode, k, bits in (
+        ("FMOP{}.F32.F16", "fmop{}", 2, 32),
+        ("BFMOP{}", "bfmop{}", 2, 32),
+        ("FMOP{}.F32", "fmop{}", 1, 32),
+        ("FMOP{}.F64", "fmop{}", 1, 64),
+    ):
+        suffix, registers = {32: ("s", "w"), 64: ("d", "x")}[bits]
+        words = {"T": f"uint{bits}_t", "s": suffix, "r": registers, "f": f"{suffix}3", **_factors(k)}
+        words["h"] = "h" if k == 2 else suffix
+        has = f"getauxval(AT_HWCAP2) >> {25 if bits == 64 else 23} & 1"  # HWCAP2_SME_F64F64, HWCAP2_SME
+        flag = "smef64f64" if bits == 64 else "sme"
+        for last in "as":
+            body = _filled(_OUTER, opcode=opcode.format(last), **words)
+            yield ("sme", name.format(last.upper())), Unit(_ARM, has, flag, "arch=armv8.2-a", body)
+
+
+def _mma() -> Iterator[tuple[tuple[str, str], Unit]]:
+    has = "getauxval(AT_HWCAP2) >> 17 & 1"  # PPC_FEATURE2_MMA
+    for name, k, bits in (
+        ("xvf16ger2", 2, 32),
+        ("xvbf16ger2", 2, 32),
+        ("xvf32ger", 1, 32),
+        ("xvf64ger", 1, 64),
+    ):
+        for form in ("", "pp", "np", "pn", "nn"):
+            call = f"__builtin_mma_{name}{form}(&d, x, y)"
+            if bits == 64:
+                call = "__vector_pair two;\n    __builtin_vsx_assemble_pair(&two, x, x);\n    " + call
+                call = call.replace("(&d, x, y)", "(&d, two, y)")
+            body = _filled(_ACCUMULATOR, T=f"uint{bits}_t", call=call, **_factors(k))
+            yield ("power10", f"{name}{form}".upper()), Unit(_POWER, has, "mma", "cpu=power10", body)
+
+
 UNITS = {
     ("sapphire_rapids", "TDPBF16PS"): Unit(_X86, "has_tiles()", "amx_bf16", "amx-tile,amx-bf16", _TILE),
     ("sapphire_rapids", "VDPBF16PS"): Unit(
@@ -98,6 +172,8 @@ UNITS = {
     ("armv8_6", "BFMMLA"): Unit(
         _ARM, "getauxval(AT_HWCAP2) >> 14 & 1", "bf16", "arch=armv8.2-a+bf16", _MATRIX
     ),
+    **dict(_sme()),
+    **dict(_mma()),
 }
 
 
@@ -151,7 +227,7 @@ def c_source(cases: Sequence[tuple[Instruction, int]], a: ArrayLike, b: ArrayLik
         c=f"{int(codes['c']):#x}",
         functions="\n\n".join(function(i, unit, f"unit_{n}") for n, (i, unit) in enumerate(units)),
         predicted="\n".join(
-            f'    printf("%-44s predicts 0x%0{digits}x\\n", "{i.label}", {int(d):#x}u);' for i, d in cases
+            f'    printf("%-44s predicts 0x%0{digits}llx\\n", "{i.label}", {int(d):#x}ull);' for i, d in cases
         ),
         runs="\n".join(_run(n, i, unit, dict(cases)[i], digits) for n, (i, unit) in enumerate(units)),
     )
@@ -160,7 +236,7 @@ def c_source(cases: Sequence[tuple[Instruction, int]], a: ArrayLike, b: ArrayLik
 def preamble(units: Sequence[tuple[Instruction, Unit]]) -> str:
     """Headers, and what tells whether the processor has a unit."""
     targets = {unit.target for _, unit in units}
-    return "\n".join(text for target, text in ((_X86, _ON_X86), (_ARM, _ON_ARM)) if target in targets)
+    return "\n".join(text for target, text in _HEADERS if target in targets)
 
 
 def function(instruction: Instruction, unit: Unit, name: str) -> str:
@@ -176,7 +252,7 @@ def function(instruction: Instruction, unit: Unit, name: str) -> str:
 def _run(number: int, i: Instruction, unit: Unit, predicted: int, digits: int) -> str:
     return _RUN.substitute(
         target=unit.target, has=unit.has, flag=unit.flag, label=i.label, number=number, step=i.k // i.issues,
-        D=_c_type(i.d_format.storage_bits), predicted=f"{predicted:#x}", digits=digits,
+        D=_c_type(i.d_format.storage_bits), predicted=f"{predicted:#x}ull", digits=digits,
     )  # fmt: skip
 
 
@@ -216,6 +292,15 @@ _ON_ARM = """\
 #include <sys/auxv.h>
 #endif"""
 
+_ON_POWER = """\
+#ifdef __powerpc64__
+#include <altivec.h>
+#include <sys/auxv.h>
+typedef vector unsigned char Bytes;
+#endif"""
+
+_HEADERS = (_X86, _ON_X86), (_ARM, _ON_ARM), (_POWER, _ON_POWER)
+
 _RUN = Template("""\
 #ifdef $target
     if (!($has)) {
@@ -223,7 +308,7 @@ _RUN = Template("""\
     } else {
         $D d = case_c;
         for (int k = 0; k < K; k += $step) d = unit_$number(case_a + k, case_b + k, d);
-        printf("%-44s gives    0x%0${digits}x: %s\\n", "$label, the unit,", (unsigned)d,
+        printf("%-44s gives    0x%0${digits}llx: %s\\n", "$label, the unit,", (unsigned long long)d,
                d == $predicted ? "as its model says" : "its model is wrong");
         ran++, wrong += d != $predicted;
     }
@@ -235,6 +320,7 @@ _PROGRAM = Template("""\
 // One dot product-add ($types) on this processor, and what models predict.
 //     cc -O1 case.c && ./a.out                      (gcc 12 or clang 16, and later)
 //     aarch64-linux-gnu-gcc -static case.c && qemu-aarch64 -cpu max ./a.out
+//     powerpc64le-linux-gnu-gcc -static case.c && qemu-ppc64le -cpu power10 ./a.out
 #include <stdint.h>
 #include <stdio.h>
 $preamble

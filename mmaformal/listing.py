@@ -217,7 +217,10 @@ def in_words(i: Instruction) -> str:
         wrapped(f"D = A·B + C: A {i.m}×{k}, B {k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"),
         *_field("accumulator", "; ".join(accumulator.in_words(i.spec))),
         *_field("algorithm", f"{i.algorithm}: {p.summary}"),
-        *_field("every element", f"d = c + Σ a_k·b_k over {counted(k, 'product')}{_steps(i)}"),
+        *_field(
+            "every element",
+            f"d = {i.spec.exact_sum.replace('a·b', 'a_k·b_k')} over {counted(k, 'product')}{_steps(i)}",
+        ),
     ]
     if i.spec.scale_format is not None:
         scales = f"one {i.spec.scale_format} scale of each side per {i.spec.scale_block} products"
@@ -285,7 +288,11 @@ def _steps(i: Instruction) -> str:
         f", {counted(i.k // step, 'step')} of {step}, each step's d being the next one's c"
         if step < i.k
         else ""
-    ) + (f", products taken in the order {i.spec.product_order}" if i.spec.product_order else "")
+    ) + (
+        (f", products taken in the order {i.spec.product_order}" if i.spec.product_order else "")
+        + (f", signs changed: {', '.join(i.spec.negated)}" if i.spec.negated else "")
+        + ("" if i.spec.reads_c else ", c not read")
+    )
 
 
 #: How values read that say little by themselves.

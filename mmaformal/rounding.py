@@ -54,6 +54,19 @@ class NanRule(Enum):
     DEFAULT = "always the same: positive, quiet, without a payload"
     INDEFINITE = "always the same: negative, quiet, without a payload"
     FIRST = "the first NaN among a, b and c, made quiet; if none is, the negative quiet one without a payload"
+    FIRST_ACB = (
+        "the first NaN among a, c and b, made quiet; if none is, the positive quiet one without a payload"
+    )
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Return the operands of an fma whose first NaN, made quiet, is the result; none where that is no rule."""
+        return {NanRule.FIRST: ("a", "b", "c"), NanRule.FIRST_ACB: ("a", "c", "b")}.get(self, ())
+
+    @property
+    def default_is_negative(self) -> bool:
+        """Return whether the NaN of an operation without one among its operands has its sign set."""
+        return self is NanRule.FIRST
 
     @classmethod
     def named(cls, value: object, name: str) -> NanRule:

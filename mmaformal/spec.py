@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from mmaformal.checked import integer, text, truth
 from mmaformal.display import LINE, ShortRepr, clipped
@@ -37,6 +37,19 @@ def _dot_add(value: object, name: str) -> DotAdd:
     return value
 
 
+#: some of a, c and d
+Letters: TypeAlias = str
+
+
+def _letters(value: object, name: str) -> str:
+    """Letters of "acd", each once and in their order.  Raises TypeError, ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} are letters of 'acd', not {value!r}")
+    if not set(value) <= set("acd"):
+        raise ValueError(f"{name} are some of a, c and d, not {value!r}")
+    return "".join(sorted(set(value)))
+
+
 def _parameters(value: object, name: str) -> Parameters:
     if not isinstance(value, Parameters) or type(value) is Parameters:
         raise TypeError(f"{name} are those of an algorithm, as Fda, not {value!r}")
@@ -48,6 +61,7 @@ _KINDS: dict[str, Callable[[object, str], object]] = {
     "int": integer,
     "bool": truth,
     "str": text,
+    "Letters": _letters,
     "tuple[int, ...]": integers,
     "Rounding": Rounding.named,
     "NanRule": NanRule.named,
@@ -232,6 +246,11 @@ class Parameters:
         return list(range(k))
 
     @property
+    def subtracts_products(self) -> bool:
+        """Return whether the exact sum is c − Σ a·b."""
+        return False
+
+    @property
     def group(self) -> int:
         """Return how many products of a step are one term, their exact sum."""
         return 1
@@ -326,6 +345,9 @@ class DotAdd:
     With a `scale_format`, each `scale_block` consecutive a have a scale in common, and so have the b.
     With a `product_order`, a permutation of a period of products, the algorithm takes them in that order, period by
     period: with (0, 2, 1, 3) and steps of two products, the first step takes products 0 and 2.
+    With `negated`, letters of "acd", the signs of all a, of c and of d are changed, those of zeros and infinities too,
+    and no NaN's: before anything else is done to a and c, and after everything else to d, around all steps.  Unless it
+    `reads_c`, c counts as −0, which leaves the sum of the products as it is, its sign too.
     Formats may be given by name.  Raises ValueError for a combination that makes no sense or that the encodings do not
     hold, TypeError for what is no number, no format, or no parameters.
     """
@@ -339,6 +361,8 @@ class DotAdd:
     scale_format: Format | None = None
     scale_block: int = 0  #: products per pair of scales; 0 where there are none
     product_order: tuple[int, ...] = ()  #: in which products are taken; empty: as they are numbered
+    negated: Letters = ""  #: whose signs are changed, of a, c and d
+    reads_c: bool = True  #: else c counts as −0
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -382,6 +406,7 @@ class DotAdd:
                     "one has to be a multiple of the other"
                 )
         self._check_order()
+        self._check_signs()
         p.check(self)
 
     def _check_order(self) -> None:
@@ -400,6 +425,15 @@ class DotAdd:
         if order == tuple(range(len(order))):
             object.__setattr__(self, "product_order", ())  # as they are numbered
 
+    def _check_signs(self) -> None:
+        if "c" in self.negated and not self.reads_c:
+            raise ValueError("a c that is not read cannot be negated")
+        for name in self.negated:
+            if (fmt := getattr(self, f"{name}_format")).specials is Specials.FNUZ:
+                raise ValueError(f"{name} of {fmt}, which has no −0, cannot be negated")
+        if not self.reads_c and self.c_format.specials is Specials.FNUZ:
+            raise ValueError(f"a c of {self.c_format}, which has no −0, has to be read")
+
     def __repr__(self) -> str:
         return f"<DotAdd {clipped(f'{self.types}, K={self.k}, {self.text}', 2 * LINE)}>"
 
@@ -410,7 +444,8 @@ class DotAdd:
         order = (
             f", products in the order {','.join(map(str, self.product_order))}" if self.product_order else ""
         )
-        return told + order
+        signs = "".join(f", −{name}" for name in self.negated) + ("" if self.reads_c else ", c not read")
+        return told + order + signs
 
     @property
     def taken(self) -> list[int]:
@@ -422,6 +457,42 @@ class DotAdd:
     def in_order(self) -> DotAdd:
         """The same, whose products are taken as they are numbered."""
         return replace(self, product_order=()) if self.product_order else self
+
+    @property
+    def plain(self) -> DotAdd:
+        """The same without changes of signs, and with c read."""
+        return replace(self, negated="", reads_c=True) if self.is_signed else self
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether signs are changed, or c is not read: it is another one (`plain`), given other codes."""
+        return bool(self.negated) or not self.reads_c
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether one that is issued again, its result being the next one's c, is this one of a greater K: signs are
+        changed around a whole chain."""
+        return self.reads_c and ("c" in self.negated) == ("d" in self.negated)
+
+    @property
+    def product_sign(self) -> int:
+        """1 or −1, by which the exact sum that d is to be has Σ a·b."""
+        changes = len({"a", "d"} & set(self.negated)) + self.parameters.subtracts_products
+        return -1 if changes % 2 else 1
+
+    @property
+    def c_sign(self) -> int:
+        """1, −1 or 0, by which the exact sum that d is to be has c."""
+        changes = len({"c", "d"} & set(self.negated))
+        return 0 if not self.reads_c else -1 if changes % 2 else 1
+
+    @property
+    def exact_sum(self) -> str:
+        """The exact sum that d is to be, in symbols: `c + Σ a·b`, `Σ a·b − c`."""
+        c, products = {1: "c", -1: "−c", 0: ""}[self.c_sign], "Σ a·b"
+        if self.product_sign > 0:
+            return {1: f"c + {products}", -1: f"{products} − c", 0: products}[self.c_sign]
+        return f"{c} − {products}" if c else f"−{products}"
 
     @property
     def period(self) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import islice
 
 import numpy as np
@@ -26,6 +27,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Block, Recording
+from mmaformal.rounding import NanRule
 from mmaformal.solver.pool import processes
 from mmaformal.spaces import details, models, sure
 from mmaformal.spaces.common import Types
@@ -37,6 +39,8 @@ _WRONG = 0.1
 _FIRST, _SECOND = 5, 200
 #: How many details of a model that is refuted are tried, to tell how near it is.
 _LIKELY = 64
+#: Algorithms whose models have so many details that they are tried after the others.
+_LAST = ("lowered",)
 #: How many parts the models of an algorithm are divided into, for worker processes.
 _PARTS = 8
 #: Once so many of one part explain every row, the rows tell little, and details of further models are not tried.
@@ -67,7 +71,57 @@ def types_of(recording: Recording) -> Types:
 def tabled(types: Types, k: int) -> list[DotAdd]:
     """What the instructions of the tables compute that take these types, chained to K."""
     found = {i.spec for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == types}
-    return sorted({each.replace(k=k) for each in found if k % each.period == 0}, key=lambda each: each.text)
+    whole = [each for each in found if k % each.period == 0 and (k == each.k or each.passes_on)]
+    return sorted({each.replace(k=k) for each in whole}, key=lambda each: each.text)
+
+
+#: Signs of the products and of c in the exact sum, 0 where c is not read, each with a way to change signs to that.
+_SIGNS = {
+    (1, 1): ("", True),
+    (-1, 1): ("a", True),
+    (1, -1): ("c", True),
+    (-1, -1): ("ac", True),
+    (1, 0): ("", False),
+    (-1, 0): ("a", False),
+}
+#: Rows by which signs are told apart, and the part of them by which choices are as good as each other.
+_SIGNED, _MORE = 200, 0.05
+
+
+def signs(rows: Recorded) -> list[tuple[str, bool]]:
+    """The changes of signs (`DotAdd.negated`, `reads_c`) that rows look like, by what their exact sums would be.
+
+    None, unless another choice is nearer to what was recorded; where every c is zero, it may not be read.
+    """
+    t, near = rows.types, dict.fromkeys(_SIGNS, 0)
+    plain = _SIGNS[1, 1]
+    if t.scale is not None:
+        return [plain]
+    sides = ((rows.rows.a, t.a), (rows.rows.b, t.b), (rows.rows.c[:, None], t.c), (rows.d[:, None], t.d))
+    finite = [np.asarray(is_finite(codes.astype(np.int64), fmt)).all(axis=1) for codes, fmt in sides]
+    usual = np.nonzero(np.logical_and.reduce(finite))[0][:_SIGNED]
+    for row in usual:
+        codes, code = rows.one(int(row))
+        pairs = zip(codes.a, codes.b, strict=True)
+        products = sum((t.a.value(x) * t.b.value(y) for x, y in pairs), Fraction(0))
+        c, d = t.c.value(codes.c), t.d.value(code)
+        for sign_of_products, sign_of_c in _SIGNS:
+            exact = sign_of_products * products + sign_of_c * c
+            near[sign_of_products, sign_of_c] += bool(d) and abs(exact - d) * 16 <= abs(d)
+    best = max(near.values())
+    if near[1, 1] + _MORE * len(usual) >= best:
+        unread = bool(len(rows)) and not (rows.rows.c & np.uint64(t.c.sign_mask - 1)).any()
+        return [plain, _SIGNS[1, 0]] if unread else [plain]
+    return [_SIGNS[each] for each in _SIGNS if near[each] + _MORE * len(usual) >= best]
+
+
+def _with_signs(spec: DotAdd, changes: Sequence[tuple[str, bool]]) -> Iterator[DotAdd]:
+    """A model with each of some changes of signs, where the encodings hold it."""
+    for negated, reads_c in changes:
+        try:
+            yield spec.replace(negated=negated, reads_c=reads_c)
+        except ValueError:
+            continue
 
 
 def ordinary(rows: Rows, types: Types) -> NDArray[np.bool_]:
@@ -180,7 +234,8 @@ class Search:
 
     def __init__(self, rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> None:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
-        self._tasks = [(name, part) for part in range(_PARTS) for name in names]
+        tasks = ((name, part) for part in range(_PARTS) for name in names)
+        self._tasks = sorted(tasks, key=lambda task: task[0] in _LAST)
         self._parts: list[Found] = []
         self._reached: set[str] = set()  #: algorithms of which models were tried
 
@@ -233,7 +288,9 @@ def _searched(rows: Recorded, algorithm: str, part: int, until: float) -> Found:
     near: list[tuple[int, DotAdd]] = []
     tried = 0
     complete = True
-    for spec in models(rows.types, rows.k, algorithm, part, _PARTS):
+    changes = signs(rows)
+    own = models(rows.types, rows.k, algorithm, part, _PARTS)
+    for spec in (signed for each in own for signed in _with_signs(each, changes)):
         if time.monotonic() > until:
             complete = False
             break
@@ -341,8 +398,8 @@ def differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArra
 
 
 def _in_order(spec: DotAdd) -> tuple[object, ...]:
-    """By the algorithm, then by values of parameters in their order."""
+    """By the algorithm, then by values of parameters in their order, a known NaN before any."""
     values = (spec.parameters[name] for name in spec.parameters)
     return spec.parameters.algorithm, *(
-        (isinstance(x, int), x if isinstance(x, int) else str(x)) for x in values
+        (isinstance(x, int), x if isinstance(x, int) else "~" if x is NanRule.ANY else str(x)) for x in values
     )

@@ -71,6 +71,8 @@ STAGES = {
     "G": "products of a group",
     "order": "order of products",
     "product_order": "order of products",
+    "pair": "output rounding: of a pair of products",
+    "negate_pair": "signs: of a pair of products",
     "operands": "conversion of operands",
     "nan": "special values: which NaN",
     "tiny": "output rounding: when a result is tiny, and flushed",

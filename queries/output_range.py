@@ -142,16 +142,20 @@ class Unreachable(HtmlText):
 
 
 def passes_c_on(spec: DotAdd) -> Pairing:
-    """That with products +0·+0 (and scales 1) the result is c, for every c but NaNs and −0."""
+    """That with products that are +0 in the exact sum (and scales 1) the result is c, or −c where that is in the sum,
+    for every c but NaNs and the one that gives −0."""
     if spec.c_format != spec.d_format:
         raise ArgumentError(f"c is {spec.c_format}, d is {spec.d_format}")
     pairing, fmt = Pairing(), spec.d_format
     c = z3.BitVec("c", fmt.storage_bits)
-    a, b = (z3.BitVecVal(0, x.storage_bits) for x in (spec.a_format, spec.b_format))
+    zero = 0 if spec.product_sign > 0 else spec.a_format.sign_mask
+    a, b = z3.BitVecVal(zero, spec.a_format.storage_bits), z3.BitVecVal(0, spec.b_format.storage_bits)
     scales: list[z3.BitVecRef] = []
     if (scale := spec.scale_format) is not None:
         scales = [z3.BitVecVal(scale.bias << scale.fraction_bits, scale.storage_bits)] * spec.scales
     trace = smt.dot_add(spec, [a] * spec.k, [b] * spec.k, c, scales, scales)
+    if spec.is_signed:
+        return _passes_on(pairing, spec, c, trace.result)
     number = Link(z3.And(z3.Not(is_nan(c, fmt)), c != fmt.sign_mask), (c,))
     pairing.assume("c is neither a NaN nor −0", number)
     given = [number]
@@ -163,14 +167,43 @@ def passes_c_on(spec: DotAdd) -> Pairing:
     return pairing
 
 
+def _passes_on(pairing: Pairing, spec: DotAdd, c: z3.BitVecRef, result: z3.BitVecRef) -> Pairing:
+    """The same of a unit that changes signs."""
+    if not spec.reads_c:
+        raise ArgumentError("c is not read")
+    fmt = spec.d_format
+    wanted = c if spec.c_sign > 0 else c ^ fmt.sign_mask
+    number = Link(z3.And(z3.Not(is_nan(c, fmt)), wanted != fmt.sign_mask), (c,))
+    pairing.assume("c is neither a NaN nor the zero that is −0 in the sum", number)
+    link = Link(result == wanted, (), ((result, wanted),))
+    pairing.derive("identity", "products that are +0 in the sum give back c, or −c", [link], [number])
+    pairing.conclude("the result is c, or −c", link)
+    return pairing
+
+
+def passes_factor_on(spec: DotAdd) -> Pairing:
+    """That a unit of one product that does not read c gives back a, for b = 1, of a that are no NaNs."""
+    if spec.reads_c or spec.k != 1 or spec.a_format != spec.d_format or spec.product_sign < 0:
+        raise ArgumentError("it is no product of one format")
+    pairing, fmt = Pairing(), spec.d_format
+    a, one = z3.BitVec("a", fmt.storage_bits), z3.BitVecVal(fmt.bias << fmt.fraction_bits, fmt.storage_bits)
+    number = pairing.assume("a is no NaN", Link(z3.Not(is_nan(a, fmt)), (a,)))
+    d = smt.dot_add(spec, [a], [one], z3.BitVecVal(0, fmt.storage_bits)).result
+    link = Link(d == a, (), ((d, a),))
+    pairing.derive("identity", "a·1 is a", [link], [number])
+    pairing.conclude("the result is a", link)
+    return pairing
+
+
 def answer_every_number(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label} gives every number of {spec.d_format} but −0, and both infinities, for some input"
     why = []
-    try:
-        return Holds(question, prove(asker, passes_c_on(spec)), asker.elapsed)
-    except (NotProvedError, ArgumentError) as error:
-        why.append(str(error))
+    for passes_on in (passes_c_on, passes_factor_on) if spec.is_signed else (passes_c_on,):
+        try:
+            return Holds(question, prove(asker, passes_on(spec)), asker.elapsed)
+        except (NotProvedError, ArgumentError) as error:
+            why.append(str(error))
     for way in facts_of(spec).unreachable:
         try:
             pairing, code, text = way(spec)

@@ -15,7 +15,7 @@ groups take their exponents from the scales: those of products stay where c's go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import z3
@@ -100,12 +100,35 @@ def argument(spec: DotAdd) -> Pairing:
     )
     pairing.derive("inputs", "the second run reads the doubled c", [c], [fits], [inputs.c])
     first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, image))
-    facts, results = facts_of(spec), _of_steps([*first.steps, *second.steps])
-    stages = facts.stages(spec, first, inputs.c), facts.stages(spec, second, image.c)
-    doubled_stages.doubled(pairing, stages, (inputs.c, c), assumed, results, facts.doubled_links)
+    _doubled(pairing, spec, (first, second), (inputs.c, image.c, c), assumed)
     result = same_double(first.result, second.result, spec.d_format)
     pairing.conclude("the second result is the double of the first", result)
     return pairing
+
+
+def _doubled(
+    pairing: Pairing,
+    spec: DotAdd,
+    traces: tuple[smt.Trace[AnyStep], smt.Trace[AnyStep]],
+    codes: tuple[z3.BitVecRef, z3.BitVecRef, Link],
+    assumed: Mapping[int, Link],
+) -> None:
+    """Derives, stage by stage, that results double, from both c and their link: also through changes of signs."""
+    (first, second), (left, right, c) = traces, codes
+    if first.inner is not None and second.inner is not None:
+        x, y, text = first.inner, second.inner, "a double with its sign changed is the double still"
+        start = same_double(x.c, y.c, spec.c_format)
+        if not x.c.eq(left):
+            pairing.derive("signs", text, [start], [c] if spec.reads_c else [])
+        within = replace(first, inner=None), replace(second, inner=None)
+        _doubled(pairing, spec.plain, within, (x.c, y.c, start), assumed)
+        if "d" in spec.negated:
+            given = same_double(x.result, y.result, spec.d_format)
+            pairing.derive("signs", text, [same_double(first.result, second.result, spec.d_format)], [given])
+        return
+    facts, results = facts_of(spec), _of_steps([*first.steps, *second.steps])
+    stages = facts.stages(spec, first, left), facts.stages(spec, second, right)
+    doubled_stages.doubled(pairing, stages, (left, c), assumed, results, facts.doubled_links)
 
 
 def answer(instruction: Instruction, asker: Asker) -> Answer:

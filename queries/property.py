@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from mmaformal.display import ShortRepr
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.chains import check_order
+from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.failure import with_failure
-from mmaformal.proof.kernel import by_rule
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, prove
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -26,6 +28,12 @@ from mmaformal.spec import DotAdd
 _RENUMBERED = (
     "renumbering: what holds for all inputs of a unit holds of one that takes the same products in another order; both "
     "encodings were seen to take them in the specification's"
+)
+
+
+_BUT_FOR_NANS = (
+    "NaNs: what holds of a unit holds of one that gives the same code for every input, or another NaN where it gives a "
+    "NaN; no property looks at the code of a NaN"
 )
 
 
@@ -75,10 +83,34 @@ class Property(ShortRepr):
 
     def _prove(self, instruction: Instruction, asker: Asker) -> Answer:
         given, instruction = instruction, in_order(instruction)
-        answer = self.settle(instruction, asker)
+        answer = self._settle(instruction, asker)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, self.about(instruction.spec), asker)
         if isinstance(answer, Holds) and given is not instruction:
             check_order(given.spec)
             answer = replace(answer, proof=by_rule(_RENUMBERED, answer.proof))
         return with_failure(answer, asker)
+
+    def _settle(self, instruction: Instruction, asker: Asker) -> Answer:
+        """By a model that differs only in which NaN it gives, if there is one: no property looks at a NaN's code."""
+        spec = instruction.spec
+        other = facts_of(spec).but_for_nans(spec)
+        if other is None:
+            return self.settle(instruction, asker)
+        answer = self.settle(replace(instruction, spec=other), asker)
+        if not isinstance(answer, Holds):
+            return answer
+        try:
+            same = prove(asker, *(_same_but_nans(each) for each in self.about(spec)))
+        except (NotProvedError, ArgumentError) as error:
+            return Unknown(
+                answer.question, f"which NaN it gives: {error}", tuple(asker.proved), asker.elapsed
+            )
+        return replace(answer, proof=by_rule(_BUT_FOR_NANS, same, answer.proof))
+
+
+def _same_but_nans(spec: DotAdd) -> Pairing:
+    facts = facts_of(spec)
+    other = facts.but_for_nans(spec)
+    assert other is not None
+    return facts.same_but_nans(spec, other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mmaformal.encodings import part
+from mmaformal.encodings.executable import signs
 from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 from mmaformal.spec import DotAdd
 
@@ -35,6 +36,8 @@ def dot_add(
     Shapes are the caller's responsibility.  The result is `.result` of the trace; the interfaces of each
     step, in the order of the stages, are in its `.steps`.
     """
+    if spec.is_signed:
+        return signs.dot_add(spec, a, b, c, scale_a, scale_b)
     run = _ALGORITHMS[spec.parameters.algorithm]
     if spec.product_order:
         order = spec.taken

@@ -71,6 +71,16 @@ class AnyStep(Protocol):
 Step = TypeVar("Step", bound=AnyStep, covariant=True)
 
 
+class Inner(NamedTuple):
+    """The codes of the dot product-add within one that changes signs (`signs`)."""
+
+    a: tuple[Lane, ...]
+    c: Lane
+    result: Lane
+    before: Sequence[Stage]  #: what was done to a and c
+    after: Sequence[Stage]  #: and to the result
+
+
 @dataclass(frozen=True)
 class Trace(Generic[Step]):
     """The interfaces of every step, in order, and the result."""
@@ -78,6 +88,7 @@ class Trace(Generic[Step]):
     steps: tuple[Step, ...]
     result: Lane
     stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
+    inner: Inner | None = field(default=None, repr=False, compare=False)  #: where signs are changed
 
 
 class Special(NamedTuple):

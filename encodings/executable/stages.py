@@ -28,9 +28,11 @@ from mmaformal.encodings.executable.blocks import (
     merge_special,
     multiply,
     normalise_and_round,
+    quiet_nan,
     resolve_special,
     round_sum,
     select_special,
+    sign_word,
     signed,
     term,
     where,
@@ -193,5 +195,33 @@ class Stages(Recorded):
         aligned_c, *aligned = total.terms
         return FusedSum(e_max, tuple(aligned), aligned_c, total.total, code.rounded, code.result)
 
+    def change_sign(self, code: Lane, fmt: Format) -> Lane:
+        """The code with its sign changed; a NaN as it is."""
+        changed = where(decode(code, fmt.layout).nan, code, code ^ sign_word(fmt))
+        return self.code("change_sign", [code], changed, fmt)
 
-__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages"]
+    def constant(self, name: str, like: Lane, code: int, fmt: Format) -> Lane:
+        """One code, as many as there are of `like`."""
+        lane = code - (1 << 64) if code >> 63 else code
+        return self.code(name, [], like * 0 + lane, fmt)
+
+    def first_nan(
+        self, nans: Sequence[tuple[Operand | Special, Lane, Format]], otherwise: Lane, target: Format
+    ) -> Lane:
+        """The code of the first NaN, made quiet, in another format with its payload; if there is none, `otherwise`."""
+        result = otherwise
+        for flags, code, source in reversed(nans):
+            result = where(flags.nan, quiet(code, source, target), result)
+        inputs = [otherwise, *(part for flags, code, _ in nans for part in (flags, code))]
+        return self.code("first_nan", inputs, result, target)
+
+
+def quiet(code: Lane, source: Format, target: Format) -> Lane:
+    """The code of a NaN of `source` as one of `target`, made quiet: its payload is at the top of the fraction."""
+    fraction = code & ((1 << source.fraction_bits) - 1)
+    negative = ((code >> (source.storage_bits - 1)) & 1) == 1
+    wide = quiet_nan(target) | fraction << (target.fraction_bits - source.fraction_bits)
+    return where(negative, wide + sign_word(target), wide)
+
+
+__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages", "quiet"]

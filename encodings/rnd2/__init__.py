@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mmaformal.formats import Specials
 from mmaformal.limits import check_products, factors, significant
-from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,21 +18,46 @@ class Rnd2(Parameters):
 
     `d = c`, then `d = ρ(φ(a_k·b_k + a_{k+1}·b_{k+1}) + d)` for k = 0, 2 … K−2, φ being `pair`: the sum of two exact
     products is rounded once, and so is each sum.  Subnormals are kept; specials and the signs of zeros are those of
-    IEEE 754, but for a φ or ρ without signed zeros; a NaN is the quiet one without payload.
+    IEEE 754, but for a φ or ρ without signed zeros.  With `negate_pair` the rounded pair's sign is changed before it is
+    added, a zero's too, and no NaN's.
+
+    A NaN is as the `NanRule` says, of three operations: product 1, whose NaN is the first of a_1 and b_1, or that of an
+    invalid product; the fma of a_0 and b_0 onto it; and the sum of that and d, the pair's NaN first.
     """
 
     pair: Conversion  #: φ, of the sum of two products
     rho: Conversion
+    nan: NanRule = NanRule.ANY
+    negate_pair: bool = False
 
     algorithm: ClassVar[str] = "rnd2"
+    loss: ClassVar[LossModel] = LossModel.PRODUCTS
     meanings: ClassVar[Mapping[str, str]] = {
-        "pair": "how the exact sum of two products is rounded, before c is added"
+        "pair": "how the exact sum of two products is rounded, before c is added",
+        "nan": "which NaN an operation gives",
+        "negate_pair": "whether the rounded sum of two products is subtracted",
     }
     summary: ClassVar[str] = "the exact sum of two products is rounded, then added to c and rounded again"
 
     @property
     def step_products(self) -> int:
         return 2
+
+    @property
+    def subtracts_products(self) -> bool:
+        return self.negate_pair
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return self.nan is not NanRule.ANY
+
+    @property
+    def factors_commute(self) -> bool:
+        return not self.nan.order
+
+    @property
+    def first_nan(self) -> str:
+        return ", ".join(self.nan.order)
 
     def zero_exponent(self, spec: DotAdd) -> int:
         """The exponent of a product that is zero: the least there is, so that it does not move the other one."""
@@ -53,6 +79,8 @@ class Rnd2(Parameters):
         self.needs(one, f"c, d, pairs and ρ of one type, not {spec.types} and {self.pair.format}")
         self.needs(self.rho.format.storage_bits <= 32, f"sums of 16 or 32 bits, not {self.rho.format}")
         check_products(self, spec)
+        ieee = spec.a_format == spec.b_format and spec.a_format.specials is Specials.IEEE
+        self.needs(ieee or not self.nan.order, f"a and b of one IEEE format for its NaNs, not {spec.types}")
         self.needs(
             self.frame(spec) <= 58, f"sums of a pair of at most 58 fractional bits, not {self.frame(spec)}"
         )
@@ -63,5 +91,7 @@ class Rnd2(Parameters):
             f"then that and c to {significant(spec.d_format)}"
         )
 
-    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]]:
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        if self != type(self)(self.pair, self.rho):
+            return None
         return "pair_add", {"k": spec.k, **factors(spec), "pair": self.pair, "rho": self.rho}

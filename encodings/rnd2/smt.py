@@ -13,6 +13,7 @@ import z3
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.smt.blocks import (
     BitVec,
+    Operand,
     Special,
     StickySum,
     Term,
@@ -26,6 +27,8 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Code, Stages
+from mmaformal.formats import Format
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
 
@@ -37,15 +40,19 @@ class Rnd2Step:
     products: tuple[Term, Term]  #: multiply
     sum: StickySum  #: align, accumulate
     pair: Code  #: normalise & round, encode
+    summand: BitVec  #: the pair, with the sign that it is added with
     addition: Addition
     result: BitVec
+    factors: tuple[tuple[Operand, Operand], ...]  #: decode
+    nans: tuple[tuple[Operand | Special, BitVec], ...] = ()  #: which NaN it is: the first one's code
 
 
 def step(
     spec: DotAdd, parameters: Rnd2, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> Rnd2Step:
     """The pair of two products, added to c."""
-    phi, frame, nan = parameters.pair, parameters.frame(spec), quiet_nan(spec.d_format)
+    phi, frame, fmt, rule = parameters.pair, parameters.frame(spec), spec.d_format, parameters.nan
+    nan = default_nan(rule, fmt)
     exponents, bias = product_range(spec.a_format, spec.b_format), spec.a_format.bias + spec.b_format.bias
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     factors = [
@@ -60,8 +67,28 @@ def step(
     rounded = rounded._replace(sign=z3.If(total.total == 0, first.sign & second.sign, rounded.sign))
     code = select_special(special, encode(rounded, phi), phi.format, nan)
     pair = stages.round_sum(total, (first, second), special, Code(total.total, rounded, code), phi)
-    addition = stages.add(c, pair.result, parameters.rho, nan)
-    return Rnd2Step(special, (first, second), total, pair, addition, addition.result)
+    summand = stages.change_sign(pair.result, fmt) if parameters.negate_pair else pair.result
+    addition = stages.add(c, summand, parameters.rho, nan)
+    result, taken = addition.result, list[tuple[Operand | Special, BitVec]]()  # in the order of the rule
+    if rule.order:
+        invalid = stages.constant("nan", default_nan(rule, spec.a_format), spec.a_format)
+        product = stages.classify(factors[1:])
+        for name in rule.order:
+            if name == "c":
+                taken += [(factors[1][0], a[1]), (factors[1][1], b[1]), (product, invalid)]
+            else:
+                taken.append((factors[0][0], a[0]) if name == "a" else (factors[0][1], b[0]))
+        taken.append((special, invalid))
+        nans = [(flags, code, spec.a_format) for flags, code in taken]
+        taken.append((stages.decode(c, fmt), c))
+        result = stages.first_nan([*nans, (*taken[-1], fmt)], result, fmt)
+    operands, products = tuple(factors), (first, second)
+    return Rnd2Step(special, products, total, pair, summand, addition, result, operands, tuple(taken))
+
+
+def default_nan(rule: NanRule, fmt: Format) -> int:
+    """The code of the NaN that an operation gives without one among its operands."""
+    return quiet_nan(fmt) | (fmt.sign_mask if rule.default_is_negative else 0)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Rnd2Step]:

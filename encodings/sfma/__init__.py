@@ -33,7 +33,7 @@ class Sfma(Parameters):
 
     @property
     def factors_commute(self) -> bool:
-        return self.nan is not NanRule.FIRST
+        return not self.nan.order
 
     @property
     def step_products(self) -> int:
@@ -62,4 +62,4 @@ class Sfma(Parameters):
 
     @property
     def first_nan(self) -> str:
-        return "a, b, c" if self.nan is NanRule.FIRST else ""
+        return ", ".join(self.nan.order)

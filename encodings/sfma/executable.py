@@ -39,6 +39,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.sfma import Sfma
+from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
 
@@ -95,19 +96,16 @@ def step(
     stages.made("sticky_sum", [product, addend], total, wide=wide)
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
-    number = encode(rounded, rho)
-    nan: Lane = quiet_nan(rho.format)
-    if rule is NanRule.FIRST:
-        nan = nan + sign_word(rho.format)
-        for operand, code in ((z, c), (y, b), (x, a)):
-            nan = where(operand.nan, code | 1 << (bits - 1), nan)
-        stages.made("round_sum", [total, product, addend], Code(total.total, rounded, number), rho=rho)
-        result = select_special(special, number, rho, nan)
-        stages.code("select", [number, special, a, x, b, y, c, z], result, rho.format)
+    number, signs = encode(rounded, rho), [product, addend]
+    nans = [{"a": (a, x), "b": (b, y), "c": (c, z)}[name] for name in rule.order]
+    result = select_special(special, number, rho, _nan_of(rule, rho.format, nans))
+    if rule.order:
+        stages.made("round_sum", [total, *signs], Code(total.total, rounded, number), rho=rho)
+        stages.code(
+            "select", [number, special, *(part for pair in nans for part in pair)], result, rho.format
+        )
     else:
-        result = select_special(special, number, rho, nan)
-        inputs = [total, product, addend, special]
-        stages.made("round_sum", inputs, Code(total.total, rounded, result), rho=rho)
+        stages.made("round_sum", [total, *signs, special], Code(total.total, rounded, result), rho=rho)
     return SfmaStep(
         x,
         y,
@@ -121,6 +119,14 @@ def step(
         rounded=rounded,
         result=result,
     )
+
+
+def _nan_of(rule: NanRule, fmt: Format, nans: Sequence[tuple[Lane, Operand]]) -> Lane:
+    """The NaN that an fma of these operands gives, where it gives one: in the order of the rule."""
+    nan: Lane = quiet_nan(fmt) + (sign_word(fmt) if rule.default_is_negative else 0)
+    for code, x in reversed(nans):
+        nan = where(x.nan, code | 1 << (fmt.fraction_bits - 1), nan)
+    return nan
 
 
 def dot_add(

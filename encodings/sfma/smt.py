@@ -75,12 +75,11 @@ def exponents_of(fmt: Format) -> ExponentRange:
     return product_range(fmt, fmt).union(c.low, c.high)
 
 
-def nan_of(rule: NanRule, fmt: Format, codes: Sequence[BitVec], operands: Sequence[Operand]) -> BitVec:
-    """The NaN that an fma of these operands gives, where it gives one."""
-    if rule is not NanRule.FIRST:
-        return z3.BitVecVal(quiet_nan(fmt), fmt.storage_bits)
-    nan = z3.BitVecVal(quiet_nan(fmt) | fmt.sign_mask, fmt.storage_bits)
-    for code, x in zip(reversed(codes), reversed(operands), strict=True):
+def nan_of(rule: NanRule, fmt: Format, nans: Sequence[tuple[BitVec, Operand]]) -> BitVec:
+    """The NaN that an fma of these operands gives, where it gives one: in the order of the rule."""
+    default = quiet_nan(fmt) | (fmt.sign_mask if rule.default_is_negative else 0)
+    nan = z3.BitVecVal(default, fmt.storage_bits)
+    for code, x in reversed(nans):
         nan = z3.If(x.nan, code | (1 << (fmt.fraction_bits - 1)), nan)
     return nan
 
@@ -113,12 +112,12 @@ def step(
     sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
     rounded = rounded._replace(sign=sign)
     number = encode(rounded, rho)
-    result = select_special(special, number, fmt, nan_of(nan, fmt, (a, b, c), (x, y, z)))
-    first = nan is NanRule.FIRST
-    made = Code(sum_.total, rounded, number if first else result)
-    stages.round_sum(sum_, (product, c_term), None if first else special, made, rho)
-    if first:
-        stages.code("select", [number, special, a, x, b, y, c, z], result, fmt)
+    nans = [{"a": (a, x), "b": (b, y), "c": (c, z)}[name] for name in nan.order]
+    result = select_special(special, number, fmt, nan_of(nan, fmt, nans))
+    made = Code(sum_.total, rounded, number if nans else result)
+    stages.round_sum(sum_, (product, c_term), None if nans else special, made, rho)
+    if nans:
+        stages.code("select", [number, special, *(part for pair in nans for part in pair)], result, fmt)
     return SfmaStep(
         (a, b, c),
         x,

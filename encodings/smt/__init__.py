@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mmaformal.encodings import part
+from mmaformal.encodings.smt import signs
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 from mmaformal.spec import DotAdd
 
@@ -42,6 +43,8 @@ def dot_add(
     for (name, wanted), given in zip(counts.items(), (a, b, scale_a, scale_b), strict=True):
         if len(given) != wanted:
             raise ValueError(f"{spec.types}, K = {spec.k}, needs {wanted} codes {name}, not {len(given)}")
+    if spec.is_signed:
+        return signs.dot_add(spec, a, b, c, scale_a, scale_b)
     if spec.product_order:  # the n-th product that is taken
         order = spec.product_order
         places = [n - n % len(order) + order[n % len(order)] for n in range(spec.k)]

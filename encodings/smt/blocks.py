@@ -81,6 +81,16 @@ class Term(NamedTuple):
 Step = TypeVar("Step")
 
 
+class Inner(NamedTuple):
+    """The codes of the dot product-add within one that changes signs (`signs`)."""
+
+    a: tuple[BitVec, ...]
+    c: BitVec
+    result: BitVec
+    before: Sequence[Stage]  #: what was done to a and c
+    after: Sequence[Stage]  #: and to the result
+
+
 @dataclass(frozen=True)
 class Trace(Generic[Step]):
     """What an encoding returns: the interfaces of each step of the chain, in order, and the code of d."""
@@ -88,6 +98,7 @@ class Trace(Generic[Step]):
     steps: tuple[Step, ...]
     result: BitVec
     stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
+    inner: Inner | None = field(default=None, repr=False, compare=False)  #: where signs are changed
 
 
 # ---- widths and small functions ---------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from mmaformal.encodings.smt.blocks import (
     multiply,
     negate_if,
     normalise_and_round,
+    pad,
     resize,
     select_special,
     signed_sum,
@@ -234,5 +235,33 @@ class Stages(Recorded):
             e_max, sum_.terms[:-1], sum_.terms[-1], sum_.total, rounded=code.rounded, result=code.result
         )
 
+    def change_sign(self, code: BitVec, fmt: Format) -> BitVec:
+        """The code with its sign changed; a NaN as it is."""
+        top = code.size() - 1
+        changed = z3.Concat(~z3.Extract(top, top, code), z3.Extract(top - 1, 0, code))
+        return self.code("change_sign", [code], z3.If(decode(code, fmt).nan, code, changed), fmt)
 
-__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages"]
+    def constant(self, name: str, code: int, fmt: Format) -> BitVec:
+        """One code."""
+        return self.code(name, [], z3.BitVecVal(code, fmt.storage_bits), fmt)
+
+    def first_nan(
+        self, nans: Sequence[tuple[Operand | Special, BitVec, Format]], otherwise: BitVec, target: Format
+    ) -> BitVec:
+        """The code of the first NaN, made quiet, in another format with its payload; if there is none, `otherwise`."""
+        result = otherwise
+        for flags, code, source in reversed(nans):
+            result = z3.If(flags.nan, quiet(code, source, target), result)
+        inputs = [otherwise, *(part for flags, code, _ in nans for part in (flags, code))]
+        return self.code("first_nan", inputs, result, target)
+
+
+def quiet(code: BitVec, source: Format, target: Format) -> BitVec:
+    """The code of a NaN of `source` as one of `target`, made quiet, the fraction's bits at the top."""
+    top, bits = code.size() - 1, source.fraction_bits
+    exponent = z3.BitVecVal(-1, target.exponent_bits + 1)  # and the bit of a quiet NaN
+    rest = pad(z3.Extract(bits - 2, 0, code), target.fraction_bits - bits)
+    return z3.Concat(z3.Extract(top, top, code), exponent, rest)
+
+
+__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages", "quiet"]

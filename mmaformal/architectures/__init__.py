@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, emulations, intel, nvidia, riscv
+from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, emulations, intel, nvidia, power, riscv
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -28,6 +28,8 @@ ARCHITECTURES = ArchitectureTable(
         "armv8_6": arm.armv8_6,
         "armv9_ebf16": arm.armv9_ebf16,
         "armv9_fp8": arm.armv9_fp8,
+        "sme": arm.sme,
+        "power10": power.power10,
         "apple_amx": apple.apple_amx,
         "riscv": riscv.riscv,
         "e9s12": e9s12.e9s12,

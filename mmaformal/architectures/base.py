@@ -364,7 +364,8 @@ class Architecture(Tabular):
         lines = [f"{self.name} has no instruction {name!r}."]
         if found := self.of_opcode(name):
             shown = ", ".join(each.name for each in found[:4]) + (", …" if len(found) > 4 else "")
-            return f"{lines[0]} {name} takes its types from a descriptor; with types it is one of {shown}."
+            why = "is said without its types" if "(" in name else "takes its types from a descriptor"
+            return f"{lines[0]} {name} {why}; with types it is one of {shown}."
         if (integers := self.exact.get(name.strip().upper())) is not None:
             return f"{name} of {self.name} is exact ({integers}): it rounds nothing, and is not modelled."
         several = self.find(name)

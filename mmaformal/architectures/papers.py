@@ -11,6 +11,8 @@ PAPERS = {
     "RISC-V ISA": "The RISC-V Instruction Set Manual, chapters on RVBNA, Zvfwbdota16bf and Zvfqwbdota8f, by RISC-V "
     "International, github.com/riscv/riscv-isa-manual, commit 260dd933",
     "Spike": "the RISC-V ISA simulator, github.com/riscv-software-src/riscv-isa-sim, commit 55b4658d",
+    "Power ISA": "Power ISA, Version 3.1, by OpenPOWER Foundation and IBM",
+    "QEMU 7.2": "QEMU, version 7.2, user mode, an emulator: what it gives (docs/semantics.md §11)",
     "corsix/amx": "Apple AMX Instruction Set, by Peter Cawley, github.com/corsix/amx: measured on M1 to M4",
     "Desrentes et al.": "Double-Word Decomposition in a Combined FP16, BF16 and FP32 Dot Product Add Operator, by "
     "Orégane Desrentes, Benoît Dupont de Dinechin and Florent de Dinechin",

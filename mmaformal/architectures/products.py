@@ -15,6 +15,7 @@ _NVIDIA = "NVIDIA, CUDA GPU Compute Capability"
 _AMD = "AMD, ROCm, GPU specifications"
 _INTEL = "Intel, product specifications"
 _ARM = "Arm, Technical Reference Manuals"
+_IBM = "IBM, POWER10 Processor User's Manual"
 _AWS = "AWS, Graviton Technical Guide"
 _APPLE = "corsix/amx"
 
@@ -70,6 +71,8 @@ PRODUCTS = (
     Products("armv8_6", ("Graviton3", "Graviton4"), _AWS),
     Products("armv8_6", ("Grace",), "NVIDIA, Grace CPU Superchip"),
     Products("riscv", ("riscv_rvbna", "RVBNA", "Spike"), "RISC-V ISA; Spike"),
+    Products("sme", ("armv9_sme", "FEAT_SME"), "Arm Architecture Reference Manual"),
+    Products("power10", ("Power10", "IBM Power E1080", "IBM Power S1022"), _IBM),
     Products("apple_amx", ("M1", "M2", "M3", "M4"), _APPLE),
 )
 

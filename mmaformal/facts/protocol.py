@@ -125,6 +125,14 @@ class Facts(Generic[StepT]):
 
     # ---- two models
 
+    def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
+        """A simpler model, of which it is proved that it differs only in which NaN it gives; None if there is none."""
+        return None
+
+    def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
+        """The argument that both give the same code for every input, or NaNs both."""
+        self.lack("which NaN it gives")
+
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
         return False
@@ -150,6 +158,10 @@ class Facts(Generic[StepT]):
     def sums(self, spec: DotAdd, step: StepT) -> list[Sum]:
         """The accumulations of a step."""
         self.lack("which sums a step has")
+
+    def sums_without_c(self, spec: DotAdd, step: StepT) -> list[Sum]:
+        """The same of a unit that does not read c."""
+        self.lack("which sums a step has where c is not read")
 
     def significand_is_small(
         self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
@@ -190,6 +202,9 @@ class Facts(Generic[StepT]):
 
     #: ways to prove that a number is never the result: each gives the argument, the code, and what every result is
     unreachable: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
+
+    #: the same of a unit that does not read c
+    unreachable_without_c: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
 
     def of_result(self, step: StepT) -> ResultFact | None:
         """What every result of a step is; None if it may be any code."""

@@ -20,4 +20,13 @@ def found() -> dict[str, Facts[AnyStep]]:
 def facts_of(spec: DotAdd) -> Facts[AnyStep]:
     """Those of the algorithm of a `DotAdd`; with no method, if there is no folder for it."""
     name = spec.parameters.algorithm
-    return found().get(name) or Facts(name)
+    facts = found().get(name) or Facts(name)
+    return signed(facts) if spec.is_signed else facts
+
+
+@lru_cache(maxsize=64)
+def signed(facts: Facts[AnyStep]) -> Facts[AnyStep]:
+    """Those of the same unit with changes of signs around it."""
+    from mmaformal.facts.signed import SignedFacts
+
+    return SignedFacts(facts)

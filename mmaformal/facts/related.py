@@ -117,6 +117,34 @@ def argue(
         *named("first.steps", runs.left.steps),
         *named("second.steps", runs.right.steps),
     )
-    chain(argument, runs, c)
+    if runs.left.inner is None:
+        chain(argument, runs, c)
+    else:
+        _signed(argument, runs, c)
     argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))
     return argument
+
+
+def _signed(argument: Pairing, runs: Runs, c: Link) -> None:
+    """The same of units that change signs: of what is between the changes, and of these."""
+    left, right, fmt = runs.left.inner, runs.right.inner, runs.left_spec.d_format
+    assert left is not None
+    if right is None:
+        raise ArgumentError("only one of two runs changes signs")
+    within = replace(
+        runs,
+        left_spec=runs.left_spec.plain,
+        right_spec=runs.right_spec.plain,
+        left=replace(runs.left, result=left.result, inner=None),
+        right=replace(runs.right, result=right.result, inner=None),
+    )
+    start = c
+    if not (left.c.eq(right.c) and runs.left_spec.reads_c and "c" not in runs.left_spec.negated):
+        start = runs.kind.code(left.c, right.c, runs.left_spec.c_format)
+        read = [c] if runs.left_spec.reads_c else []
+        argument.derive("signs", "related c with their signs changed are related", [start], read)
+    chain(argument, within, start)
+    if "d" in runs.left_spec.negated:
+        given = runs.kind.code(left.result, right.result, fmt)
+        link = runs.kind.code(runs.left.result, runs.right.result, fmt)
+        argument.derive("signs", "related results with their signs changed are related", [link], [given])

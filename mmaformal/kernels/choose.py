@@ -10,6 +10,7 @@ from mmaformal.kernels import notice
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.reordered import ReorderedKernel
+from mmaformal.kernels.signed import SignedKernel
 from mmaformal.spec import DotAdd
 
 notice.install()
@@ -32,6 +33,10 @@ def kernel_for(spec: DotAdd) -> Kernel:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
     kernel = found().get(spec.parameters.algorithm)
     if kernel is None or spec.d_format.one_nan is not None:
+        kernel = None
+    if spec.is_signed:
+        return SignedKernel(spec, kernel or RowsKernel)
+    if kernel is None:
         return PlainKernel(spec)
     by_rows = RowsKernel(spec, kernel) if kernel.compiles_rows(spec) else PlainKernel(spec)
     return kernel.of(spec) or by_rows

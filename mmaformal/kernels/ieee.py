@@ -26,7 +26,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
-from mmaformal.rounding import Conversion, NanRule, Rounding
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
@@ -107,7 +107,7 @@ class SfmaKernel(Kernel):
         assert isinstance(p, Sfma)
         full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
         ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
-        return cls(spec) if ieee and p.nan is not NanRule.FIRST and has_fma() else None
+        return cls(spec) if ieee and not p.nan.order and has_fma() else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (np.ascontiguousarray(codes).view(self.float),)

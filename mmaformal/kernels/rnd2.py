@@ -21,7 +21,7 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.encodings.rnd2 import Rnd2
-from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import OnlyRows, Plane
@@ -65,5 +65,8 @@ class Rnd2Kernel(OnlyRows):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters
         assert isinstance(p, Rnd2)
+        if p.nan.order or p.negate_pair:
+            on_lanes(spec, rows)
+            return
         own = (quiet_nan(spec.d_format), p.frame(spec), p.zero_exponent(spec), p.pair)
         chain("rnd2", spec, rows, p.rho, 2, *own)

@@ -66,7 +66,12 @@ def dot_add(
         some = slice(start, start + _CHUNK)
         scales = (x if x is None else x[some] for x in (scale_a, scale_b))
         done = batch(spec, a[some], b[some], c[some], *scales)
-        run(spec, done)
+        if spec.is_signed:
+            from mmaformal.kernels.signed import run_rows
+
+            run_rows(spec, done, run)
+        else:
+            run(spec, done)
         d[some] = done.d  # NumPy cuts a lane to the word with the same bits
 
     starts = range(0, len(c), _CHUNK)

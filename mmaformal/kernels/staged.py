@@ -34,6 +34,9 @@ from mmaformal.kernels.kernel import Plane
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
 
+#: in which a NaN of the operands is looked for, and none
+ORDERS = ((), NanRule.FIRST.order, NanRule.FIRST_ACB.order)
+
 
 @inlined
 def sum_in_a_lane(rho: Conversion, x: Operand, y: Operand, z: Operand) -> Sum:
@@ -56,16 +59,20 @@ def sum_in_limbs(rho: Conversion, x: Operand, y: Operand, z: Operand) -> Sum:
 
 @inlined
 def rounded(
-    rho: Conversion, first: bool, a: Lane, b: Lane, c: Lane, x: Operand, y: Operand, z: Operand, total: Sum
+    rho: Conversion, order: int, a: Lane, b: Lane, c: Lane, x: Operand, y: Operand, z: Operand, total: Sum
 ) -> Lane:
-    """The code of a sum of the operands of three codes; if `first`, a NaN is the first of them, made quiet."""
+    """The code of a sum of the operands of three codes; a NaN is the first of them, made quiet, in an order of
+    `ORDERS`."""
     fmt = rho.format
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(z)))
     number = encode(round_sum(total, (x.sign ^ y.sign) & z.sign, rho), rho)
     quiet = np.int64(1) << (fmt.fraction_bits - 1)
-    invalid = np.int64(quiet_nan(fmt)) + where(first, np.int64(sign_word(fmt)), np.int64(0))
-    nan = where(x.nan, a | quiet, where(y.nan, b | quiet, where(z.nan, c | quiet, invalid)))
-    return select_special(special, number, rho, where(first, nan, invalid))
+    invalid = np.int64(quiet_nan(fmt)) + where(order == 1, np.int64(sign_word(fmt)), np.int64(0))
+    last = where(y.nan, b | quiet, invalid)
+    of_c = where(z.nan, c | quiet, last if order == 2 else invalid)
+    rest = of_c if order == 2 else where(y.nan, b | quiet, of_c)
+    nan = where(x.nan, a | quiet, rest)
+    return select_special(special, number, rho, where(order > 0, nan, invalid))
 
 
 @step_of("sfma")
@@ -84,7 +91,7 @@ def step(
 ) -> Lane:
     p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
     x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
-    return rounded(rho, own[0] != 0, p, q, code, x, y, z, sum_in_a_lane(rho, x, y, z))
+    return rounded(rho, own[0], p, q, code, x, y, z, sum_in_a_lane(rho, x, y, z))
 
 
 @step_of("sfma in limbs")
@@ -103,7 +110,7 @@ def step_in_limbs(
 ) -> Lane:
     p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
     x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
-    return rounded(rho, own[0] != 0, p, q, code, x, y, z, sum_in_limbs(rho, x, y, z))
+    return rounded(rho, own[0], p, q, code, x, y, z, sum_in_limbs(rho, x, y, z))
 
 
 def run_rows(spec: DotAdd, rows: Batch) -> None:
@@ -111,4 +118,4 @@ def run_rows(spec: DotAdd, rows: Batch) -> None:
     assert isinstance(p, Sfma)
     # Two terms below 2^(frame + 2) add up to a `Sum`, as in the executable.
     holds = 2 * p.rho.format.fraction_bits + 3 + 3 <= 61
-    chain("sfma" if holds else "sfma in limbs", spec, rows, p.rho, 1, p.nan is NanRule.FIRST)
+    chain("sfma" if holds else "sfma in limbs", spec, rows, p.rho, 1, ORDERS.index(p.nan.order))

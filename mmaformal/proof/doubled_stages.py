@@ -446,6 +446,12 @@ def _select(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     return run.derive("encode", "the results are the numbers", link, numbers)
 
 
+def _change_sign(run: DoubledRuns, left: Stage, right: Stage) -> Link:
+    link = same_double(left.output, right.output, left.given["fmt"])
+    text = "a double with its sign changed is the double still"
+    return run.derive("signs", text, link, [run.of(left.inputs[0])])
+
+
 def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     x, y, fmt, text = left.output, right.output, left.given["fmt"], "flushed, it is the same"
     before = run.bounds.get(id(left.inputs[0]))
@@ -458,6 +464,7 @@ def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
 
 _LINKS: Mapping[str, LinkOf] = {
     "convert": _convert,
+    "change_sign": _change_sign,
     "zero": _zero,
     "decode": _decode,
     "classify": _classify,

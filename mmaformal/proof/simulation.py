@@ -13,6 +13,7 @@ from typing import TypeAlias
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.encoding_links import (
+    OperandLinks,
     TermLinks,
     add_codes,
     addends,
@@ -88,7 +89,10 @@ def _code(run: Simulation, mine: Stage, other: Stage) -> Link:
     if any(mine.output is each for each in mine.inputs):
         return run.of(mine.output)  # type: ignore[no-any-return]
     link = same_code(mine.output, other.output)
-    given = [link for each in mine.inputs for link in _flat(run.of(each))]
+    links = [run.of(each) for each in mine.inputs]
+    if mine.name == "first_nan":  # of operands and special values, no more than whether they are NaNs
+        links = [each.nan if isinstance(each, OperandLinks) else each for each in links]
+    given = [each for part in links for each in _flat(part)]
     run.argument.derive(mine.name, CODES[mine.name], [link], given)
     return link
 
@@ -244,9 +248,12 @@ def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
 
 #: Stages that make a code of what they are given alone, and what is said of them.
 CODES: Mapping[str, str] = {
+    "change_sign": "signs are changed alike",
     "constant": "both have the same constant",
     "convert": "codes of a narrower format are converted alike",
+    "first_nan": "equal operands give the same NaN",
     "flush": "codes are flushed alike",
+    "nan": "both have the same NaN",
     "negate": "words are widened and negated alike",
     "product": "products are rounded alike",
     "scale": "codes are scaled alike",

@@ -1,4 +1,4 @@
-"""Units of processors: C with intrinsics, compiled and run here; Arm's under QEMU where this is no Arm processor.
+"""Units of processors: C with intrinsics, compiled and run here; Arm's and Power's under QEMU where it is no such one.
 
 Sources: as `mmaformal/intrinsics.py`; the processor's name: Intel's SDM, CPUID (leaves 80000002H to 80000004H), and
 Linux, Documentation/arch/arm64/cpu-feature-registers.rst (MIDR_EL1).
@@ -17,10 +17,30 @@ from mmaformal.recorder.program import Program, RecorderError, found, source, wo
 from mmaformal.recorder.rows import Layout
 
 _COMPILERS = ("gcc", "cc", "clang")
-_CROSS, _QEMU = "aarch64-linux-gnu-gcc", ("qemu-aarch64", "-cpu", "max")
+#: For those that QEMU runs elsewhere: the compiler, the emulator, and Debian's packages of both.
+_EMULATED = {
+    "__aarch64__": (
+        "aarch64-linux-gnu-gcc",
+        ("qemu-aarch64", "-cpu", "max"),
+        "gcc-aarch64-linux-gnu, qemu-user",
+    ),
+    "__powerpc64__": (
+        "powerpc64le-linux-gnu-gcc",
+        ("qemu-ppc64le", "-cpu", "power10"),
+        "gcc-powerpc64le-linux-gnu, qemu-user",
+    ),
+}
 #: What Python calls processors that have a target's instructions.
-_MACHINES = {"__x86_64__": ("x86_64", "AMD64"), "__aarch64__": ("aarch64", "arm64")}
-_NAMES = {"__x86_64__": "an x86-64 processor", "__aarch64__": "an Arm processor (AArch64)"}
+_MACHINES = {
+    "__x86_64__": ("x86_64", "AMD64"),
+    "__aarch64__": ("aarch64", "arm64"),
+    "__powerpc64__": ("ppc64le",),
+}
+_NAMES = {
+    "__x86_64__": "an x86-64 processor",
+    "__aarch64__": "an Arm processor (AArch64)",
+    "__powerpc64__": "a Power processor",
+}
 
 _UNIT = Template("""\
 #ifndef $target
@@ -60,6 +80,11 @@ static void describe(char *device, size_t size) {
     if (getauxval(AT_HWCAP) >> 11 & 1) __asm__("mrs %0, midr_el1" : "=r"(midr));
     snprintf(device, size, "\\"device\\": \\"Arm, MIDR_EL1 %#lx\\"", midr);
 }""",
+    "__powerpc64__": """\
+static void describe(char *device, size_t size) {
+    const char *platform = (const char *)getauxval(AT_PLATFORM);
+    snprintf(device, size, "\\"device\\": \\"Power, %s\\"", platform ? platform : "of no name");
+}""",
 }
 
 
@@ -75,8 +100,8 @@ def program(
         tools: tuple[tuple[str, ...], tuple[str, ...]] = ((compiler or "cc",), ())
     elif platform.machine() in _MACHINES[unit.target]:
         tools = (words_of(compiler) if compiler else (_native(instruction),), ())
-    elif unit.target == "__aarch64__":
-        tools = _emulated(instruction, compiler)
+    elif unit.target in _EMULATED:
+        tools = _emulated(instruction, unit.target, compiler)
     else:
         raise RecorderError(
             f"{instruction.label} needs {_NAMES[unit.target]}: this one is {platform.machine()}"
@@ -116,11 +141,14 @@ def _native(instruction: Instruction) -> str:
     return compiler
 
 
-def _emulated(instruction: Instruction, compiler: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    missing = [tool for tool in ([] if compiler else [_CROSS]) + [_QEMU[0]] if shutil.which(tool) is None]
+def _emulated(
+    instruction: Instruction, target: str, compiler: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    cross, runner, packages = _EMULATED[target]
+    missing = [tool for tool in ([] if compiler else [cross]) + [runner[0]] if shutil.which(tool) is None]
     if missing:
         raise RecorderError(
-            f"{instruction.label} needs {_NAMES['__aarch64__']}, or {_CROSS} and {_QEMU[0]}: "
-            f"no {' and no '.join(missing)} here (Debian: gcc-aarch64-linux-gnu, qemu-user)"
+            f"{instruction.label} needs {_NAMES[target]}, or {cross} and {runner[0]}: "
+            f"no {' and no '.join(missing)} here (Debian: {packages})"
         )
-    return (words_of(compiler) if compiler else (_CROSS,)), _QEMU
+    return (words_of(compiler) if compiler else (cross,)), runner

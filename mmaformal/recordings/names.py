@@ -65,6 +65,10 @@ _INTEL = re.compile(r"tdp(?:bf16|fp16)ps(?:\.k[1-9]\d?)?|vdpbf16ps|vfmadd(?:132|
 #: Of bf16, on Arm's processors
 _ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
 
+#: Outer products of Arm's SME, and of Power's MMA
+_SME = re.compile(r"fmop[as](?:\.f(?:16|32|64))*|bfmop[as]", re.ASCII)
+_MMA = re.compile(r"xv(?:f16|bf16)ger2(?:pp|np|pn|nn)?|xvf(?:32|64)ger(?:pp|np|pn|nn)?", re.ASCII)
+
 
 #: RISC-V's dot products, with a's type where it is not bf16, and the products of one sum
 _RISCV = re.compile(r"vfq?wbdota(?:\.alt)?\.vv(?:\.e4m3|\.e5m2)?(?:\.n[1-9]\d?)?", re.ASCII)
@@ -109,7 +113,7 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
 def _grammars(architecture: Architecture) -> tuple[re.Pattern[str], ...]:
     """Those of its vendor: NVIDIA's, if its instructions do not say otherwise."""
     names = [canonical_name(instruction.name) for instruction in architecture]
-    for grammar in (_MFMA, _INTEL, _ARM, _RISCV, _AMX, _E9S12):
+    for grammar in (_MFMA, _INTEL, _ARM, _SME, _MMA, _RISCV, _AMX, _E9S12):
         if any(map(grammar.fullmatch, names)):
             return (grammar,)
     return _SASS, _PORTABLE_PTX, _SPECIFIC_PTX

@@ -14,6 +14,7 @@ from mmaformal.renderers.rows import (
     ShownStep,
     Steps,
     code_of,
+    code_text,
     cut_row,
     ending_rows,
     hex_text,
@@ -26,7 +27,7 @@ from mmaformal.renderers.rows import (
 )
 from mmaformal.stages import Stage, Value
 
-_LAST = ("round", "round_sum", "select", "add")  #: stages that give a step's code
+_LAST = ("round", "round_sum", "select", "add", "first_nan")  #: stages that give a step's code
 
 
 def steps(trace: Trace[Any], c: int, order: Sequence[int] = (0,)) -> Steps:
@@ -189,8 +190,25 @@ def _add(run: _Shown, stage: Stage) -> list[Row]:
     return special or [*rows, *ending_rows(first + second, made.result, d)]
 
 
+def _change_sign(run: _Shown, stage: Stage) -> list[Row]:
+    run.latest = stage.output
+    return [
+        Row("signs", "its sign changed", code_text(code_of(stage.output, _format(stage)), _format(stage)))
+    ]
+
+
+def _first_nan(run: _Shown, stage: Stage) -> list[Row]:
+    """Returns the NaN that is taken in the place of the result, if one is."""
+    run.latest, fmt = stage.output, _format(stage)
+    code = code_of(stage.output, fmt)
+    return [] if code == code_of(stage.inputs[0], fmt) else [Row("encode", "first NaN", code_text(code, fmt))]
+
+
 _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "convert": _nothing,
+    "nan": _nothing,
+    "change_sign": _change_sign,
+    "first_nan": _first_nan,
     "zero": _nothing,
     "decode": _nothing,
     "classify": _nothing,

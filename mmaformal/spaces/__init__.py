@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings import part, with_part
+from mmaformal.rounding import Rounding
 from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("esda", "gfda", "muladd", "rnd2", "sticky")
+DESIGNS = ("esda", "gfda", "muladd", "sticky")
 
 
 def _space(name: str) -> ModuleType:
@@ -63,9 +64,27 @@ def details(spec: DotAdd) -> Iterator[DotAdd]:
     """The model with everything that it could do with zeros and special values; itself first."""
     yield spec
     types, module = Types.of(spec), _space(spec.parameters.algorithm)
-    for parameters in module.details(spec.parameters, types) if hasattr(module, "details") else ():
-        if parameters != spec.parameters:
-            yield from _specs(types, spec.k, parameters, spec.product_order)
+    own = module.details(spec.parameters, types) if hasattr(module, "details") else [spec.parameters]
+    for parameters in own:
+        for each in _specs(types, spec.k, parameters, spec.product_order):
+            yield from (signed for signed in _signed_as(each, spec) if signed != spec)
+
+
+def _signed_as(each: DotAdd, spec: DotAdd) -> Iterator[DotAdd]:
+    """A model with every change of signs that gives its exact sum the signs that another's has."""
+    if not spec.is_signed and each.product_sign == spec.product_sign:
+        yield each
+        return
+    if spec.parameters.last_rounding.rounding in (Rounding.RD, Rounding.RU):  # x and −x are not rounded alike
+        yield each.replace(negated=spec.negated, reads_c=spec.reads_c)
+        return
+    for negated in ("", "a", "cd", "c", "d", "ac") if spec.reads_c else ("", "a", "d"):
+        try:
+            signed = each.replace(negated=negated, reads_c=spec.reads_c)
+        except ValueError:
+            continue
+        if (signed.product_sign, signed.c_sign) == (spec.product_sign, spec.c_sign):
+            yield signed
 
 
 def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -141,10 +141,13 @@ def larger_product(spec: DotAdd, *places: int) -> LargerProduct:
 
 
 def numbers_of(spec: DotAdd, x: Inputs) -> list[Number]:
-    """The products of a step, and c."""
+    """The products of a step, and c, with the signs that they have in its exact sum."""
     pairs = zip(x.a, x.b, strict=True)
     products = [product(number(a, spec.a_format), number(b, spec.b_format)) for a, b in pairs]
-    return [*products, number(x.c, spec.c_format)]
+    if spec.product_sign < 0:
+        products = [replace(n, sign=~n.sign) for n in products]
+    c = number(x.c if spec.reads_c else z3.BitVecVal(spec.c_format.sign_mask, x.c.size()), spec.c_format)
+    return [*products, replace(c, sign=~c.sign) if spec.c_sign < 0 else c]
 
 
 def widened(n: Number, bits: int) -> Number:

@@ -56,6 +56,8 @@ WRITTEN = {
     "granite-rapids": "sapphire_rapids",
     "Graviton 3": "armv8_6",
     "grace": "armv8_6",
+    "POWER10": "power10",
+    "armv9_sme": "sme",
     "Apple M3 Pro": "apple_amx",
     "RTX-Blackwell": "rtx_blackwell",
 }

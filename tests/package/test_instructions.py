@@ -68,6 +68,8 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "sapphire_rapids": 3,
         "armv8_6": 2,
         "riscv": 6 + 4 * 6,
+        "sme": 8,
+        "power10": 20,
         "apple_amx": 4,
         "e9s12": 9,
     }
@@ -118,6 +120,8 @@ def test_every_parameter_has_a_source() -> None:
             own = {
                 *instruction.parameters.keys(),
                 *(["product_order"] if instruction.spec.product_order else []),
+                *(["negated"] if instruction.spec.negated else []),
+                *([] if instruction.spec.reads_c else ["reads_c"]),
             }
             assert set(instruction.sources) == own, instruction.label
 
@@ -128,7 +132,7 @@ def test_names_and_shapes_agree() -> None:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
             assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
-                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fma", "vf", "dp")
+                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fm", "xv", "vf", "dp")
             ), i
             for alias in i.aliases:
                 assert architecture[alias] is i
@@ -141,6 +145,8 @@ def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
                 "sapphire_rapids",
                 "armv8_6",
                 "riscv",
+                "sme",
+                "power10",
                 "apple_amx",
             )
             assert instruction.spec.nan_is_canonical == known

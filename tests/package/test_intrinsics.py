@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import armv8_6, hopper, sapphire_rapids
+from mmaformal import armv8_6, hopper, power10, sapphire_rapids, sme
 from mmaformal.cli.diff import diff
 from mmaformal.cli.running import UsageError
 from mmaformal.formats import Format
@@ -30,6 +30,7 @@ DOT, MATRIX = armv8_6["BFDOT"], armv8_6["BFMMLA"]
 ONE, SMALL = 0x3F80, 0x3080  # 1, 2^-30
 
 ARM = ["aarch64-linux-gnu-gcc", "-static"], ["qemu-aarch64", "-cpu", "max"]
+POWER = ["powerpc64le-linux-gnu-gcc", "-static"], ["qemu-ppc64le", "-cpu", "power10"]
 
 
 def flags() -> set[str]:
@@ -44,7 +45,7 @@ def tools(i: Instruction) -> tuple[list[str], list[str]]:
     unit = unit_of(i)
     assert unit is not None
     mine = platform.machine() in unit.target
-    compiler, emulator = (["gcc"], []) if mine else ARM
+    compiler, emulator = (["gcc"], []) if mine else POWER if unit.target == "__powerpc64__" else ARM
     if not mine and unit.target == "__x86_64__":
         pytest.skip(f"{i.label}: this is no x86 processor")
     for tool in (compiler[0], *emulator[:1]):
@@ -106,15 +107,24 @@ def test_a_wrong_model_is_told(tmp_path: Path) -> None:
     assert (run.returncode, "its model is wrong" in run.stdout) == (1, True)
 
 
-@pytest.mark.parametrize("i", [TILE, HALF, MATRIX], ids=lambda i: i.name)
+OUTER, PAIRS_OF_POWER = sme["FMOPA.F64"], power10["XVBF16GER2NN"]
+
+
+@pytest.mark.parametrize("i", [TILE, HALF, MATRIX, OUTER, PAIRS_OF_POWER], ids=lambda i: i.name)
 def test_each_unit_compiles_here_and_says_if_it_is_not_there(i: Instruction, tmp_path: Path) -> None:
     unit = unit_of(i)
     assert unit is not None
-    compiler, emulator = (["gcc"], []) if platform.machine() in unit.target else ARM
+    own = platform.machine() in unit.target
+    compiler, emulator = (["gcc"], []) if own else POWER if unit.target == "__powerpc64__" else ARM
     if any(shutil.which(tool) is None for tool in (compiler[0], *emulator[:1])):
         pytest.skip(f"no {compiler[0]} here")
     zeros = [0] * i.k
-    case = compiled(compiler, c_source([(i, 0)], zeros, zeros, 0), tmp_path)
+    d = int(
+        i.dot_add(
+            np.zeros(i.k, i.a_format.word), np.zeros(i.k, i.b_format.word), np.zeros((), i.c_format.word)
+        )
+    )
+    case = compiled(compiler, c_source([(i, d)], zeros, zeros, 0), tmp_path)
     run = subprocess.run([*emulator, case], capture_output=True, text=True, check=False)
     there = bool(emulator) or unit.flag in flags()
     assert run.returncode == (0 if there else 2), run.stdout
@@ -174,7 +184,9 @@ def rows(i: Instruction, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 
 @pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("i", [TILE, TILE.configured(6), PAIR, HALF, DOT, MATRIX], ids=lambda i: i.name)
+@pytest.mark.parametrize(
+    "i", [TILE, TILE.configured(6), PAIR, HALF, DOT, MATRIX, *sme, *power10], ids=lambda i: i.name
+)
 def test_fresh_outputs_of_the_unit(i: Instruction, count: int, tmp_path: Path) -> None:
     """Every code, NaNs too; of Arm's, an emulator's where this is no Arm processor."""
     tools(i)

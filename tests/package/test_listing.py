@@ -272,6 +272,7 @@ def test_the_widths_told_are_those_that_are_proved(spec: DotAdd) -> None:
             "efda",
             "ffma",
             "oddsum",
+            "rnd2",
             "dpa_e9s12",
             "acc_e9s12",
         )

@@ -16,7 +16,17 @@ import pytest
 from numpy.typing import NDArray
 
 import mmaformal
-from mmaformal import armv8_6, cdna3, hopper, intrinsics, rtx_blackwell, sapphire_rapids, volta
+from mmaformal import (
+    armv8_6,
+    cdna3,
+    hopper,
+    intrinsics,
+    power10,
+    rtx_blackwell,
+    sapphire_rapids,
+    sme,
+    volta,
+)
 from mmaformal.cli.record import record as command
 from mmaformal.cli.running import UsageError
 from mmaformal.instruction import Instruction
@@ -28,7 +38,7 @@ from mmaformal.recordings import RecordingError, check, read
 
 TILE, PAIR, HALF = (sapphire_rapids[name] for name in ("TDPBF16PS", "VDPBF16PS", "VFMADD231PH"))
 DOT, MATRIX = armv8_6["BFDOT"], armv8_6["BFMMLA"]
-UNITS = [TILE, sapphire_rapids["TDPBF16PS.K6"], PAIR, HALF, DOT, MATRIX]
+UNITS = [TILE, sapphire_rapids["TDPBF16PS.K6"], PAIR, HALF, DOT, MATRIX, *sme, *power10]
 X86 = [i for i in UNITS if i.architecture == "sapphire_rapids"]
 
 NO_GCC = pytest.mark.skipif(

@@ -45,6 +45,8 @@ def test_every_row_of_the_tables_has_a_line() -> None:
             )
             if architecture.name in ("apple_amx", "e9s12"):
                 continue  # an emulator's states (tests/package/test_apple.py), no rows; a design on paper
+            if architecture.name in ("sme", "power10"):
+                continue  # an emulator's rows, of some forms; of all under QEMU (docs/hardware.md)
             assert backed.recorded or backed.alike or backed.mmasim, instruction.label
             said = " ".join(in_words(instruction).split())
             assert f"evidence: {backed.text()}" in said

@@ -7,23 +7,48 @@ from typing import TypeAlias
 
 import z3
 
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
+from mmaformal.encodings.rnd2.proofs import exactness, nans, ranges
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition, sum_of_two
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = rnd2.Rnd2Step
 
 
 class Rnd2Facts(Facts[Step]):
+    def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
+        p = spec.parameters
+        assert isinstance(p, Rnd2)
+        return spec.replace(nan=NanRule.DEFAULT) if p.nan.order else None
+
+    def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
+        return nans.argument(spec, other)
+
+    unreachable_without_c = (ranges.no_subnormal_pair,)
+
+    def sums_without_c(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_of_two(None, "two products", step.sum)]
+
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_step(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p, fmt = instruction.spec.parameters, instruction.spec.d_format
@@ -33,7 +58,7 @@ class Rnd2Facts(Facts[Step]):
         def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> Added:
             return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
 
-        prove_in_c(theory, instruction.spec, add, attrgetter("pair.result"))
+        prove_in_c(theory, instruction.spec, add, attrgetter("summand"))
 
 
 FACTS = Rnd2Facts("rnd2")

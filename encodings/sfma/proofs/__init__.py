@@ -18,7 +18,6 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
@@ -28,7 +27,7 @@ Step: TypeAlias = smt_sfma.SfmaStep
 class SfmaFacts(RoundedSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         assert isinstance(spec.parameters, Sfma)
-        return spec.parameters.nan is NanRule.FIRST
+        return bool(spec.parameters.nan.order)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]
