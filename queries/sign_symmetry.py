@@ -37,7 +37,7 @@ def relation(spec: DotAdd) -> Relation:
             x, a=tuple(negative(code, spec.a_format) for code in x.a), c=negative(x.c, spec.c_format)
         )
 
-    return Relation(spec, spec, image, lambda x, y: same_number(x ^ d.sign_mask, y, d), "A and c negated")
+    return Relation(spec, spec, image, lambda x, y: same_number(negative(x, d), y, d), "A and c negated")
 
 
 def argument(relation: Relation) -> Pairing:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import z3
 
 from mmaformal.formats import Format
-from mmaformal.proof.kernel import demand
+from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.rounding import Conversion, Rounding, Saturation
 
 # ---- in rationals ------------------------------------------------------------------------------------------------
@@ -30,14 +30,15 @@ def grid_value(index: int, rho: Conversion) -> Fraction:
 def last_index(rho: Conversion) -> int:
     """The index of infinity.
 
-    Raises ArgumentError for a result of P3109 that overflows otherwise than to the infinity that follows the largest
+    Raises NotProvedError for a result of P3109 that overflows otherwise than to the infinity that follows the largest
     number: as saturation says, or with a rounding that is not to nearest.
     """
     fmt = rho.format
     if fmt.one_nan is not None:
         nearest = rho.rounding in (Rounding.RNE, Rounding.RNA) and rho.saturation is Saturation.NONE
         follows = fmt.signed and fmt.infinity is not None and fmt.fraction_bits > 0
-        demand(nearest and follows, f"no definition of rounding with {rho}")
+        if not (nearest and follows):
+            raise NotProvedError("rounding", "unknown", f"there is no definition of rounding with {rho}")
         return fmt.largest + 1
     return ((1 << rho.format.exponent_bits) - 1) << rho.fraction_bits
 

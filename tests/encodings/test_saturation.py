@@ -15,11 +15,16 @@ import numpy as np
 import pytest
 import z3
 
+from mmaformal import hopper, prove, verify
+from mmaformal.architectures import datapaths
+from mmaformal.cases.generate import generate
+from mmaformal.cases.run import both_results
 from mmaformal.encodings.executable import blocks, saturating
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import saturating as smt_saturating
 from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e4m3, e4m3fnuz, exponent_of, fp16
 from mmaformal.rounding import Conversion, Rounding, Saturation
+from mmaformal.solver.answers import Holds
 
 Kind = Literal["nan", "inf", "-inf"]
 
@@ -174,7 +179,7 @@ def test_executable_rounds_as_the_report(fmt: Format) -> None:
 def test_smt_rounds_as_the_report(fmt: Format) -> None:
     xs = numbers(fmt, range(fmt.largest + 1))
     for place, rho in enumerate(conversions(fmt)):
-        for x in xs[place % 13 :: 13]:
+        for x in {*xs[place % 13 :: 13], xs[0], xs[-1]}:
             assert smt(x, rho) == projected(x, rho), (rho, x)
 
 
@@ -183,7 +188,7 @@ def test_smt_rounds_the_last_numbers_as_the_report(name: str) -> None:
     fmt = FORMATS[name]
     xs = numbers(fmt, [1, fmt.largest - 1, fmt.largest])
     for place, rho in enumerate(conversions(fmt)):
-        for x in xs[place % 17 :: 17]:
+        for x in {*xs[place % 17 :: 17], xs[0], xs[-1]}:
             assert smt(x, rho) == projected(x, rho), (rho, x)
 
 
@@ -224,3 +229,50 @@ def test_names_of_conversions() -> None:
         Conversion("x", FORMATS["binary8p4se"], 2, Rounding.RNE)
     with pytest.raises(ValueError, match="are not modelled"):
         Conversion("x", e4m3, 3, Rounding.RNE)
+
+
+# ---- units ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "rho"),
+    [
+        ("binary3p1se", "RNE-BINARY3P1SE"),
+        ("binary4p2sf", "RU-BINARY4P2SF-SatNone"),
+        pytest.param("binary5p2se", "RD-BINARY5P2SE-SatPropagate", marks=pytest.mark.slow),
+        pytest.param("binary6p3se", "RNA-BINARY6P3SE-SatFinite", marks=pytest.mark.slow),
+        pytest.param("binary7p1se", "RO-BINARY7P1SE", marks=pytest.mark.slow),
+        pytest.param("binary8p4se", "RNE-BINARY8P4SE-SatFinite", marks=pytest.mark.slow),
+        pytest.param("binary8p1sf", "RNE-FP32", marks=pytest.mark.slow),
+    ],
+)
+def test_both_encodings_of_a_unit_are_proved_equal(name: str, rho: str) -> None:
+    unit = datapaths.fda(k=2, frac_bits=12, a=name, rho=rho)
+    assert isinstance(verify(unit, timeout=120), Holds)
+
+
+def test_units_by_name_and_by_replace() -> None:
+    unit = datapaths.fda(k=4, frac_bits=40, a="binary5p3se", rho="RNE-BINARY5P3SE-SatPropagate")
+    spec, rho = unit.spec, unit.spec.parameters.last_rounding
+    rows = generate(spec, 60)
+    for each, got in zip(rows.cases(), both_results(spec, rows), strict=True):
+        codes = [(spec.a_format, x) for x in (*each.a, *each.b)] + [(spec.c_format, each.c)]
+        if all(fmt.is_finite(code) for fmt, code in codes):
+            a, b = ([spec.a_format.value(x) for x in side] for side in (each.a, each.b))
+            exact = sum((x * y for x, y in zip(a, b, strict=True)), spec.c_format.value(each.c))
+            assert set(got) == {projected(exact, rho)}, each
+    other = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"].replace(a_format="binary8p4se", b_format="binary8p3sf")
+    a, b = (
+        np.array([FORMATS[f].code(x)] * other.k, np.uint8)
+        for f, x in (("binary8p4se", "2"), ("binary8p3sf", "0.5"))
+    )
+    assert other.dot_add(a, b, np.uint32(0)) == np.float32(other.k).view(np.uint32)
+
+
+def test_what_is_not_modelled_is_refused() -> None:
+    with pytest.raises(ValueError, match="a cannot be binary8p4ue, a format of scales, without sign"):
+        datapaths.fda(k=2, frac_bits=12, a="binary8p4ue", rho="RNE-FP32")
+    with pytest.raises(ValueError, match="muladd gives no binary8p4se"):
+        datapaths.mul_add(k=1, a="binary8p4se", rho="RNE-BINARY8P4SE")
+    unit = datapaths.fda(k=1, frac_bits=12, a="binary3p2sf", rho="RZ-BINARY3P2SF")
+    assert "no definition of rounding with RZ-BINARY3P2SF" in str(prove("error-bound", unit, timeout=60))
