@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from mmaformal.apple.registers import (
 from mmaformal.apple.state import AmxState
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
-from mmaformal.encodings.executable.blocks import convert, convert_exactly
+from mmaformal.encodings.executable.blocks import convert
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.rounding import IEEE_FP16
 
@@ -120,7 +119,7 @@ def _narrowed(found: Codes, what: _Extract, on: dict[str, int]) -> Codes:
     return np.asarray(lanes.reduced(reduction, found, on["shift"]))
 
 
-# ---- tables ------------------------------------------------------------------------------------------------------------
+# ---- tables ------------------------------------------------------------------------------------------
 
 
 def lookup(state: AmxState, on: dict[str, int], generation: int) -> AmxState:

@@ -1,7 +1,7 @@
 """Operands of Apple AMX instructions beside fma, as tables: the bits of their fields, what modes and widths mean.
 
-Source: corsix/amx, the file of each instruction.  Where a field's place in the text and in the emulator beside it, which
-its author ran against M1 to M4, are not the same, it is the emulator's (docs/apple-amx.md, "Text and emulator").
+Source: corsix/amx, the file of each instruction.  Where a field's place in the text and in the emulator beside it,
+which its author ran against M1 to M4, are not the same, it is the emulator's (docs/apple-amx.md, "Text and emulator").
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EXTRACTED = {
 
 #: Fields of each instruction; some share bits, and which are meant another one says (`indexed`, `several`, `alu` of 4).
 FIELDS: dict[str, Places] = {
-    **{name: FMA for name in ("fma16", "fma32", "fma64", "fms16", "fms32", "fms64")},
+    **dict.fromkeys(("fma16", "fma32", "fma64", "fms16", "fms32", "fms64"), FMA),
     "mac16": {k: v for k, v in FMA.items() if k not in ("y_f16", "x_f16", "z_f32")}
     | {"shift": (55, 5), "y_i8": (60, 1), "x_i8": (61, 1), "z_i32": (62, 1)},
     "vecfp": _VECTOR | {"zero": (54, 3)},
