@@ -6,8 +6,8 @@
     state = execute(state, "fma32", Operand(z_row=1))       # or an operand's 64 bits
     state = execute(state, "vecint", tables.encode("vecint", alu=4, shift=3), generation=2)
 
-Source: corsix/amx.  fma16, fma32 and fma64 are `encodings/amx/executable.py`, which this runs; fms is fma of X, or where
-X is skipped of Y, with its signs changed; what others make of single lanes is `encodings/amx_lanes`.
+Source: corsix/amx.  fma16, fma32 and fma64 are `encodings/amx/executable.py`, which this runs; fms is fma of X, or
+where X is skipped of Y, with its signs changed; what others make of single lanes is `encodings/amx_lanes`.
 """
 
 from __future__ import annotations

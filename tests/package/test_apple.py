@@ -268,7 +268,7 @@ def test_the_worked_example_is_the_product_that_matmul_makes(capsys: pytest.Capt
     assert said.count("1024 of 1024 elements as matmul has them") == 2
 
 
-# ---- the other instructions --------------------------------------------------------------------------------------------
+# ---- the other instructions ------------------------------------------------------------------------------------
 
 
 def random_state(seed: int) -> AmxState:
