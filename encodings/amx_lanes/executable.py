@@ -36,7 +36,10 @@ def without_all(
 def subtracted(
     rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = fma
 ) -> Lane:
-    """z − x·y without what is skipped: fma of −x, or of −y if x is skipped, a NaN that is passed through negated, too."""
+    """z − x·y without what is skipped: fma of −x, or of −y if x is skipped.
+
+    A NaN that is passed through has its sign changed, too.
+    """
     fmt = rho.format
     u, v = negated(x, fmt), where(skip[0], negated(y, fmt), y)
     return without_all(rho, skip, u, v, z, unit)

@@ -33,7 +33,10 @@ def without_all(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, 
 
 
 def subtracted(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma) -> BitVec:
-    """z − x·y without what is skipped: fma of −x, or of −y if x is skipped, a NaN that is passed through negated, too."""
+    """z − x·y without what is skipped: fma of −x, or of −y if x is skipped.
+
+    A NaN that is passed through has its sign changed, too.
+    """
     v = z3.If(amx.flag(skip, 2), negated(y), y)
     return without_all(rho, skip, negated(x), v, z, unit)
 

@@ -6,8 +6,8 @@
     state = execute(state, "fma32", Operand(z_row=1))       # or an operand's 64 bits
     state = execute(state, "vecint", tables.encode("vecint", alu=4, shift=3), generation=2)
 
-Source: corsix/amx.  fma16, fma32 and fma64 are `encodings/amx/executable.py`, which this runs; fms is fma of X, or where X
-is skipped of Y, with its signs changed; what others make of single lanes is `encodings/amx_lanes`.
+Source: corsix/amx.  fma16, fma32 and fma64 are `encodings/amx/executable.py`, which this runs; fms is fma of X, or
+where X is skipped of Y, with its signs changed; what others make of single lanes is `encodings/amx_lanes`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from mmaformal.rounding import Conversion
 def execute(state: AmxState, name: str, operand: Operand | int, generation: int = 1) -> AmxState:
     """The state after an instruction with an operand, its fields or its 64 bits, as an M1, M2, M3 or M4 has it.
 
-    `set` and `clr` clear all registers, and ignore the operand.  Raises ValueError for a load or store (`move` does them)
-    or another instruction, an operand of more bits, or another generation.
+    `set` and `clr` clear all registers, and ignore the operand.  Raises ValueError for a load or store (`move` does
+    them) or another instruction, an operand of more bits, or another generation.
     """
     if name in ("set", "clr"):
         return AmxState()
@@ -77,8 +77,9 @@ def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -
 def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
     """What all elements become in fms, of lanes whose signs are changed."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
-    after: list[int] = lanes.without_all(rho, (on.skip_x, on.skip_y, on.skip_z), x, y, z).tolist()
-    return after
+    after = lanes.without_all(rho, (on.skip_x, on.skip_y, on.skip_z), x, y, z)
+    found: list[int] = np.broadcast_to(after, z.shape).tolist()
+    return found
 
 
 def _fma(state: AmxState, name: str, bits: int, unit: amx.Unit = _at_once) -> AmxState:

@@ -88,7 +88,7 @@ class Sides(NamedTuple):
     generation: int
 
 
-# ---- lanes -------------------------------------------------------------------------------------------------------------
+# ---- lanes ------------------------------------------------------------------------------------------
 
 
 def _lanes(sides: Sides, side: str, offset: int, size: int) -> Bytes:
@@ -153,7 +153,7 @@ def _aligned(on: dict[str, int], side: str, one_lane: bool, size: int, step: int
     return -size if one_lane else -ROW
 
 
-# ---- vectors -----------------------------------------------------------------------------------------------------------
+# ---- vectors ------------------------------------------------------------------------------------------
 
 
 def vecfp(sides: Sides) -> Iterator[Elements]:
@@ -245,7 +245,7 @@ def _of_z(sides: Sides, operation: Reduced, vectors: _Vectors, places: Codes, si
     return Elements(zeros if over else operation, nothing, nothing, places, size)
 
 
-# ---- matrices ----------------------------------------------------------------------------------------------------------
+# ---- matrices ------------------------------------------------------------------------------------------
 
 
 def _matrix(

@@ -119,7 +119,7 @@ def _narrowed(found: Codes, what: _Extract, on: dict[str, int]) -> Codes:
     return np.asarray(lanes.reduced(reduction, found, on["shift"]))
 
 
-# ---- tables ------------------------------------------------------------------------------------------------------------
+# ---- tables ------------------------------------------------------------------------------------------
 
 
 def lookup(state: AmxState, on: dict[str, int], generation: int) -> AmxState:

@@ -38,7 +38,8 @@ def indexed(row: Bytes, table: Bytes, index_bits: int, size: int) -> Bytes:
     lanes = ROW // size
     bits = np.unpackbits(row, bitorder="little")[: lanes * index_bits].reshape(lanes, index_bits)
     chosen = (bits @ (1 << np.arange(index_bits))) % lanes
-    return table.reshape(lanes, size)[chosen].reshape(ROW)
+    found: Bytes = table.reshape(lanes, size)[chosen].reshape(ROW)
+    return found
 
 
 def packed(numbers: NDArray[np.int64], index_bits: int) -> Bytes:
@@ -64,7 +65,8 @@ def enabled(mode: int, value: int, size: int, several_zeros: bool = True) -> Fla
     number = value % (ROW // size)
     if mode == 0:
         every = value == 0 or (several_zeros and value in (3, 4, 5))
-        return np.full(ROW, True) if every else (lanes % 2 == value % 2) & (value in (1, 2))
+        some: Flags = np.full(ROW, True) if every else (lanes % 2 == value % 2) & (value in (1, 2))
+        return some
     if mode == 1:
         return lanes == number
     if mode in (2, 4):

@@ -1,7 +1,7 @@
 """Operands of Apple AMX instructions beside fma, as tables: the bits of their fields, what modes and widths mean.
 
-Source: corsix/amx, the file of each instruction.  Where a field's place in the text and in the emulator beside it, which
-its author ran against M1 to M4, are not the same, it is the emulator's (docs/apple-amx.md, "Text and emulator").
+Source: corsix/amx, the file of each instruction.  Where a field's place in the text and in the emulator beside it,
+which its author ran against M1 to M4, are not the same, it is the emulator's (docs/apple-amx.md, "Text and emulator").
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from mmaformal.apple import (
     disassemble,
     execute,
     move,
+    tables,
 )
 from mmaformal.apple.terms import execute_terms
 from mmaformal.encodings.amx import executable as amx
@@ -265,3 +266,100 @@ def test_the_worked_example_is_the_product_that_matmul_makes(capsys: pytest.Capt
     said = capsys.readouterr().out
     assert "fma16 x3" in said
     assert said.count("1024 of 1024 elements as matmul has them") == 2
+
+
+# ---- the other instructions ------------------------------------------------------------------------------------
+
+
+def random_state(seed: int) -> AmxState:
+    rng = np.random.default_rng(seed)
+    return AmxState(*(rng.integers(0, 256, size, np.uint8).tobytes() for size in (512, 512, 4096)))
+
+
+@pytest.mark.parametrize("name", list(tables.FIELDS))
+def test_operands_are_their_fields(name: str) -> None:
+    for field, (low, width) in tables.FIELDS[name].items():
+        assert tables.encode(name, **{field: (1 << width) - 1}) == ((1 << width) - 1) << low
+        assert tables.decode(name, 1 << low)[field] == 1
+        with pytest.raises(ValueError, match=f"{field} of {name} has {width} bits"):
+            tables.encode(name, **{field: 1 << width})
+    with pytest.raises(ValueError, match="no field 'nothing'"):
+        tables.encode(name, nothing=1)
+
+
+@pytest.mark.parametrize("name", ["vecfp", "matfp", "vecint", "matint", "mac16", "extrh", "extrv", "genlut"])
+@pytest.mark.parametrize("generation", [1, 2, 3, 4])
+def test_bits_that_are_no_field_are_ignored(name: str, generation: int) -> None:
+    state, rng = random_state(0), np.random.default_rng(generation)
+    used = sum({1 << bit for low, width in tables.FIELDS[name].values() for bit in range(low, low + width)})
+    for operand in rng.integers(0, 1 << 64, 20, dtype=np.uint64).tolist():
+        assert execute(state, name, operand, generation) == execute(state, name, operand & used, generation)
+
+
+def test_fms_is_fma_of_the_other_sign_and_minus_zero_of_nothing() -> None:
+    x, y, z = (codes("f", *[value] * 16) for value in (3.0, 5.0, 7.0))
+    state = AmxState(pool(x), pool(y), z + bytes(4096 - 64))
+    for skips, expected in (
+        ("", -8.0),
+        ("z", -15.0),
+        ("y", 4.0),
+        ("yz", -3.0),
+        ("x", 2.0),
+        ("xz", -5.0),
+        ("xy", 7.0),
+    ):
+        operand = Operand(vector=1, **{f"skip_{name}": 1 for name in skips})
+        assert struct.unpack("<16f", execute(state, "fms32", operand).row(0)) == (expected,) * 16
+    nothing = execute(state, "fms32", Operand(vector=1, skip_x=1, skip_y=1, skip_z=1))
+    assert nothing.row(0) == codes("I", *[0x80000000] * 16)
+    nan = AmxState(pool(codes("I", *[0x7F800001] * 16)))
+    assert execute(nan, "fms32", Operand(vector=1, skip_y=1, skip_z=1)).row(0) == codes(
+        "I", *[0xFF800001] * 16
+    )
+
+
+@pytest.mark.parametrize(
+    ("alu", "expected"), [(0, 3 - 14), (1, 3 + 14), (4, 0), (5, -2), (7, 3), (10, -14), (11, 1), (12, 10)]
+)
+def test_vecfp_of_bf16(alu: int, expected: float) -> None:
+    x, y, z = (struct.pack("<f", value)[2:] * 32 for value in (-2.0, 7.0, 3.0))
+    state = AmxState(pool(x), pool(y), z + bytes(4096 - 64))
+    after = execute(state, "vecfp", tables.encode("vecfp", alu=alu), generation=2)
+    assert after.row(0) == struct.pack("<f", expected)[2:] * 32
+    if alu >= 10:
+        assert execute(state, "vecfp", tables.encode("vecfp", alu=alu), generation=1) == state
+
+
+def test_integers_of_one_lane() -> None:
+    state = AmxState(pool(codes("h", *[-300] * 32)), pool(codes("h", *[200] * 32)))
+    signs = {"x_signed": 1, "y_signed": 1}
+    wide = execute(state, "vecint", tables.encode("vecint", width=3, shift=4, **signs))
+    assert struct.unpack("<16i", wide.row(1)) == (-60000 >> 4,) * 16
+    saturated = execute(wide, "vecint", tables.encode("vecint", alu=4, width=3, saturate=1, z_signed=1))
+    assert struct.unpack("<16i", saturated.row(0)) == (0,) * 16
+    narrow = execute(state, "mac16", tables.encode("mac16", x_i8=1, z_i32=1))
+    assert struct.unpack("<16i", narrow.row(5)) == (-44 * 200,) * 16  # −300 modulo 256
+    counted = execute(state, "matint", tables.encode("matint", alu=9, z_row=1))
+    assert struct.unpack("<32h", counted.row(63)) == (6,) * 32  # bits of −300 and 200 that are the same
+
+
+def test_registers_and_tables_are_moved() -> None:
+    state = random_state(3)
+    assert (
+        execute(state, "extrh", tables.encode("extrh", between=1, x_register=2, y_register=5)).x[128:192]
+        == state.y[320:384]
+    )
+    assert execute(state, "extrh", tables.encode("extrh", z_place=9)).x[:64] == state.row(9)
+    column = execute(state, "extrv", tables.encode("extrv", narrow_width=1, z_place=6)).y[:64]
+    assert column == b"".join(state.row(4 * cell + 2)[4:8] for cell in range(16))
+    table = codes("i", *range(0, 160, 10))
+    found = execute(AmxState(pool(codes("i", *[25] * 16)), pool(table)), "genlut",
+                    tables.encode("genlut", mode=3, table_y=1, to_y=1, register=7))  # fmt: skip
+    assert found.y[448:] == b"\x22" * 8 + bytes(56)
+    looked = execute(
+        found, "genlut", tables.encode("genlut", mode=11, from_y=1, offset=448, table_y=1, to_z=1, row=63)
+    )
+    assert struct.unpack("<16i", looked.row(63)) == (20,) * 16
+    assert execute(state, "set", 0) == execute(state, "clr", 0) == AmxState()
+    with pytest.raises(ValueError, match="a generation is 1 to 4"):
+        execute(state, "genlut", 0, generation=5)
