@@ -17,7 +17,7 @@ from mmaformal.summation import Node
 
 @dataclass(frozen=True, repr=False)
 class Esda(Parameters):
-    """esda, exact dot product rounded once, then added (semantics §12: Intel's AMX-FP8).
+    """esda, exact dot product rounded once, then added (semantics §3: Intel's AMX-FP8).
 
     Per step, `d = ρ(c + δ(Σ a_k·b_k))`: the exact sum of L products is rounded with δ, `dot`, to a code of d's format
     (efda from +0), which is then added to c.  With `flush` a subnormal result is zero of its sign; subnormal operands

@@ -148,7 +148,9 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = N
     stages.made("round_flushed", [sum_, product, third], made, rho=IEEE_FP32)
 
     invalid = select_special(special, number, fp32, INVALID)
-    result = z3.If(x.nan, quiet(a, spec.a_format), z3.If(y.nan, quiet(b, spec.b_format), z3.If(z.nan, quiet(c), invalid)))
+    result = z3.If(
+        x.nan, quiet(a, spec.a_format), z3.If(y.nan, quiet(b, spec.b_format), z3.If(z.nan, quiet(c), invalid))
+    )
     stages.code("select", [number, special, a, x, b, y, c, z], result, fp32)
     return Fma(
         (a, b, c),

@@ -61,7 +61,9 @@ class ExactFma:
         )
         terms = x.product, bits, x.addend, fp32.fraction_bits
         code = encode(step.rounded, rho)
-        return Sticky(*terms, step.sum, frame_of(self.spec), ex, rho, step.special, code, tuple(self.invariants))
+        return Sticky(
+            *terms, step.sum, frame_of(self.spec), ex, rho, step.special, code, tuple(self.invariants)
+        )
 
     @property
     def unit(self) -> z3.BitVecRef:
