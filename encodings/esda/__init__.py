@@ -71,8 +71,8 @@ class Esda(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return (
-            f"keeps every bit of the sum of {counted(self.L, 'product')}, which is rounded once to {significant(fp32)}; "
-            "c is added in the end, by an ordinary fp32 addition"
+            f"keeps every bit of the sum of {counted(self.L, 'product')}, which is rounded once to "
+            f"{significant(fp32)}; c is added in the end, by an ordinary fp32 addition"
         )
 
     def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:

@@ -16,8 +16,8 @@ from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
-from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.archive import RecordingError
+from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.read import Block, Progress, Recording, read, require_fit
 from mmaformal.spec import DotAdd
 
