@@ -17,7 +17,7 @@ from mmaformal.summation import Node
 
 @dataclass(frozen=True, repr=False)
 class Esda(Parameters):
-    """esda, exact dot product rounded once, then added (semantics §12: Intel's AMX-FP8).
+    """esda, exact dot product rounded once, then added (semantics §3: Intel's AMX-FP8).
 
     Per step, `d = ρ(c + δ(Σ a_k·b_k))`: the exact sum of L products is rounded with δ, `dot`, to a code of d's format
     (efda from +0), which is then added to c.  With `flush` a subnormal result is zero of its sign; subnormal operands
@@ -71,8 +71,8 @@ class Esda(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return (
-            f"keeps every bit of the sum of {counted(self.L, 'product')}, which is rounded once to {significant(fp32)}; "
-            "c is added in the end, by an ordinary fp32 addition"
+            f"keeps every bit of the sum of {counted(self.L, 'product')}, which is rounded once to "
+            f"{significant(fp32)}; c is added in the end, by an ordinary fp32 addition"
         )
 
     def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:

@@ -1,4 +1,4 @@
-"""esda, exact dot product rounded once, then added, executable.  Specification: semantics §12 (Intel, AMX-FP8).
+"""esda, exact dot product rounded once, then added, executable.  Specification: semantics §3 (Intel, AMX-FP8).
 
 One step: the exact sum of L products, rounded once (an efda step from +0), then `d = c + sum`, an IEEE 754 addition; a
 subnormal result is made zero of its sign if `flush`.  Sums of two codes are exact where they are subnormal, so it does

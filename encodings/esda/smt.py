@@ -1,4 +1,4 @@
-"""esda, exact dot product rounded once, then added, as bit-vector terms.  Specification: semantics §12.
+"""esda, exact dot product rounded once, then added, as bit-vector terms.  Specification: semantics §3.
 
 An efda step from +0, the addition of `ieee.add`, and subnormal codes to zero where results are flushed.
 """

@@ -20,8 +20,8 @@ def keeps_subnormals(fmt: Format) -> bool:
 
 
 def frame_of(spec: DotAdd) -> int:
-    """Returns the fractional bits of the sum of a product and an addend, the last one sticky: 24 and 2, and as many as a
-    product of subnormal numbers has leading zeros."""
+    """Returns the fractional bits of the sum of a product and an addend, the last one sticky: 24 and 2, and as many
+    as a product of subnormal numbers has leading zeros."""
     zeros = [fmt.fraction_bits for fmt in (spec.a_format, spec.b_format) if keeps_subnormals(fmt)]
     return fp32.fraction_bits + 3 + sum(zeros)
 
@@ -35,8 +35,8 @@ class Pfma(Parameters):
     sign, and so does a result that is tiny.  A NaN operand is the result, made quiet, the first one of
     a, b, addend; of t_0 + t_1 and c + s it is the first one too.  0·∞ and ∞ − ∞ give 0xFFC00000.
 
-    a and b of fp16 are numbers of fp32 first: their subnormals are normal there, and kept.  With `NanRule.ANY` it is not
-    known which NaN comes out.
+    a and b of fp16 are numbers of fp32 first: their subnormals are normal there, and kept.  With `NanRule.ANY` it is
+    not known which NaN comes out.
     """
 
     L: int  #: products of one instruction; K > L is a chain of them

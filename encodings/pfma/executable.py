@@ -8,8 +8,8 @@ fma is rounded that way, and its exponent looked at before or after the rounding
 fp32 numbers is a multiple of 2^-149, hence exact wherever it is below 2^-126, and it does not matter there when one
 looks.
 
-The exact product of bf16 has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0 and
-needs a frame of 24 + 2 bits.  Subnormal fp16 is kept, and a product has up to z = 20 leading zeros.
+The exact product of bf16 has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0
+and needs a frame of 24 + 2 bits.  Subnormal fp16 is kept, and a product has up to z = 20 leading zeros.
 """
 
 from __future__ import annotations

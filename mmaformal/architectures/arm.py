@@ -1,8 +1,8 @@
 """Matrix units of Arm's processors, as tables.
 
 Source: the Arm Architecture Reference Manual (`papers.py`): pseudocode of BFDotAdd and BFMatMulAdd, and, of 8-bit
-formats, FP8DotAddFP and FP8MatMulAddFP.  With FPCR.EBF = 0, BFDotAdd was compared with QEMU 7.2 in user mode, an emulator
-(docs/semantics.md §10); the others are as the text has them, and were never run (docs/specified.md).
+formats, FP8DotAddFP and FP8MatMulAddFP.  With FPCR.EBF = 0, BFDotAdd was compared with QEMU 7.2 in user mode, an
+emulator (docs/semantics.md §10); the others are as the text has them, and were never run (docs/specified.md).
 SME's outer products: pseudocode of FPDotAdd, BFDotAdd and FPMulAdd, compared with the same (§11).
 """
 

@@ -88,10 +88,10 @@ _MOST_BYTES = 64
 
 #: What the texts leave open, and what would have to be written
 _UNSETTLED = {
-    "VDPPHPS": "in part open: whether subnormal fp16 counts as zero (the text: input denormals do) or is a normal number of "
-    "fp32 before that is asked, as Bochs has it, and this model; which NaN comes out; when a result is tiny",
-    "TMMULTF32PS": "in part open: texts differ on whether c is added first or last, and say not whether a product and its "
-    "addition are fused, nor which NaN comes out; not modelled",
+    "VDPPHPS": "in part open: whether subnormal fp16 counts as zero (the text: input denormals do) or is a normal "
+    "number of fp32 before that is asked, as Bochs has it, and this model; which NaN comes out; when a result is tiny",
+    "TMMULTF32PS": "in part open: texts differ on whether c is added first or last, and say not whether a product and "
+    "its addition are fused, nor which NaN comes out; not modelled",
 }
 
 

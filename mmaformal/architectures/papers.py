@@ -5,9 +5,10 @@ PAPERS = {
     "MMA-Sim": "MMA-Sim: Bit-Accurate Reference Model of Tensor Cores and Matrix Cores, by Peichen Xie, Yang Wang, "
     "Fan Yang and Mao Yang (Microsoft Research)",
     "SDM": "Intel 64 and IA-32 Architectures Software Developer's Manual, by Intel Corporation",
-    "ISE": "Intel Architecture Instruction Set Extensions and Future Features, Programming Reference 319433-062, by Intel "
-    "Corporation, chapter 3 (read as the emulator Bochs and public transcriptions quote it)",
-    "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited, DDI 0487 (FP8 and EBF16: pseudocode of J1.3)",
+    "ISE": "Intel Architecture Instruction Set Extensions and Future Features, Programming Reference 319433-062, by "
+    "Intel Corporation, chapter 3 (read as the emulator Bochs and public transcriptions quote it)",
+    "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited, DDI 0487 "
+    "(FP8 and EBF16: pseudocode of J1.3)",
     "RISC-V ISA": "The RISC-V Instruction Set Manual, chapters on RVBNA, Zvfwbdota16bf and Zvfqwbdota8f, by RISC-V "
     "International, github.com/riscv/riscv-isa-manual, commit 260dd933",
     "Spike": "the RISC-V ISA simulator, github.com/riscv-software-src/riscv-isa-sim, commit 55b4658d",

@@ -209,8 +209,8 @@ What stands behind each instruction's model. Made by `python tools/evidence.py`;
 - **mmasim**: dot product-adds on which the model and mmasim 2.1.1 agree (validation-mmasim.md). Its authors compared it
   with hardware, "over one million sets" for each instruction, on V100, T4, A100, RTX 4090, H100, B200, RTX PRO 6000,
   MI250X and MI300X; not on CDNA1, of which they had no GPU.
-- **behind it**: the strongest of what there is: *hardware* (recorded outputs, its own or of one alike), an *emulator* and
-  whose, a *published simulator* (mmasim), a *specification text* and whose, which was never run, or *none*.
+- **behind it**: the strongest of what there is: *hardware* (recorded outputs, its own or of one alike), an *emulator*
+  and whose, a *published simulator* (mmasim), a *specification text* and whose, which was never run, or *none*.
 - **exact**: the rule is correct rounding, which exact rational arithmetic decides (tests/encodings/test_executable.py);
   whether the hardware follows that rule it cannot say.
 
@@ -250,8 +250,9 @@ def page() -> str:
         outputs_ = "; ".join(x.text(i) for x in each.recorded) or "–"
         mmasim = f"{each.mmasim:,}" if each.mmasim else "–"
         exact = "yes" if each.exact else ""
+        behind = f"{each.kind}: {each.whose}" if each.whose else each.kind
         lines.append(
-            f"| {i.architecture} | {i.name} | {each.kind}{f': {each.whose}' if each.whose else ''} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | {exact} |"
+            f"| {i.architecture} | {i.name} | {behind} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | {exact} |"
         )
     return _HEAD + "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Units that a text defines and nobody has run: each against that text in exact rational arithmetic (docs/specified.md)."""
+"""Units that a text defines and nobody has run: each against its text in exact rationals (docs/specified.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Codes = Sequence[int]
 
 
 def nearest(x: Fraction, fmt: Format) -> int:
-    """Returns the code nearest to x, ties to even, subnormals kept, infinity from 2^(e_max + 1) on; of 0, that of +0."""
+    """Returns the code nearest to x, ties to even, subnormals kept, overflow to infinity; of 0, that of +0."""
     sign, magnitude = (fmt.sign_mask if x < 0 else 0), abs(x)
     if not magnitude:
         return 0
