@@ -1,4 +1,7 @@
-"""lowered: as fda on converted operands, c last; which products an inner step takes is an order of its own."""
+"""lowered: as fda on converted operands, c last; which products an inner step takes is an order of its own.
+
+Or bulk-normalised: operands as they are, everything to odd, and one NaN.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,17 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import fp16, fp32
-from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spaces.common import Types, conversions, divisors, orders, signed_zeros, valid, zero_exponents
+from mmaformal.rounding import Conversion, NanRule, Rounding
+from mmaformal.spaces.common import (
+    Types,
+    conversions,
+    divisors,
+    known,
+    orders,
+    signed_zeros,
+    valid,
+    zero_exponents,
+)
 
 #: beyond these no unit that runs a lowered instruction was seen
 PLACES = range(8, 40)
@@ -22,6 +34,18 @@ def choices(types: Types, k: int) -> Iterator[Lowered]:
     d = types.d
     addition = Conversion(f"IEEE-{d.name.upper()}", d, d.fraction_bits, Rounding.RNE, signed_zero=True)
     full = [rho for rho in conversions(d) if rho.fraction_bits == d.fraction_bits]
+    odd = [rho for rho in full if rho.rounding is Rounding.RO]
+    for L, rho, F in product(reversed(divisors(k)), odd, PLACES):  # bulk-normalised, as RISC-V has it
+        given = (
+            F,
+            L,
+            rho,
+            None,
+            None,
+            tuple(range(L)),
+            known(replace(rho, name=f"{rho.name}±0", signed_zero=True)),
+        )
+        yield from valid(Lowered, *given, cut=Rounding.RO, nan=NanRule.DEFAULT)
     for L in reversed(divisors(k)):
         taken = (tuple(range(k)), *orders(k, L))
         for order, operands, rho, F in product(taken, (fp16, fp32), full, PLACES):

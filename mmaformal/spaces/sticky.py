@@ -20,4 +20,5 @@ ORDERED = True
 def choices(types: Types, k: int) -> Iterator[Fda | Lowered | Gfda]:
     for space in (fda, lowered, gfda):
         for parameters in space.choices(types, k):
-            yield from valid(replace, parameters, cut=Rounding.RO)
+            if parameters.cut is not Rounding.RO:
+                yield from valid(replace, parameters, cut=Rounding.RO)

@@ -187,7 +187,7 @@ def test_the_input_that_loses_most_is_within_the_bound() -> None:
 
 
 def test_which_instructions_have_a_bound() -> None:
-    """All but those cut to odd, and those that round pairs; what takes subnormal numbers for zero has an absolute part."""
+    """All but those cut to odd and those that round pairs; flushing adds an absolute part."""
     flushed = {"gps", "pfma", "ffma", "oddsum"}
     for architecture in ARCHITECTURES.values():
         for instruction in (architecture[name] for name in sorted({i.name for i in architecture})[::25]):
