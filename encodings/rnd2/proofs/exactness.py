@@ -123,7 +123,6 @@ def _prove_sum(proving: Composing, each: _OneStep) -> z3.BoolRef:
     step, ex, unit = each.step, each.exponents, each.unit
     sum_, (x, y) = step.sum, step.products
     proving.claim("larger exponent", "e_max is the larger exponent", is_larger(sum_, x, y))
-    cut = [x.exponent, y.exponent, sum_.e_max, x.significand, y.significand]
     exact = []
     for name, term, A in (("first product", x, sum_.x), ("second product", y, sum_.y)):
         e = _place(each, term, ex)
@@ -131,7 +130,7 @@ def _prove_sum(proving: Composing, each: _OneStep) -> z3.BoolRef:
         around = z3.And(is_odd(A), is_around(A, unit, term.significand, e))
         under = z3.ULE(term.exponent, sum_.e_max)
         text = "an aligned product is exact, or odd and less than one unit off"
-        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under], cut)
+        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under])
         at_top = z3.Implies(term.exponent == sum_.e_max, sharp)
         proving.claim(f"{name} at the top", "the product of the larger exponent is exact", at_top)
         exact.append(sharp)
@@ -163,20 +162,20 @@ def _prove_pair(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.Bool
     rounded = proving.claim(f"rounded by {phi}", text, claim, premises, [total, e_max, *step.special])
     own = z3.Implies(none, is_rounded(m, unit, code, phi, negative))
     proving.claim(
-        f"pair rounded by {phi}", "so it is the sum rounded", own, [rounded], [code, m, negative, unit]
+        f"pair rounded by {phi}", "so it is the sum rounded", own, [rounded]
     )
     both = prove_number(proving, code, total=total, t=unit, rho=phi, rounded=own, none=none)
     is_it, same = both.arg(1).arg(0), both.arg(1).arg(1)
     below = z3.ULT(same.arg(1), last_index(phi))
     text = "a code that is a number's is no infinity and no NaN"
-    proving.claim("number", text, z3.Implies(z3.And(same, below), finite(code, phi.format)), (), [code])
+    proving.claim("number", text, z3.Implies(z3.And(same, below), finite(code, phi.format)))
     moved = z3.Extract(code.size() - 2, 0, step.summand) == z3.Extract(code.size() - 2, 0, code)
     top = code.size() - 1
     turned = (z3.Extract(top, top, step.summand) != z3.Extract(top, top, code)) == each.parameters.negate_pair
     text = "what is added is the pair, or has the other sign"
     kept = finite(step.summand, phi.format)
     change = z3.Implies(finite(code, phi.format), z3.And(moved, turned, kept))
-    added = proving.claim("summand", text, change, (), [code])
+    added = proving.claim("summand", text, change)
     return z3.And(both, added), is_it
 
 
