@@ -227,7 +227,7 @@ def integers(name: str) -> Iterator[Accumulation | Reduction]:
                                 z_bits,
                                 True,
                                 True,
-                                with_z=with_z,  # type: ignore[arg-type]
+                                with_z=with_z,
                             )
         return
     for bits, saturated in (tables.VECINT_REDUCED if name == "vecint" else tables.MATINT_REDUCED).values():
