@@ -228,10 +228,18 @@ def _float_width(sides: Sides) -> tuple[Format, Format]:
 
 
 def _accumulated(on: dict[str, int], alu: int, bits: tuple[int, int, int]) -> Accumulated:
-    signs = {"x_signed": bool(on["x_signed"]), "y_signed": bool(on["y_signed"])}
     mode = tables.INTEGER_MODES[alu]
     shift = 0 if mode.term == "equal bits" else on["shift"]
-    return Accumulated(mode._replace(x_bits=bits[0], y_bits=bits[1], z_bits=bits[2], **signs), shift)
+    return Accumulated(
+        mode._replace(
+            x_bits=bits[0],
+            y_bits=bits[1],
+            z_bits=bits[2],
+            x_signed=bool(on["x_signed"]),
+            y_signed=bool(on["y_signed"]),
+        ),
+        shift,
+    )
 
 
 def _reduction(on: dict[str, int], bits: int, saturated: int) -> Reduced:

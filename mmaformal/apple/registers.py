@@ -61,16 +61,16 @@ def enabled(mode: int, value: int, size: int, several_zeros: bool = True) -> Fla
     `several_zeros`: the modes of three bits, in which 3, 4 and 5 of mode 0 have all lanes, too, and what there is
     more of them is said elsewhere.
     """
-    lanes = np.arange(ROW) // size
-    number = value % (ROW // size)
+    lanes, count = np.arange(ROW) // size, ROW // size
+    number = value % count
+    found: Flags = np.full(ROW, False)
     if mode == 0:
         every = value == 0 or (several_zeros and value in (3, 4, 5))
-        some: Flags = np.full(ROW, True) if every else (lanes % 2 == value % 2) & (value in (1, 2))
-        return some
-    if mode == 1:
-        return lanes == number
-    if mode in (2, 4):
-        return np.full(ROW, mode == 2) if number == 0 else lanes < number
-    if mode in (3, 5):
-        return np.full(ROW, mode == 3) if number == 0 else lanes >= ROW // size - number
-    return np.full(ROW, False)
+        found = np.full(ROW, True) if every else (lanes % 2 == value % 2) & (value in (1, 2))
+    elif mode == 1:
+        found = lanes == number
+    elif mode in (2, 4):
+        found = np.full(ROW, mode == 2) if number == 0 else lanes < number
+    elif mode in (3, 5):
+        found = np.full(ROW, mode == 3) if number == 0 else lanes >= count - number
+    return found

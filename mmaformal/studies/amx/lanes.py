@@ -117,37 +117,36 @@ def exceeds(fmt: Format) -> Argument:
     """The argument for x > y, by which genlut searches its table."""
     inputs = _Inputs(x=fmt, y=fmt)
     one, zero = z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)
-    mine = executable.exceeds(*inputs.lanes, fmt).select(1, 0)
-    other = z3.If(smt.exceeds(*inputs.codes, fmt), one, zero)
+    mine = executable.exceeds(inputs.lanes[0], inputs.lanes[1], fmt).select(1, 0)
+    other = z3.If(smt.exceeds(inputs.codes[0], inputs.codes[1], fmt), one, zero)
     return _argue(inputs, mine, other, f"codes of {fmt} exceed each other alike in both encodings")
 
 
 def chosen(kind: FloatKind, rho: Conversion) -> Argument:
     """The argument for what is no fma: the smaller, the larger, the positive part."""
     inputs = _Inputs(x=rho.format, y=rho.format, z=rho.format)
-    mine = executable.floating(kind, *inputs.lanes, rho)
-    return _argue(
-        inputs, mine, smt.floating(kind, *inputs.codes, rho), f"{kind} of {rho.format} is the same code"
-    )
+    (x, y, z), (u, v, w) = inputs.codes, inputs.lanes
+    mine = executable.floating(kind, u, v, w, rho)
+    return _argue(inputs, mine, smt.floating(kind, x, y, z, rho), f"{kind} of {rho.format} is the same code")
 
 
 def fused(kind: FloatKind, rho: Conversion) -> Argument:
     """The argument for an operation that is an fma without something, what fma computes left open."""
     inputs, open_ = _Inputs(x=rho.format, y=rho.format, z=rho.format), _OpenFma()
-    mine = executable.floating(kind, *inputs.lanes, rho, open_.executable)
-    other = smt.floating(kind, *inputs.codes, rho, open_.smt)
+    (x, y, z), (u, v, w) = inputs.codes, inputs.lanes
+    mine = executable.floating(kind, u, v, w, rho, open_.executable)
+    other = smt.floating(kind, x, y, z, rho, open_.smt)
     return open_.argue(inputs, mine, other, f"{kind} of {rho.format} is the same code in both encodings")
 
 
 def subtracted(rho: Conversion) -> Argument:
     """The argument for an element of fms, what fma computes left open."""
     inputs, open_ = _Inputs(x=rho.format, y=rho.format, z=rho.format, operand=BITS), _OpenFma()
-    *lanes, operand_lane = inputs.lanes
-    *codes, operand = inputs.codes
+    (x, y, z, operand), (u, v, w, operand_lane) = inputs.codes, inputs.lanes
     on = executable_amx.fields(operand_lane)
     skip = (on.skip_x, on.skip_y, on.skip_z)
-    mine = executable.subtracted(rho, skip, *lanes, open_.executable)
-    other = smt.subtracted(rho, smt_amx.skips(operand), *codes, open_.smt)
+    mine = executable.subtracted(rho, skip, u, v, w, open_.executable)
+    other = smt.subtracted(rho, smt_amx.skips(operand), x, y, z, open_.smt)
     statement = f"an element of {rho.format} becomes the same code by fms in both encodings"
     return open_.argue(inputs, mine, other, statement, skips(on, smt_amx.skips(operand)))
 
@@ -228,7 +227,7 @@ def integers(name: str) -> Iterator[Accumulation | Reduction]:
                                 z_bits,
                                 True,
                                 True,
-                                with_z=with_z,  # type: ignore[arg-type]
+                                with_z=with_z,
                             )
         return
     for bits, saturated in (tables.VECINT_REDUCED if name == "vecint" else tables.MATINT_REDUCED).values():
