@@ -252,7 +252,8 @@ def page() -> str:
         exact = "yes" if each.exact else ""
         behind = f"{each.kind}: {each.whose}" if each.whose else each.kind
         lines.append(
-            f"| {i.architecture} | {i.name} | {behind} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | {exact} |"
+            f"| {i.architecture} | {i.name} | {behind} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | "
+            f"{exact} |"
         )
     return _HEAD + "\n".join(lines) + "\n"
 
