@@ -161,9 +161,7 @@ def _prove_pair(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.Bool
     premises = [z3.Implies(none, high), small]
     rounded = proving.claim(f"rounded by {phi}", text, claim, premises, [total, e_max, *step.special])
     own = z3.Implies(none, is_rounded(m, unit, code, phi, negative))
-    proving.claim(
-        f"pair rounded by {phi}", "so it is the sum rounded", own, [rounded]
-    )
+    proving.claim(f"pair rounded by {phi}", "so it is the sum rounded", own, [rounded])
     both = prove_number(proving, code, total=total, t=unit, rho=phi, rounded=own, none=none)
     is_it, same = both.arg(1).arg(0), both.arg(1).arg(1)
     below = z3.ULT(same.arg(1), last_index(phi))
