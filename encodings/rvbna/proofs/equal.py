@@ -31,16 +31,9 @@ def derive(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
         assert isinstance(mine, executable_rvbna.RvbnaStep)
         operands, terms = [], []
         for k, (u, v) in enumerate(zip(mine.factors, other.factors, strict=True)):
-<<<<<<< HEAD
             pair = [
                 decode(argument, a[i * p.n + k], u[0], v[0], spec.a_format),
                 decode(argument, b[i * p.n + k], u[1], v[1], spec.b_format),
-=======
-            place = i * p.n + k
-            pair = [
-                decode(argument, a[place], u[0], v[0], spec.a_format),
-                decode(argument, b[place], u[1], v[1], spec.b_format),
->>>>>>> riscv
             ]
             operands += pair
             terms.append(multiply(argument, pair, mine.products[k], other.products[k], low))
