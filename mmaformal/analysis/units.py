@@ -243,7 +243,8 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
 def _inner_stages(spec: DotAdd) -> tuple[Stage, ...]:
     """Those of the inner steps, and of the addition of c."""
     p = spec.parameters
-    assert isinstance(p, Lowered)
+    if not isinstance(p, Lowered):
+        raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
     inner = Inner(spec, p)
     count = len(p.order) // p.L
     n = max(case.n for first in (True, False)[:count] for case in inner.cases(first)[1])
