@@ -278,7 +278,7 @@ class Format:
                 raise ValueError(f"{self.name} has no NaN")
             return found
         value = exact_number(word)
-        code = self._magnitude_field(abs(value)) << self.ignored_low_bits
+        code = _magnitude_field(self, abs(value)) << self.ignored_low_bits
         if negative and self.sign_mask and not self.is_nan(code | self.sign_mask):
             code |= self.sign_mask
         if code >= self.codes or not self.is_finite(code) or self.value(code) != value:
@@ -287,34 +287,13 @@ class Format:
             )
         return code
 
-    def _magnitude_field(self, magnitude: Fraction) -> int:
-        """The first magnitude field, exponent and fraction, whose code is no smaller, or is no finite number."""
-        low, high = 0, 1 << (self.exponent_bits + self.fraction_bits)
-        while low < high:  # magnitudes are ordered as their codes are; infinities and NaNs come last
-            middle = (low + high) // 2
-            code = middle << self.ignored_low_bits
-            if not self.is_finite(code) or self.value(code) >= magnitude:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
     def nearest(self, text: str) -> tuple[int, int]:
         """The codes of the two finite numbers that a number, of which the format has none, lies between: the nearer
         one first; of two that are as near, the one with an even fraction.
 
         `text` as for `code`.  Raises ValueError for a number beyond the largest or the least of the format.
         """
-        value = exact_number(text)
-        above = self._magnitude_field(abs(value))
-        minus = self.sign_mask if text.strip().startswith("-") else 0
-        codes = [field << self.ignored_low_bits | minus for field in (above - 1, above)]
-        beyond = above == 0 or (value.numerator < 0 and not self.sign_mask)
-        if beyond or not all(map(self.is_finite, codes)):
-            raise ValueError(f"{clipped(text, 60)} is beyond the numbers of {self.name}")
-        down, up = (abs(abs(self.value(code)) - abs(value)) for code in codes)
-        odd = codes[0] >> self.ignored_low_bits & 1
-        return (codes[0], codes[1]) if (down, odd) < (up, 1 - odd) else (codes[1], codes[0])
+        return _nearest(self, text)
 
     def text(self, code: int) -> str:
         """A code for a person: `nan`, `-inf`, `-0`, or its exact value as a hexadecimal float."""
@@ -324,6 +303,33 @@ class Format:
         if self.is_infinite(code):
             return "-inf" if sign else "inf"
         return hex_float(self.value(code), negative_zero=bool(sign))
+
+
+def _magnitude_field(fmt: Format, magnitude: Fraction) -> int:
+    """The first magnitude field, exponent and fraction, whose code is no smaller, or is no finite number."""
+    low, high = 0, 1 << (fmt.exponent_bits + fmt.fraction_bits)
+    while low < high:  # magnitudes are ordered as their codes are; infinities and NaNs come last
+        middle = (low + high) // 2
+        code = middle << fmt.ignored_low_bits
+        if not fmt.is_finite(code) or fmt.value(code) >= magnitude:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _nearest(fmt: Format, text: str) -> tuple[int, int]:
+    """`Format.nearest`."""
+    value = exact_number(text)
+    above = _magnitude_field(fmt, abs(value))
+    minus = fmt.sign_mask if text.strip().startswith("-") else 0
+    codes = [field << fmt.ignored_low_bits | minus for field in (above - 1, above)]
+    beyond = above == 0 or (value.numerator < 0 and not fmt.sign_mask)
+    if beyond or not all(map(fmt.is_finite, codes)):
+        raise ValueError(f"{clipped(text, 60)} is beyond the numbers of {fmt.name}")
+    down, up = (abs(abs(fmt.value(code)) - abs(value)) for code in codes)
+    odd = codes[0] >> fmt.ignored_low_bits & 1
+    return (codes[0], codes[1]) if (down, odd) < (up, 1 - odd) else (codes[1], codes[0])
 
 
 def _nan_candidates(fmt: Format) -> tuple[int, ...]:

@@ -105,9 +105,7 @@ class Instruction:
         out: dict[str, object] = {
             "architecture": self.architecture,
             "instruction": self.name,
-            "m": self.m,
-            "n": self.n,
-            "k": self.k,
+            **{name: getattr(self, name) for name in "mnk"},
             **types,
             "scale_format": None if scale is None else str(scale),
             "scale_block": self.spec.scale_block or None,

@@ -331,23 +331,19 @@ class Architecture(Tabular):
         """What a bare UTC… opcode, as SASS has it (`UTCHMMA`, `UTCOMMA.2CTA.4X`), may be: it takes types and size
         from a descriptor (MMA-Sim, appendix B).  Empty for every other name.
 
-        .4X is 16 products to a scale, UTCOMMA without it 32; .2CTA is `.cta_group::2` (both read off nvdisasm).  So it
-        is of an opcode with words in parentheses after it, on an architecture whose names go on after the opcode.
+        .4X is 16 products to a scale, UTCOMMA without it 32; .2CTA is `.cta_group::2` (both read off nvdisasm).  An
+        opcode with words in parentheses after it means the names that begin with it.
         """
         said = re.fullmatch(r"(\S+) \(.*", name.strip().lower())
-        if said is not None:  # as recordings of emulators write it: `BFMOPA (widening, 2-way, BF16 to FP32)`
+        if said:  # as recordings of emulators write it: `BFMOPA (widening, 2-way, BF16 to FP32)`
             return tuple(each for each in self.instructions if _opcode_of(each.name) == said[1])
         opcode = re.fullmatch(r"(utc[hqo]mma)(\.2cta)?(\.4x)?", name.strip().lower())
         if opcode is None:
             return ()
         block = {"utcomma": 16 if opcode[3] else 32}.get(opcode[1])
-        if opcode[3] and block is None:
-            return ()
-        return tuple(
-            each
-            for each in self.instructions
-            if each.name.lower().startswith(f"{opcode[1]}.") and block in (None, each.spec.scale_block)
-        )
+        found = [each for each in self.instructions if each.name.lower().startswith(f"{opcode[1]}.")]
+        fits = (each for each in found if block in (None, each.spec.scale_block))
+        return () if opcode[3] and block is None else tuple(fits)
 
     @property
     def exact_in_words(self) -> str:
