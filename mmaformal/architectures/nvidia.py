@@ -263,7 +263,7 @@ SOURCES = {
         "e_zero": "mmasim 2.1.1, not in MMA-Sim; docs/semantics.md §3",
     },
     "lowered": dict.fromkeys(
-        ("F", "L", "rho", "e_zero", "operands", "order", "addition", "cut"),
+        ("F", "L", "rho", "e_zero", "operands", "order", "addition", "cut", "nan"),
         "docs/semantics.md §6, from recordings of H100, H200 and B200",
     ),
 }

@@ -28,6 +28,8 @@ _SOURCES = {
     "L": "chosen: n is a constant of an implementation",
     "rho": "RISC-V ISA, RVBNA: round to odd, beyond the largest number to infinity",
     "e_zero": "RISC-V ISA, RVBNA: the reference exponent of a product with a zero factor",
+    "operands": "RISC-V ISA, RVBNA: operands are not converted",
+    "order": "RISC-V ISA, RVBNA: one sum of all products",
     "cut": "RISC-V ISA, RVBNA: aligned products are rounded to odd",
     "addition": "RISC-V ISA, Zvfwbdota16bf and Zvfqwbdota8f; Spike, f32_add_odd",
     "nan": "RISC-V ISA, RVBNA: the canonical quiet NaN",

@@ -70,6 +70,7 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "sme": 8,
         "power10": 20,
         "apple_amx": 4,
+        "riscv": 30,
         "e9s12": 9,
     }
     for name in ARCHITECTURES:
@@ -131,7 +132,7 @@ def test_names_and_shapes_agree() -> None:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
             assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
-                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fm", "xv", "dp")
+                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fm", "xv", "dp", "vf")
             ), i
             for alias in i.aliases:
                 assert architecture[alias] is i
@@ -146,6 +147,7 @@ def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
                 "sme",
                 "power10",
                 "apple_amx",
+                "riscv",
             )
             assert instruction.spec.nan_is_canonical == known
 
