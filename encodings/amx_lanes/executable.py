@@ -121,26 +121,33 @@ def equal_bits(x: Lane, y: Lane, bits: int) -> Lane:
 class Sum(NamedTuple):
     """The interfaces of an accumulation, in order."""
 
-    x: Lane  #: numbers
+    x: Lane  #: magnitudes
     y: Lane
-    product: Lane
+    product: Lane  #: of the magnitudes
     result: Lane
+
+
+def size_of(code: Lane, bits: int, signed: bool) -> tuple[Lane, Lane]:
+    """The magnitude of a code's number, and 1 if it is negative, else 0."""
+    sign = code >> (bits - 1) if signed else code * 0
+    return (code ^ (sign * ((1 << bits) - 1))) + sign, sign
 
 
 def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> Sum:
     """z ± (term >> s), its result a code, s of 0 to 31."""
     u, v = integer(x, on.x_bits, on.x_signed), integer(y, on.y_bits, on.y_signed)
-    product, term = u * v, x * 0
+    (p, p_sign), (q, q_sign) = size_of(x, on.x_bits, on.x_signed), size_of(y, on.y_bits, on.y_signed)
+    product, term = p * q, x * 0
     if on.term == "equal bits":
         term = equal_bits(x, y, on.x_bits)
     elif on.term != "0":
-        term = {"xy": product, "x+y": u + v, "x": u, "y": v}[on.term]
+        term = {"xy": where((p_sign ^ q_sign) == 1, -product, product), "x+y": u + v, "x": u, "y": v}[on.term]
         term = (term + (1 << 14)) >> 15 if on.high_half else term >> shift
     term = -term if on.negative else term
     total = term + integer(z, on.z_bits, signed=True) if on.with_z else term
     if on.high_half:
         total = maximum(minimum(total, 0x7FFF), -0x8000)
-    return Sum(u, v, product, total & ((1 << on.z_bits) - 1))
+    return Sum(p, q, product, total & ((1 << on.z_bits) - 1))
 
 
 def reduced(on: Reduction, code: Lane, shift: Lane) -> Lane:

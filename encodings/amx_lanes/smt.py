@@ -120,21 +120,32 @@ def equal_bits(x: BitVec, y: BitVec) -> BitVec:
 class Sum(NamedTuple):
     """The interfaces of an accumulation, in order."""
 
-    product: BitVec  #: of as many bits as both lanes have
+    x: BitVec  #: magnitudes
+    y: BitVec
+    product: BitVec  #: of the magnitudes, as many bits as both lanes have
     result: BitVec
+
+
+def size_of(code: BitVec, signed: bool) -> BitVec:
+    """The magnitude of a code's number."""
+    return z3.If(sign(code) == 1, -code, code) if signed else code
 
 
 def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec) -> Sum:
     """z ± (term >> s), its result a code; codes of the bits that `on` says, s of 5 bits."""
     bits = on.x_bits + on.y_bits
-    product = extended(x, on.x_signed, bits) * extended(y, on.y_signed, bits)
+    p, q = size_of(x, on.x_signed), size_of(y, on.y_signed)
+    product = resize(p, bits) * resize(q, bits)
+    signs = [sign(code) == 1 for code, signed in ((x, on.x_signed), (y, on.y_signed)) if signed]
+    negative = z3.Xor(*signs) if len(signs) == 2 else z3.Or(signs)
+    whole = resize(product, WIDE)
     u, v = extended(x, on.x_signed), extended(y, on.y_signed)
     w = extended(z, signed=True)
     if on.term == "equal bits":
         term = equal_bits(x, y)
     else:
         term = {
-            "xy": extended(product, on.x_signed or on.y_signed),
+            "xy": z3.If(negative, -whole, whole),
             "x+y": u + v,
             "x": u,
             "y": v,
@@ -144,7 +155,7 @@ def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec
     total = (w if on.with_z else z3.BitVecVal(0, WIDE)) + (-term if on.negative else term)
     if on.high_half:
         total = z3.If(total > 0x7FFF, z3.BitVecVal(0x7FFF, WIDE), z3.If(total < -0x8000, -0x8000, total))
-    return Sum(product, resize(total, on.z_bits))
+    return Sum(p, q, product, resize(total, on.z_bits))
 
 
 def reduced(on: Reduction, code: BitVec, shift: BitVec) -> BitVec:

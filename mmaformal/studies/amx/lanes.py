@@ -84,15 +84,12 @@ def accumulated(on: Accumulation) -> Argument:
     read = inputs.links(argument)
     given = list(read)
     if on.term == "xy":
-        numbers = [
-            number(lane, smt.extended(code, signed, other.product.size()), signed=True)
-            for lane, code, signed in zip(mine[:2], inputs.codes, (on.x_signed, on.y_signed), strict=False)
-        ]
-        for link, code in zip(numbers, read, strict=False):
-            argument.derive("lanes", "a code is the same number", [link], [code])
-        product = number(mine.product, other.product, signed=on.x_signed or on.y_signed)
-        argument.derive("multiply", "the products are equal", [product], numbers)
-        given = [product, *read[2:]]
+        sizes = [number(*pair) for pair in zip(mine[:2], other[:2], strict=True)]
+        for link, code in zip(sizes, read, strict=False):
+            argument.derive("lanes", "a code's magnitude is the same", [link], [code])
+        product = number(mine.product, other.product)
+        argument.derive("multiply", "the products are equal", [product], sizes)
+        given = [product, *read]
     result = same_code(mine.result, other.result)
     argument.derive("lanes", "the same is made of the same codes", [result], given)
     argument.conclude(f"both encodings accumulate alike: {_told(on)}", result)
