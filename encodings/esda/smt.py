@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.pfma.smt import INVALID, flush
@@ -36,7 +37,7 @@ def step(
     """The sum of L products, added to c."""
     inner = parameters.inner(spec)
     exact = inner.parameters
-    assert isinstance(exact, efda.Efda)
+    assert isinstance(exact, Efda)
     dot = efda.step(inner, exact, a, b, stages.zero(fp32), stages)
     nan = INVALID if parameters.nan is NanRule.INDEFINITE else quiet_nan(fp32)
     addition = stages.add(c, dot.result, parameters.rho, nan)
