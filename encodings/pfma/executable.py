@@ -98,6 +98,8 @@ def operand(code: Lane, of: Format) -> Operand:
 
 def nan_in_fp32(code: Lane, of: Format) -> Lane:
     """The code in fp32 of a NaN, its sign and payload kept; any other code gives what is not looked at."""
+    if of.exponent_bits == fp32.exponent_bits:
+        return code << (32 - of.storage_bits)
     sign = (code >> (of.storage_bits - 1)) << 31
     return sign | fp32.infinity | (code & ((1 << of.fraction_bits) - 1)) << (23 - of.fraction_bits)
 

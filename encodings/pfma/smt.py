@@ -102,6 +102,8 @@ def decode_flushed(code: BitVec, fmt: Format) -> Operand:
 
 def quiet(code: BitVec, fmt: Format = fp32) -> BitVec:
     """The fp32 NaN of a NaN of a format, made quiet; sign and payload are kept."""
+    if fmt.exponent_bits == fp32.exponent_bits:
+        return pad(code, 32 - code.size()) | (1 << (fp32.fraction_bits - 1))
     payload = pad(z3.Extract(fmt.fraction_bits - 1, 0, code), fp32.fraction_bits - fmt.fraction_bits)
     top = fmt.storage_bits - 1
     whole = z3.Concat(z3.Extract(top, top, code), z3.BitVecVal(0xFF, 8), payload)

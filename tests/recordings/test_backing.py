@@ -12,7 +12,7 @@ from support.recorded import FILES
 
 from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna3, hopper, turing
 from mmaformal.listing import in_words
-from mmaformal.recordings.backing import FILE, backing, page
+from mmaformal.recordings.backing import EMULATOR, FILE, NONE, SPECIFICATION, backing, page
 
 ROOT = Path(__file__).parents[2]
 FACTS = json.loads((files("mmaformal.recordings") / FILE).read_text(encoding="utf-8"))
@@ -43,11 +43,13 @@ def test_every_row_of_the_tables_has_a_line() -> None:
             assert bool(backed.recorded) == any(
                 each["instruction"] == instruction.label for each in FACTS["recordings"]
             )
-            if architecture.name in ("apple_amx", "e9s12"):
-                continue  # an emulator's states (tests/package/test_apple.py), no rows; a design on paper
             if architecture.name in ("sme", "power10"):
                 continue  # an emulator's rows, of some forms; of all under QEMU (docs/hardware.md)
-            assert backed.recorded or backed.alike or backed.mmasim, instruction.label
+            assert backed.kind != NONE, instruction.label
+            if backed.kind in (EMULATOR, SPECIFICATION):
+                assert backed.whose, "whose emulator or text it is"
+            else:
+                assert backed.recorded or backed.alike or backed.mmasim, instruction.label
             said = " ".join(in_words(instruction).split())
             assert f"evidence: {backed.text()}" in said
 
