@@ -105,7 +105,8 @@ class _Search:
 
     def solved(self, model: Mapping[str, int]) -> Codes | None:
         """Returns a solver's case, made smaller; None if its result is allowed, though no member's."""
-        codes = symbolic_inputs(self.spec).codes(self.spec, model)
+        inputs = symbolic_inputs(self.spec)
+        codes = inputs.codes(self.spec, {str(x): 0 for x in inputs.flat()} | dict(model))
         return shrink(self.spec, codes, self.shows) if next(self.shows([codes])) else None
 
     def answer(self, question: str, codes: Codes, asker: Asker) -> Fails:
@@ -151,7 +152,7 @@ def _one_of_the_members(search: _Search, question: str, asker: Asker) -> Answer:
     outcome = asker.prove("one of the members", text, same)
     if outcome.verdict == "unsat":
         return Holds(question, direct(asker.proved[-1]), asker.elapsed)
-    codes = search.solved(outcome.model) if outcome.verdict == "sat" else None
+    codes = search.solved(asker.meet(z3.Not(same)).model) if outcome.verdict == "sat" else None
     if codes is not None:
         return search.answer(question, codes, asker)
     why = "no input was found whose result is not allowed; that each is of a member with sets of 1, 2, 4, … products"
