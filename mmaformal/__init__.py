@@ -65,6 +65,10 @@ sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
 sme = ARCHITECTURES["sme"]
 power10 = ARCHITECTURES["power10"]
+armv9_ebf16 = ARCHITECTURES["armv9_ebf16"]
+armv9_fp8 = ARCHITECTURES["armv9_fp8"]
+diamond_rapids = ARCHITECTURES["diamond_rapids"]
+granite_rapids = ARCHITECTURES["granite_rapids"]
 apple_amx = ARCHITECTURES["apple_amx"]
 riscv = ARCHITECTURES["riscv"]
 e9s12 = ARCHITECTURES["e9s12"]
@@ -103,6 +107,8 @@ __all__ = [
     "ampere",
     "apple_amx",
     "armv8_6",
+    "armv9_ebf16",
+    "armv9_fp8",
     "blackwell",
     "bound",
     "cdna1",
@@ -112,11 +118,13 @@ __all__ = [
     "datapath",
     "diagnose",
     "diagnose_gemm",
+    "diamond_rapids",
     "diff",
     "e9s12",
     "emulation",
     "find_difference",
     "fingerprint",
+    "granite_rapids",
     "hopper",
     "identify",
     "less_accurate",

@@ -208,9 +208,8 @@ class Format:
         """The code of +∞, or None."""
         if self.specials in (Specials.NUZ, Specials.TOP):
             return self.largest + 1
-        if self.specials != Specials.IEEE:
-            return None
-        return ((1 << self.exponent_bits) - 1) << (self.fraction_bits + self.ignored_low_bits)
+        top = ((1 << self.exponent_bits) - 1) << (self.fraction_bits + self.ignored_low_bits)
+        return top if self.specials == Specials.IEEE else None
 
     def fields(self, code: int) -> tuple[int, int, int]:
         """(sign, exponent field, trailing significand field) of a code.

@@ -45,10 +45,12 @@ def armv9_ebf16() -> Architecture:
     sources = {
         "pair": "Arm ARM, FPDot: one rounding of the sum of two products",
         "rho": "Arm ARM, BFDotAdd, FPAdd; FPCR = 0 but for EBF: to nearest, subnormals kept",
+        "nan": "Arm ARM, BFDOT: only the default NaN, as if FPCR.DN is 1",
+        "negate_pair": "Arm ARM: no sum is negated",
     }
 
     def unit(opcode: str, m: int, n: int, k: int) -> Instruction:
-        spec = DotAdd(k, bf16, bf16, fp32, fp32, Rnd2(IEEE_FP32, IEEE_FP32))
+        spec = DotAdd(k, bf16, bf16, fp32, fp32, Rnd2(IEEE_FP32, IEEE_FP32, NanRule.DEFAULT))
         return Instruction(opcode, name, m, n, spec, sources=sources)
 
     return Architecture(

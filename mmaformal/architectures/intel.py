@@ -36,7 +36,11 @@ def sapphire_rapids() -> Architecture:
         16,
         16,
         DotAdd(_MOST_PRODUCTS, bf16, bf16, fp32, fp32, Pfma(_MOST_PRODUCTS)),
-        sources={"L": "SDM, TDPBF16PS; the most products of a tile's row", "tiny": "measured"},
+        sources={
+            "L": "SDM, TDPBF16PS; the most products of a tile's row",
+            "tiny": "measured",
+            "nan": "measured",
+        },
         depths=range(2, _MOST_PRODUCTS + 1, 2),
     )
     pair = Instruction(
@@ -45,7 +49,7 @@ def sapphire_rapids() -> Architecture:
         1,
         1,
         DotAdd(2, bf16, bf16, fp32, fp32, Ffma(), product_order=(1, 0)),
-        sources={"product_order": "SDM, VDPBF16PS: the odd product first", "tiny": "measured"},
+        sources={"product_order": "SDM, VDPBF16PS: the odd product first", "tiny": "measured", "nan": "measured"},
     )
     half = Instruction(
         "VFMADD231PH",

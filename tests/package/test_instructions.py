@@ -67,6 +67,10 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "cdna3": 2 + 5 + 2 + 5 + 5 + 8,
         "sapphire_rapids": 3,
         "armv8_6": 2,
+        "armv9_ebf16": 3,
+        "armv9_fp8": 4 * 4,
+        "granite_rapids": 1,
+        "diamond_rapids": 5,
         "riscv": 6 + 4 * 6,
         "sme": 8,
         "power10": 20,
@@ -132,7 +136,7 @@ def test_names_and_shapes_agree() -> None:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
             assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
-                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fm", "xv", "vf", "dp")
+                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fm", "fdot", "xv", "vf", "dp", "tmm")
             ), i
             for alias in i.aliases:
                 assert architecture[alias] is i
@@ -141,9 +145,10 @@ def test_names_and_shapes_agree() -> None:
 def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
     for architecture in ARCHITECTURES.values():
         for instruction in architecture:
-            known = instruction.algorithm in ("fda", "gdfs") or architecture.name in (
+            known = instruction.algorithm in ("fda", "gdfs", "esda") or architecture.name in (
                 "sapphire_rapids",
                 "armv8_6",
+                "armv9_ebf16",
                 "riscv",
                 "sme",
                 "power10",
