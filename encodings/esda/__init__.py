@@ -35,6 +35,7 @@ class Esda(Parameters):
     meanings: ClassVar[Mapping[str, str]] = {
         "dot": "how the exact sum of the products is rounded, before c is added",
         "flush": "whether a subnormal result is zero of its sign",
+        "nan": "which NaN comes out",
     }
     summary: ClassVar[str] = "exact dot product of L products, rounded once, then added to c"
 
