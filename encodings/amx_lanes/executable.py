@@ -137,7 +137,7 @@ def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> Sum
     """z ± (term >> s), its result a code, s of 0 to 31."""
     u, v = integer(x, on.x_bits, on.x_signed), integer(y, on.y_bits, on.y_signed)
     (p, p_sign), (q, q_sign) = size_of(x, on.x_bits, on.x_signed), size_of(y, on.y_bits, on.y_signed)
-    product, term = p * q, x * 0
+    product, term = p * q if on.term == "xy" else x * 0, x * 0
     if on.term == "equal bits":
         term = equal_bits(x, y, on.x_bits)
     elif on.term != "0":
