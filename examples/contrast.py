@@ -19,7 +19,9 @@ A, B, C = ("-8192", "-0.5", "-0.25", "-0.125"), ("1024", "1", "1", "1"), "838860
 
 
 def result(i: Instruction) -> float | None:
-    """d of the instruction on the line above, or None if it does not hold these numbers or has K = 2."""
+    """d of the instruction on the line above, or None if it does not hold these numbers, has K = 2 or changes signs."""
+    if i.spec.is_signed:
+        return None
     i = i.chained(len(A)) if i.k == 1 else i
     if i.k < len(A) or i.spec.scale_format is not None:
         return None

@@ -49,7 +49,11 @@ def sapphire_rapids() -> Architecture:
         1,
         1,
         DotAdd(2, bf16, bf16, fp32, fp32, Ffma(), product_order=(1, 0)),
-        sources={"product_order": "SDM, VDPBF16PS: the odd product first", "tiny": "measured", "nan": "measured"},
+        sources={
+            "product_order": "SDM, VDPBF16PS: the odd product first",
+            "tiny": "measured",
+            "nan": "measured",
+        },
     )
     half = Instruction(
         "VFMADD231PH",
