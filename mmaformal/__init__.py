@@ -67,8 +67,6 @@ sme = ARCHITECTURES["sme"]
 power10 = ARCHITECTURES["power10"]
 armv9_ebf16 = ARCHITECTURES["armv9_ebf16"]
 armv9_fp8 = ARCHITECTURES["armv9_fp8"]
-diamond_rapids = ARCHITECTURES["diamond_rapids"]
-granite_rapids = ARCHITECTURES["granite_rapids"]
 apple_amx = ARCHITECTURES["apple_amx"]
 riscv = ARCHITECTURES["riscv"]
 e9s12 = ARCHITECTURES["e9s12"]
@@ -118,13 +116,11 @@ __all__ = [
     "datapath",
     "diagnose",
     "diagnose_gemm",
-    "diamond_rapids",
     "diff",
     "e9s12",
     "emulation",
     "find_difference",
     "fingerprint",
-    "granite_rapids",
     "hopper",
     "identify",
     "less_accurate",

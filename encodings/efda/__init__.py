@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,17 +17,18 @@ from mmaformal.spec import DotAdd, LossModel, Parameters
 class Efda(Parameters):
     """efda, exact fused dot-add (semantics §3): per step, `d = ρ(c + Σ a_k·b_k)`, the exact sum rounded once.
 
-    Subnormals are kept, specials as IEEE 754; a sum of exactly zero is +0, but −0 where ρ keeps the sign of zeros and
-    all terms are −0.
+    Subnormals are kept, specials as IEEE 754; a sum of exactly zero is +0, or, with `minus_zero`, −0 where all its
+    terms are.
     """
 
     L: int  #: products per step; K > L is a chain of steps
     rho: Conversion
+    minus_zero: bool = False  #: whether a sum of zeros that are all −0 is −0
 
     algorithm: ClassVar[str] = "efda"
     loss: ClassVar[LossModel] = LossModel.NOTHING
     rounds_correctly: ClassVar[bool] = True
-    adds_minus_zeros: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {"minus_zero": "whether a sum of zeros that are all −0 is −0"}
     summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """efda, exact fused dot-add, executable.  Specification: semantics §3 (CDNA1).
 
 One step is `d = ρ(c + Σ_L a_k·b_k)`, the exact sum rounded once; special values as IEEE 754, subnormals kept, a sum
-of exactly zero is +0, or −0 if all its terms are −0 and ρ keeps signs.  K > L is a chain: one step's result is the next
+of exactly zero is +0, or, with `minus_zero`, −0 if all its terms are.  K > L is a chain: one step's result is the next
 one's c.
 
 The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 of them, p = 23,
@@ -228,7 +228,7 @@ def step(
         total = sum_.total
         stages.made("sorted_sum", [*products, addend], total, sum=sum_)
 
-    signs = (*products, addend) if rho.signed_zero else ()
+    signs = (*products, addend) if parameters.minus_zero else ()
     rounded = round_sum(total, zero_sign(signs, total.total * 0), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
     stages.made("round_sum", [total, *signs, special], Code(total.total, rounded, result), rho=rho)

@@ -206,7 +206,7 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     x.stages.made("fixed_sum", products, FixedSum(placed, dot, term), below=below, least=least)
     frame = bits + below
     sum_ = x.stages.sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame, exponents)
-    signs = (*products, c_term) if rho.signed_zero else ()
+    signs = (*products, c_term) if parameters.minus_zero else ()
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, least)
     rounded = with_zero_sign(rounded, sum_.total, signs)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
@@ -306,7 +306,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     total_sign = z3.Extract(bits + 2, bits + 2, sum_.total)
     magnitude = sticky_shift_right(negate_if(total_sign, sum_.total), deficit)
     jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
-    signs = (*products, c_term) if rho.signed_zero else ()
+    signs = (*products, c_term) if parameters.minus_zero else ()
     rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
     rounded = with_zero_sign(rounded, jammed.total, signs)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))

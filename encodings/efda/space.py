@@ -18,4 +18,4 @@ def choices(types: Types, k: int) -> Iterator[Efda]:
 
 def details(parameters: Efda, types: Types) -> Iterator[Efda]:
     for rho in signed_zeros(parameters.rho):
-        yield Efda(parameters.L, rho)
+        yield from (Efda(parameters.L, rho, minus_zero) for minus_zero in (False, True))

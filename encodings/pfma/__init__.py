@@ -7,23 +7,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
-from mmaformal.formats import Format, bf16, fp16, fp32
+from mmaformal.formats import bf16, fp32
 from mmaformal.limits import significant
-from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Tininess
+from mmaformal.rounding import IEEE_FP32, Conversion, Tininess
 from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
 from mmaformal.summation import Node
-
-
-def keeps_subnormals(fmt: Format) -> bool:
-    """Returns whether the subnormal numbers of a and b are normal ones of fp32, which are not flushed."""
-    return fmt.min_exponent - fmt.fraction_bits >= fp32.min_exponent
-
-
-def frame_of(spec: DotAdd) -> int:
-    """Returns the fractional bits of the sum of a product and an addend, the last one sticky: 24 and 2, and as many
-    as a product of subnormal numbers has leading zeros."""
-    zeros = [fmt.fraction_bits for fmt in (spec.a_format, spec.b_format) if keeps_subnormals(fmt)]
-    return fp32.fraction_bits + 3 + sum(zeros)
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,21 +22,14 @@ class Pfma(Parameters):
     `c + (t_0 + t_1)`.  Every operation is IEEE fp32, to nearest even, but a subnormal operand counts as zero of its
     sign, and so does a result that is tiny.  A NaN operand is the result, made quiet, the first one of
     a, b, addend; of t_0 + t_1 and c + s it is the first one too.  0·∞ and ∞ − ∞ give 0xFFC00000.
-
-    a and b of fp16 are numbers of fp32 first: their subnormals are normal there, and kept.  With `NanRule.ANY` it is
-    not known which NaN comes out.
     """
 
     L: int  #: products of one instruction; K > L is a chain of them
     tiny: Tininess = Tininess.AFTER
-    nan: NanRule = NanRule.FIRST
 
     algorithm: ClassVar[str] = "pfma"
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
-    meanings: ClassVar[Mapping[str, str]] = {
-        "tiny": "when a result counts as tiny, which is flushed to zero",
-        "nan": "which NaN comes out, where an operand is one",
-    }
+    meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
     summary: ClassVar[str] = (
         "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
     )
@@ -56,19 +37,17 @@ class Pfma(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.L >= 2 and self.L % 2 == 0, f"L even, a pair of products or several, not {self.L}")
-        self.needs(self.nan in (NanRule.FIRST, NanRule.ANY), f"the first NaN, or some, not {self.nan.value}")
 
     @property
     def nan_is_canonical(self) -> bool:
-        return self.nan is NanRule.FIRST  # measured, of bf16
+        return True  # measured
 
     @property
     def step_products(self) -> int:
         return self.L
 
     def check(self, spec: DotAdd) -> None:
-        same = spec.a_format == spec.b_format and spec.a_format in (bf16, fp16)
-        self.needs(same, f"a and b of bf16, or of fp16, not {spec.types}")
+        self.needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
         self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
 
     def class_of(self, k: int) -> Hashable:

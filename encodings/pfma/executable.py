@@ -8,8 +8,8 @@ fma is rounded that way, and its exponent looked at before or after the rounding
 fp32 numbers is a multiple of 2^-149, hence exact wherever it is below 2^-126, and it does not matter there when one
 looks.
 
-The exact product of bf16 has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0
-and needs a frame of 24 + 2 bits.  Subnormal fp16 is kept, and a product has up to z = 20 leading zeros.
+The exact product has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0 and
+needs a frame of 24 + 2 bits.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.pfma import Pfma, frame_of, keeps_subnormals
+from mmaformal.encodings.pfma import Pfma
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32, Tininess
 from mmaformal.spec import DotAdd
 
-RHO = IEEE_FP32
+RHO, FRAME = IEEE_FP32, 26
 INVALID = 0xFFC00000  #: the NaN of 0·∞ and ∞ − ∞
 
 
@@ -89,19 +89,9 @@ def without_subnormal(code: Lane) -> Lane:
 
 
 def operand(code: Lane, of: Format) -> Operand:
-    """A decoded operand, a subnormal made zero of its sign, unless it is a normal number of fp32."""
+    """A decoded operand, a subnormal made zero of its sign."""
     x = decode(code, of.layout)
-    if keeps_subnormals(of):
-        return x
     return x._replace(significand=where(x.significand < 1 << of.fraction_bits, 0, x.significand))
-
-
-def nan_in_fp32(code: Lane, of: Format) -> Lane:
-    """The code in fp32 of a NaN, its sign and payload kept; any other code gives what is not looked at."""
-    if of.exponent_bits == fp32.exponent_bits:
-        return code << (32 - of.storage_bits)
-    sign = (code >> (of.storage_bits - 1)) << 31
-    return sign | fp32.infinity | (code & ((1 << of.fraction_bits) - 1)) << (23 - of.fraction_bits)
 
 
 def first_nan(operands: Sequence[tuple[Flag, Lane]], otherwise: Lane) -> Lane:
@@ -137,7 +127,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
     least = fp32.min_exponent
     product = with_zero_exponent(multiply(x, y), least)
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    total = add(product, fraction_bits, term(z), fp32.fraction_bits, frame_of(spec))
+    total = add(product, fraction_bits, term(z), fp32.fraction_bits, FRAME)
     rounded = round_without_least(total, product.sign & z.sign)
     carried = (rounded.significand == 1 << 24) & (before ^ True)  # to the next power of two
     small = (rounded.exponent < least - 1) | ((rounded.exponent == least - 1) & (carried ^ True))
@@ -146,8 +136,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
     number = encode(Rounded(rounded.sign, exponent, rounded.significand), RHO)
     number = where(tiny, rounded.sign << 31, number)
     code = select_special(special, number, RHO, INVALID)
-    nans = (x.nan, nan_in_fp32(a, spec.a_format)), (y.nan, nan_in_fp32(b, spec.b_format)), (z.nan, c)
-    result = first_nan(nans, code)
+    result = first_nan(((x.nan, a << 16), (y.nan, b << 16), (z.nan, c)), code)
     return Fma(
         x,
         y,
@@ -168,10 +157,7 @@ def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> Fma
     made = fma(a, b, c, spec, tiny_before(spec))
     x, y, z = made.a, made.b, made.c
     for code, operand, fmt in ((a, x, spec.a_format), (b, y, spec.b_format), (c, z, fp32)):
-        if keeps_subnormals(fmt):
-            stages.made("decode", [code], operand, fmt=fmt)
-        else:
-            stages.flushed_operand(code, operand, fmt)
+        stages.flushed_operand(code, operand, fmt)
     stages.made("classify", [x, y, z], made.special)
     stages.made("multiply", [x, y], made.product)
     stages.made("addend", [z], made.addend)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.pfma import Pfma, frame_of, keeps_subnormals
+from mmaformal.encodings.pfma import Pfma
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -37,7 +37,6 @@ from mmaformal.encodings.smt.blocks import (
     Trace,
     decode,
     encode,
-    exponent_range,
     negate_if,
     normalise_and_round,
     pad,
@@ -92,56 +91,45 @@ def flush(code: BitVec) -> BitVec:
 
 
 def decode_flushed(code: BitVec, fmt: Format) -> Operand:
-    """A decoded operand; a subnormal is zero, unless it is a normal number of fp32."""
     x = decode(code, fmt)
-    if keeps_subnormals(fmt):
-        return x
     normal = z3.Extract(fmt.fraction_bits, fmt.fraction_bits, x.significand) == 1
     return x._replace(significand=z3.If(normal, x.significand, z3.BitVecVal(0, x.significand.size())))
 
 
-def quiet(code: BitVec, fmt: Format = fp32) -> BitVec:
-    """The fp32 NaN of a NaN of a format, made quiet; sign and payload are kept."""
-    if fmt.exponent_bits == fp32.exponent_bits:
-        return pad(code, 32 - code.size()) | (1 << (fp32.fraction_bits - 1))
-    payload = pad(z3.Extract(fmt.fraction_bits - 1, 0, code), fp32.fraction_bits - fmt.fraction_bits)
-    top = fmt.storage_bits - 1
-    whole = z3.Concat(z3.Extract(top, top, code), z3.BitVecVal(0xFF, 8), payload)
-    return whole | (1 << (fp32.fraction_bits - 1))
+def quiet(code: BitVec) -> BitVec:
+    """The fp32 NaN of a NaN of fp32 or bf16, made quiet; sign and payload are kept."""
+    return pad(code, 32 - code.size()) | (1 << (fp32.fraction_bits - 1))
 
 
 def exponents_of(spec: DotAdd) -> ExponentRange:
-    """From the least exponent of a product, or of an addend, to the greatest."""
-    addends = exponent_range(fp32)
-    return product_range(spec.a_format, spec.b_format).union(addends.low, addends.high)
+    """From the least exponent of a product to the greatest; the addend's are among them."""
+    return product_range(spec.a_format, spec.b_format)
 
 
 def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> Fma:
     """`a·b + c`; c a code of fp32."""
     stages = Stages() if stages is None else stages
     x, y, z = (
-        stages.decode(code, fmt)
-        if keeps_subnormals(fmt)
-        else stages.flushed_operand(code, decode_flushed(code, fmt), fmt)
+        stages.flushed_operand(code, decode_flushed(code, fmt), fmt)
         for code, fmt in ((a, spec.a_format), (b, spec.b_format), (c, fp32))
     )
-    frame = frame_of(spec)
     special = stages.classify([(x, y)], [z])
     exponents = exponents_of(spec)
     product = stages.multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents, LEAST)
     third = stages.addend(z, fp32.bias, exponents)
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    sum_ = stages.sticky_sum(product, fraction_bits, third, fp32.fraction_bits, frame, exponents, LEAST)
+    sum_ = stages.sticky_sum(product, fraction_bits, third, fp32.fraction_bits, FRAME, exponents, LEAST)
 
-    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, IEEE_FP32, LEAST)
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, FRAME, IEEE_FP32, LEAST)
     rounded = rounded._replace(sign=z3.If(sum_.total == 0, product.sign & third.sign, rounded.sign))
     code = encode(rounded, IEEE_FP32)
     top = sum_.total.size() - 1
     magnitude = negate_if(z3.Extract(top, top, sum_.total), sum_.total)
-    bound = 0 if spec.parameters["tiny"] is Tininess.BEFORE else 2 << (frame - FRAME)  # 2^-151
-    lifted = (bound, bound >> 1, bound >> 2)  # cut off at 2^(e - frame)
+    lifted = (
+        (0, 0, 0) if spec.parameters["tiny"] is Tininess.BEFORE else (2, 1, 0)
+    )  # 2^-151, cut off at 2^(e - 26)
     below = [
-        z3.And(sum_.e_max == exponents.constant(LEAST + i), z3.ULT(magnitude, (1 << frame - i) - places))
+        z3.And(sum_.e_max == exponents.constant(LEAST + i), z3.ULT(magnitude, (1 << FRAME - i) - places))
         for i, places in enumerate(lifted)
     ]
     tiny = z3.Or(z3.Extract(30, 23, code) == 0, *below)
@@ -150,9 +138,7 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = N
     stages.made("round_flushed", [sum_, product, third], made, rho=IEEE_FP32)
 
     invalid = select_special(special, number, fp32, INVALID)
-    result = z3.If(
-        x.nan, quiet(a, spec.a_format), z3.If(y.nan, quiet(b, spec.b_format), z3.If(z.nan, quiet(c), invalid))
-    )
+    result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), invalid)))
     stages.code("select", [number, special, a, x, b, y, c, z], result, fp32)
     return Fma(
         (a, b, c),

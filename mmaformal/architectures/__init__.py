@@ -23,8 +23,6 @@ ARCHITECTURES = ArchitectureTable(
         "cdna2": amd.cdna2,
         "cdna3": amd.cdna3,
         "sapphire_rapids": intel.sapphire_rapids,
-        "granite_rapids": intel.granite_rapids,
-        "diamond_rapids": intel.diamond_rapids,
         "armv8_6": arm.armv8_6,
         "armv9_ebf16": arm.armv9_ebf16,
         "armv9_fp8": arm.armv9_fp8,

@@ -103,7 +103,9 @@ _GFDRDA = _FDRDA | {
     "L": "MMA-Sim §IV-I; docs/semantics.md §5",
     "c_reach": "MMA-Sim §IV-H step 8",
 }
-_EFDA = dict.fromkeys(("L", "rho"), "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5")
+_EFDA = dict.fromkeys(
+    ("L", "rho", "minus_zero"), "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5"
+)
 
 
 @dataclass(frozen=True, repr=False)

@@ -91,6 +91,7 @@ def armv9_fp8() -> Architecture:
     name = "armv9_fp8"
     sources = {
         "L": "Arm ARM, FDOT, FMMLA: as many products as one element of the result has",
+        "minus_zero": "Arm ARM, FP8DotAddFP: the sign of an exact zero as IEEE 754 has it",
         "rho": "Arm ARM, FP8DotAddFP: RN whatever FPCR.RMode, no intermediate rounding, subnormals kept; FPMR.OSM = 0",
     }
 
@@ -98,7 +99,9 @@ def armv9_fp8() -> Architecture:
         d, rho = (fp16, IEEE_FP16) if size == 16 else (fp32, IEEE_FP32)
         m = 2 if opcode == "FMMLA" else 1
         full = f"{opcode}.F{size}.{a.name.upper()}.{b.name.upper()}"
-        return Instruction(full, name, m, m, DotAdd(k, a, b, d, d, Efda(k, rho)), sources=sources)
+        return Instruction(
+            full, name, m, m, DotAdd(k, a, b, d, d, Efda(k, rho, minus_zero=True)), sources=sources
+        )
 
     shapes = (("FDOT", 16, 2), ("FDOT", 32, 4), ("FMMLA", 16, 4), ("FMMLA", 32, 8))
     units = [unit(*shape, a, b) for shape in shapes for a in (e4m3, e5m2) for b in (e4m3, e5m2)]

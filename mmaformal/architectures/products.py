@@ -66,7 +66,6 @@ PRODUCTS = (
     Products(
         "sapphire_rapids", _numbered("Xeon", 8480, 8490, 8468, 8462, 8558, 8592, "6980P", "6972P"), _INTEL
     ),
-    Products("diamond_rapids", ("Diamond Rapids", "DMR"), _INTEL),
     Products("armv8_6", ("Neoverse V1", "Neoverse V2", "Neoverse N2"), _ARM),
     Products("armv8_6", ("Graviton3", "Graviton4"), _AWS),
     Products("armv8_6", ("Grace",), "NVIDIA, Grace CPU Superchip"),

@@ -35,8 +35,6 @@ EMULATORS = {"riscv": "Spike, by RISC-V International", "apple_amx": "corsix/amx
 TEXTS = {
     "armv9_ebf16": "the Arm ARM's pseudocode",
     "armv9_fp8": "the Arm ARM's pseudocode",
-    "granite_rapids": "Intel's SDM",
-    "diamond_rapids": "Intel's ISE",
     "e9s12": "the paper that proposes it",
 }
 

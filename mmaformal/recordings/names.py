@@ -63,7 +63,9 @@ _MFMA = re.compile(
 _INTEL = re.compile(r"tdp(?:bf16|fp16)ps(?:\.k[1-9]\d?)?|vdpbf16ps|vfmadd(?:132|213|231)ph", re.ASCII)
 
 #: Of bf16, on Arm's processors
-_ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
+_ARM = re.compile(
+    r"bfdot|bfmmla|bfmlal[bt]|bfmopa|(?:fdot|fmmla)\.f(?:16|32)(?:\.(?:e4m3|e5m2)){2}", re.ASCII
+)
 
 #: Outer products of Arm's SME, and of Power's MMA
 _SME = re.compile(r"fmop[as](?:\.f(?:16|32|64))*|bfmop[as]", re.ASCII)
@@ -113,7 +115,7 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
 def _grammars(architecture: Architecture) -> tuple[re.Pattern[str], ...]:
     """Those of its vendor: NVIDIA's, if its instructions do not say otherwise."""
     names = [canonical_name(instruction.name) for instruction in architecture]
-    for grammar in (_MFMA, _INTEL, _ARM, _SME, _MMA, _RISCV, _AMX, _E9S12):
+    for grammar in (_MFMA, _INTEL, _SME, _ARM, _MMA, _RISCV, _AMX, _E9S12):
         if any(map(grammar.fullmatch, names)):
             return (grammar,)
     return _SASS, _PORTABLE_PTX, _SPECIFIC_PTX

@@ -16,7 +16,6 @@ import z3
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.pfma import frame_of
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import encode
 from mmaformal.facts.exact_steps import Sticky, prove_kept_sum, prove_off
@@ -61,16 +60,13 @@ class ExactFma:
         )
         terms = x.product, bits, x.addend, fp32.fraction_bits
         code = encode(step.rounded, rho)
-        return Sticky(
-            *terms, step.sum, frame_of(self.spec), ex, rho, step.special, code, tuple(self.invariants)
-        )
+        return Sticky(*terms, step.sum, pfma.FRAME, ex, rho, step.special, code, tuple(self.invariants))
 
     @property
     def unit(self) -> z3.BitVecRef:
         """The exponent of the last place of the sum that is rounded."""
         e_max, ex = self.step.sum.e_max, pfma.exponents_of(self.spec)
-        frame = frame_of(self.spec)
-        return fit(e_max, wide_enough(ex, frame, IEEE_FP32)) + (ex.low - frame)
+        return fit(e_max, wide_enough(ex, pfma.FRAME, IEEE_FP32)) + (ex.low - pfma.FRAME)
 
     @property
     def is_number(self) -> z3.BoolRef:
