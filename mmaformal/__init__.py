@@ -65,8 +65,6 @@ sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
 sme = ARCHITECTURES["sme"]
 power10 = ARCHITECTURES["power10"]
-armv9_ebf16 = ARCHITECTURES["armv9_ebf16"]
-armv9_fp8 = ARCHITECTURES["armv9_fp8"]
 apple_amx = ARCHITECTURES["apple_amx"]
 riscv = ARCHITECTURES["riscv"]
 e9s12 = ARCHITECTURES["e9s12"]
@@ -105,8 +103,6 @@ __all__ = [
     "ampere",
     "apple_amx",
     "armv8_6",
-    "armv9_ebf16",
-    "armv9_fp8",
     "blackwell",
     "bound",
     "cdna1",

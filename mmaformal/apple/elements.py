@@ -13,6 +13,7 @@ import numpy as np
 
 from mmaformal.apple import tables
 from mmaformal.apple.registers import ROW, Bytes, Codes, Flags, codes, enabled, indexed, loaded, shuffled
+from mmaformal.display import ShortRepr
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Accumulation, FloatKind, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
 from mmaformal.encodings.executable.blocks import IEEE, convert_exactly
@@ -68,8 +69,8 @@ def zeros(x: Codes, y: Codes, z: Codes) -> Codes:
     return z * 0
 
 
-@dataclass(frozen=True)
-class Elements:
+@dataclass(frozen=True, repr=False)
+class Elements(ShortRepr):
     """Elements of Z that are written, by their numbers of so many bytes, row by row."""
 
     operation: Operation

@@ -24,15 +24,18 @@ ARCHITECTURES = ArchitectureTable(
         "cdna3": amd.cdna3,
         "sapphire_rapids": intel.sapphire_rapids,
         "armv8_6": arm.armv8_6,
-        "armv9_ebf16": arm.armv9_ebf16,
-        "armv9_fp8": arm.armv9_fp8,
         "sme": arm.sme,
         "power10": power.power10,
         "apple_amx": apple.apple_amx,
         "riscv": riscv.riscv,
         "e9s12": e9s12.e9s12,
     },
-    unlisted={datapaths.NAME: datapaths.datapath, emulations.NAME: emulations.emulation},
+    unlisted={
+        "armv9_ebf16": arm.armv9_ebf16,
+        "armv9_fp8": arm.armv9_fp8,
+        datapaths.NAME: datapaths.datapath,
+        emulations.NAME: emulations.emulation,
+    },
 )
 
 #: Designs on paper: no library runs on them.

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings import executable
-from mmaformal.formats import bf16
 from mmaformal.kernels.ieee import check_processor, has_fma
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.spec import DotAdd
@@ -68,8 +67,8 @@ class FlushedKernel(AgainKernel):
 
     @classmethod
     def of(cls, spec: DotAdd) -> FlushedKernel | None:
-        """None unless a and b are of bf16, and the processor has fma."""
-        return cls(spec) if spec.a_format is bf16 and has_fma() else None
+        """None unless the processor has fma."""
+        return cls(spec) if has_fma() else None
 
     def _values(self, codes: Codes) -> NDArray[np.float32]:
         """bf16 codes as fp32; subnormals zero, with their signs."""

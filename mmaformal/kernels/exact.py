@@ -218,11 +218,10 @@ def step(
 ) -> Lane:
     nan, fixed, top, frame, lowest = own[0], own[1] != 0, own[2], own[3], own[4]
     c = decode(code, of.c_format.layout)
-    special, sign = classify_addend(c), np.int64(c.sign)
+    special = classify_addend(c)
     for k in range(a.size):
         x, y = decode(np.int64(a[k]), of.a_format.layout), decode(np.int64(b[k]), of.b_format.layout)
         special = merge_special(special, classify_product(x, y))
-        sign &= x.sign ^ y.sign
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits
     if fixed:
         wide = limbs.Wide(np.int64(0), np.int64(0))
@@ -233,7 +232,7 @@ def step(
         last = a.size - 1
         p, q = exact_product(of, a, b, 0), exact_product(of, a, b, last)
         total = sum_of_three(rho, of.c_format, bits, lowest, p, q, last > 0, c)
-    number = encode(round_sum(total, sign, rho), rho)
+    number = encode(round_sum(total, np.int64(0), rho), rho)
     return select_special(resolve_special(special), number, rho, nan)
 
 
@@ -269,9 +268,13 @@ class EfdaKernel(Kernel):
         least = min(a.min_exponent - a.fraction_bits, b.min_exponent - b.fraction_bits)
         finite = a.max_exponent + b.max_exponent + 2 <= 1023 and least >= -1022
         short = max(a.fraction_bits, b.fraction_bits) <= 14
+        return cls(spec) if finite and short and cls.compiles_rows(spec) else None
+
+    @classmethod
+    def compiles_rows(cls, spec: DotAdd) -> bool:
+        """Return whether a sum of zeros is +0, which is all that the kernel knows."""
         assert isinstance(spec.parameters, Efda)
-        signs = spec.parameters.rho.signed_zero
-        return cls(spec) if finite and short and not signs else None
+        return not spec.parameters.minus_zero
 
     def _planes(self, fmt: Format, codes: Codes) -> Planes:
         flat = np.ascontiguousarray(codes).reshape(-1)

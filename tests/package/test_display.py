@@ -155,6 +155,7 @@ def samples(folder: Path) -> Iterator[Any]:
     yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
     yield AccE9s12(4, 4, 84, CONVERSIONS["IEEE-FP32"])
     yield kernel_for(apple_amx["fma16.F32"].spec), kernel_for(e9s12["DP4A.FP16"].spec)
+    yield kernel_for(cdna1["v_mfma_f32_32x32x4f16"].spec)
     yield (
         kernel_for(datapath["mul_add(k=2)"].spec),
         kernel_for(datapath["gfda(k=4,group=2,frac_bits=9)"].spec),

@@ -67,8 +67,6 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "cdna3": 2 + 5 + 2 + 5 + 5 + 8,
         "sapphire_rapids": 3,
         "armv8_6": 2,
-        "armv9_ebf16": 3,
-        "armv9_fp8": 4 * 4,
         "riscv": 6 + 4 * 6,
         "sme": 8,
         "power10": 20,
@@ -146,7 +144,6 @@ def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
             known = instruction.algorithm in ("fda", "gdfs") or architecture.name in (
                 "sapphire_rapids",
                 "armv8_6",
-                "armv9_ebf16",
                 "riscv",
                 "sme",
                 "power10",
