@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mmaformal.encodings.efda import Efda
 from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid
@@ -18,4 +19,4 @@ def choices(types: Types, k: int) -> Iterator[Efda]:
 
 def details(parameters: Efda, types: Types) -> Iterator[Efda]:
     for rho in signed_zeros(parameters.rho):
-        yield from (Efda(parameters.L, rho, minus_zero) for minus_zero in (False, True))
+        yield replace(parameters, rho=rho)
