@@ -10,6 +10,7 @@ from mmaformal.formats import Specials
 from mmaformal.limits import check_products, factors, significant
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,6 +91,9 @@ class Rnd2(Parameters):
             f"rounds twice for every pair of products: their exact sum to {self.pair.fraction_bits} fractional bits, "
             f"then that and c to {significant(spec.d_format)}"
         )
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        return Node((before, Node(tuple(places))))
 
     def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
         if self != type(self)(self.pair, self.rho):
