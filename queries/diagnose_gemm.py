@@ -295,7 +295,7 @@ def chained_ones(
     """
     found: dict[DotAdd, dict[DotAdd, Instruction]] = {}
     for i in instructions:
-        takes = (i.a_format, i.b_format) == (a, b) and i.spec.scale_format is None
+        takes = (i.a_format, i.b_format) == (a, b) and i.spec.scale_format is None and not i.spec.is_signed
         if not takes or i.c_format != i.d_format or not holds(i.d_format, d) or not holds(fp64, i.d_format):
             continue
         # A longer K is a chain of steps, as a chain of instructions is.

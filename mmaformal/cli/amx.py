@@ -46,6 +46,7 @@ class _Claim(options.Kind):
     "--instruction",
     "names",
     type=click.Choice(tuple(NUMBERS)),
+    metavar="NAME",
     multiple=True,
     help="Of this instruction only; repeatable (default: of fma16, fma32 and fma64; `lanes` of all others).",
 )

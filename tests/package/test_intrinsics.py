@@ -170,7 +170,8 @@ def some(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], e: NDArr
     field = np.clip(e + fmt.bias + rng.integers(-2, 3, shape), 0, 2 * fmt.bias)
     sign = rng.integers(0, 2, shape) << fmt.storage_bits - 1
     near = field << fmt.fraction_bits | rng.integers(0, 1 << fmt.fraction_bits, shape) | sign
-    return np.where(rng.random(shape) < 0.02, rng.integers(0, fmt.codes, shape), near).astype(fmt.word)
+    anything = rng.integers(0, fmt.codes - 1, shape, np.uint64, endpoint=True)
+    return np.where(rng.random(shape) < 0.02, anything, near.view(np.uint64)).astype(fmt.word)
 
 
 def rows(i: Instruction, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
