@@ -16,7 +16,7 @@ lint: $(VENV)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/lint_installed.py
-	$(BIN)/python tools/hints.py --most 60
+	$(BIN)/python tools/house.py --check
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -214,11 +214,11 @@ class Fingerprint(Result):
 
 
 def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) -> tuple[Instruction, ...]:
-    """The instructions of these types, c as d, of all units that are built, without block scales."""
+    """The instructions of these types, c as d, of all units that are built: no block scales, and no signs changed."""
     a, d = (FORMATS[x] if isinstance(x, str) else x for x in (a, d))
     b = a if b is None else FORMATS[b] if isinstance(b, str) else b
     there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
-    found = [i for i in there_are if Types.of(i.spec) == Types(a, b, d, d)]
+    found = [i for i in there_are if Types.of(i.spec) == Types(a, b, d, d) and not i.spec.is_signed]
     if not found:
         raise ValueError(f"no instruction takes {a} × {b} + {d} → {d}")
     return tuple(found)

@@ -65,6 +65,7 @@ STAGES = {
     "addition": "addition of c: rounding",
     "rho": "output rounding",
     "detects_zeros": "alignment: zero products",
+    "minus_zero": "signs: of a sum of zeros",
     "L": "products of a step",
     "N": "products of a step",
     "D": "products in all",
