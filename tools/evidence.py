@@ -1,7 +1,7 @@
 """Measure what stands behind each model, and write it down.
 
     R=../shared/recordings
-    python tools/evidence.py $R $R/lowered $R/processors/{emr,qemu}_*.npz $R/emulators/{power10,sme}_*.npz
+    python tools/evidence.py $R $R/lowered $R/processors/{emr,qemu}_*.npz $R/emulators/*.npz
 
 Checks every recording named or in a folder named, reads the cases of docs/validation-mmasim.md, and writes
 mmaformal/recordings/backing.json and docs/evidence.md.  Exits with 1 if a model does not reproduce a recording.

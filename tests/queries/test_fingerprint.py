@@ -168,7 +168,7 @@ def test_no_answer_is_later_than_its_limit(timeout: float) -> None:
         assert found.complete or "the time was up before fewer and smaller inputs" in str(found)
     else:
         assert found.summary.startswith(
-            "not settled: the time was up before all 36 instructions were compared"
+            "not settled: the time was up before all 45 instructions were compared"
         )
 
 

@@ -16,7 +16,7 @@ from support.kernel_runs import random_codes
 SHARED = Path(__file__).parents[3] / "shared" / "recordings"
 #: of processors, those whose instruction is modelled
 PROCESSORS = [path for kind in ("emr", "qemu") for path in sorted(SHARED.glob(f"processors/{kind}_*.npz"))]
-EMULATORS = [path for kind in ("power10", "sme") for path in sorted(SHARED.glob(f"emulators/{kind}_*.npz"))]
+EMULATORS = sorted(SHARED.glob("emulators/*.npz"))
 FILES = sorted(SHARED.glob("*.npz")) + sorted(SHARED.glob("lowered/*.npz")) + PROCESSORS + EMULATORS
 NO_SHARED = pytest.mark.skip(reason="no ../shared/recordings beside this checkout")
 real_files = pytest.mark.parametrize(
