@@ -85,7 +85,7 @@ NOT_MODELLED = {
     "sm_121": "it is not modelled",
     **dict.fromkeys(
         ("MI350X", "MI355X", "gfx950"),
-        "of CDNA4 (gfx950) only layouts are published, not the arithmetic: docs/specified.md has the questions",
+        "of CDNA4 (gfx950) only layouts are published (docs/specified.md)",
     ),
     **dict.fromkeys(
         ("Strix Halo", "gfx1151", "gfx1150", "gfx1100"),

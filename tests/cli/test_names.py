@@ -168,8 +168,8 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
     [
         (
             "list MI350X",
-            "no model of MI350X: of CDNA4 (gfx950) only layouts are published, not the arithmetic: docs/specified.md "
-            "has the questions (`mmaformal list --devices` has what is)",
+            "no model of MI350X: of CDNA4 (gfx950) only layouts are published (docs/specified.md) "
+            "(`mmaformal list --devices` has what is)",
         ),
         ("list 4090", "no architecture '4090'; did you mean RTX 4090?"),
         ("list HMMB", "no architecture and no instruction is called 'HMMB' or starts so; "),
