@@ -85,7 +85,8 @@ class Instruction:
         return f"{self.architecture} {self.name}"
 
     def __str__(self) -> str:
-        return f"{self.label}: {self.spec.types}, K={self.k}, {self.algorithm} {self.parameters.describe()}"
+        given = f"{self.algorithm} {self.parameters.describe()}{self.spec.signs}"
+        return f"{self.label}: {self.spec.types}, K={self.k}, {given}"
 
     def __repr__(self) -> str:
         return f"<Instruction {clipped(str(self), 2 * LINE)}>"

@@ -151,7 +151,7 @@ def instruction_tables() -> str:
 
 def _parameters(i: Instruction) -> str:
     """Its parameters, a long list among them by its beginning: `show` has all of it."""
-    return re.sub(r"((?:\d+,){4})(?:\d+,)+\d+", r"\1…", i.parameters.describe())
+    return re.sub(r"((?:\d+,){4})(?:\d+,)+\d+", r"\1…", i.parameters.describe()) + i.spec.signs
 
 
 def _side_by_side(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -444,8 +444,12 @@ class DotAdd:
         order = (
             f", products in the order {','.join(map(str, self.product_order))}" if self.product_order else ""
         )
-        signs = "".join(f", −{name}" for name in self.negated) + ("" if self.reads_c else ", c not read")
-        return told + order + signs
+        return told + order + self.signs
+
+    @property
+    def signs(self) -> str:
+        """`, −a, c not read`: whose signs are changed, and whether c is read; nothing where all is as it is."""
+        return "".join(f", −{name}" for name in self.negated) + ("" if self.reads_c else ", c not read")
 
     @property
     def taken(self) -> list[int]:

@@ -14,7 +14,7 @@ from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof.related_runs import Pairing, Runs, Same, same
-from mmaformal.queries.property import Property
+from mmaformal.queries.property import Property, nans_aside
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -45,6 +45,7 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label} gives the same code with A and B exchanged"
     if instruction.a_format != instruction.b_format:
         question += ", in their formats too"
+    question += nans_aside(instruction.spec)
     each = relation(instruction.spec)
     return settle(instruction, asker, question, [each], lambda: [argument(each)])
 

@@ -16,7 +16,7 @@ from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reord
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import by_rule
-from mmaformal.queries.property import Property
+from mmaformal.queries.property import Property, nans_aside
 from mmaformal.solver.answers import Answer, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -62,7 +62,7 @@ def settle_within(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     text = ", ".join(map(str, sorted({len(block) for block in blocks(spec)})))
     question = f"{instruction.label} gives the same code for every order of the products of a block ({text} products)"
-    return _settle(instruction, asker, question, within_blocks(spec))
+    return _settle(instruction, asker, question + nans_aside(spec), within_blocks(spec))
 
 
 def settle_across(instruction: Instruction, asker: Asker) -> Answer:
@@ -70,6 +70,7 @@ def settle_across(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label} gives the same code for every order of its {spec.k} products"
     if spec.scale_format is not None:
         question += ", each with its scales"
+    question += nans_aside(spec)
     return _settle(instruction, asker, question, [*across_blocks(spec), *within_blocks(spec)])
 
 

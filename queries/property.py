@@ -37,6 +37,11 @@ _BUT_FOR_NANS = (
 )
 
 
+def nans_aside(spec: DotAdd) -> str:
+    """Returns what a statement about equal codes adds where a NaN is an operand's: any two NaNs count as equal."""
+    return ", which NaN aside" if spec.parameters.first_nan else ""
+
+
 def in_order(instruction: Instruction) -> Instruction:
     """The instruction, its products numbered as they are taken: a statement about all inputs is the same of both."""
     if not instruction.spec.product_order:
@@ -106,7 +111,8 @@ class Property(ShortRepr):
             return Unknown(
                 answer.question, f"which NaN it gives: {error}", tuple(asker.proved), asker.elapsed
             )
-        return replace(answer, proof=by_rule(_BUT_FOR_NANS, same, answer.proof))
+        question = answer.question + nans_aside(spec)
+        return replace(answer, question=question, proof=by_rule(_BUT_FOR_NANS, same, answer.proof))
 
 
 def _same_but_nans(spec: DotAdd) -> Pairing:

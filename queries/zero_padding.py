@@ -24,7 +24,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Lenient, Pairing, Runs, same
-from mmaformal.queries.property import Property
+from mmaformal.queries.property import Property, nans_aside
 from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -159,6 +159,7 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
         question = f"{instruction.label} gives the same number with {more} more"
     else:
         question = f"{instruction.label} gives the same code without the last product of each block, where it is zero"
+    question += nans_aside(instruction.spec)
     return settle(instruction, asker, question, [relation(pad)], lambda: [argument(pad)])
 
 

@@ -1,4 +1,4 @@
-"""What instructions of Apple AMX make of single lanes, in both encodings: kinds of operations, as data.
+"""Kinds of operations that Apple AMX's instructions do on single lanes, as data for both encodings.
 
 Source: corsix/amx, the tables of ALU modes of vecfp, matfp, mac16, vecint, matint, extrh and extrv.
 """

@@ -1,4 +1,4 @@
-"""What instructions of Apple AMX make of single lanes, executable.  Source: corsix/amx.
+"""Single lanes of Apple AMX's instructions, executable.  Source: corsix/amx.
 
 Codes of floating-point numbers are in the format of the result; those of integers are not negative, whatever they mean.
 An fma is a parameter, `amx.alu` where nothing else is said: other operations are made of it.
@@ -20,14 +20,14 @@ Fma = Callable[[Conversion, tuple[Flag, Flag, Flag], Lane, Lane, Lane], Lane]
 
 
 def fma(rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane) -> Lane:
-    """What an element becomes by `amx.alu`, as fma16, fma32 and fma64 compute it."""
+    """Returns an element of fma16, fma32 or fma64, by `amx.alu`."""
     return amx.alu(x, y, z, amx.Skips(*skip), rho).result
 
 
 def without_all(
     rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = fma
 ) -> Lane:
-    """What an element becomes in fms, of factors whose signs are changed: as in fma, but −0 if all is skipped."""
+    """Returns an element of fms, of factors whose signs are changed: that of fma, but −0 if all is skipped."""
     fmt = rho.format
     code = unit(rho, skip, x, y, z)
     return where(skip[0] & skip[1] & skip[2], sign_bit(fmt), code)
@@ -93,7 +93,7 @@ def rectified(x: Lane, y: Lane, fmt: Format) -> Lane:
 
 
 def floating(kind: FloatKind, x: Lane, y: Lane, z: Lane, rho: Conversion, unit: Fma = fma) -> Lane:
-    """What vecfp and matfp make of codes of ρ's format."""
+    """Returns what vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":
         return extreme(x, z, fmt, largest=kind == "max")

@@ -1,4 +1,4 @@
-"""What instructions of Apple AMX make of single lanes, as bit-vector terms.  Source: corsix/amx.
+"""Single lanes of Apple AMX's instructions, as bit-vector terms.  Source: corsix/amx.
 
 Integers are extended to 40 bits, in which nothing wraps; an fma is a parameter, `amx.alu` where nothing else is said.
 """
@@ -23,12 +23,12 @@ WIDE = 40  #: bits
 
 
 def fma(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec) -> BitVec:
-    """What an element becomes by `amx.alu`, as fma16, fma32 and fma64 compute it."""
+    """Returns an element of fma16, fma32 or fma64, by `amx.alu`."""
     return amx.alu(rho, skip, x, y, z).result
 
 
 def without_all(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma) -> BitVec:
-    """What an element becomes in fms, of factors whose signs are changed: as in fma, but −0 if all is skipped."""
+    """Returns an element of fms, of factors whose signs are changed: that of fma, but −0 if all is skipped."""
     return z3.If(skip == 7, z3.BitVecVal(rho.format.sign_mask, z.size()), unit(rho, skip, x, y, z))
 
 
@@ -88,7 +88,7 @@ def rectified(x: BitVec, y: BitVec, fmt: Format) -> BitVec:
 
 
 def floating(kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: Fma = fma) -> BitVec:
-    """What vecfp and matfp make of codes of ρ's format."""
+    """Returns what vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":
         return extreme(x, z, fmt, largest=kind == "max")

@@ -38,7 +38,7 @@ class Lowered(Parameters):
     loss: ClassVar[LossModel] = LossModel.INNER
     meanings: ClassVar[Mapping[str, str]] = {**Fda.meanings, "nan": "which NaN the addition of c gives"}
     aligns: ClassVar[bool] = True
-    summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
+    summary: ClassVar[str] = "fda steps from zero, of operands that may be converted first; c is added last"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,9 +99,11 @@ class Lowered(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         d = spec.d_format
+        nearest = self.addition.rounding is Rounding.RNE
+        how = "an ordinary" if nearest else f"a correctly rounded ({self.addition.rounding.name})"
         return (
             f"keeps {self.F} fractional bits below the largest term of a step, {cut_text(self.cut)} ({own_bits(d)}); "
-            f"c is added in the end, by an ordinary {d} addition"
+            f"c is added in the end, by {how} {d} addition"
         )
 
     @property

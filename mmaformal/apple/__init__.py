@@ -68,14 +68,14 @@ def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: C
 
 
 def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
-    """What all elements become, computed as one array."""
+    """Returns all elements of an instruction, computed as one array."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
     after: list[int] = amx.alu(x, y, z, on, rho).result.tolist()
     return after
 
 
 def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
-    """What all elements become in fms, of lanes whose signs are changed."""
+    """Returns all elements of fms, of lanes whose signs are changed."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
     after = lanes.without_all(rho, (on.skip_x, on.skip_y, on.skip_z), x, y, z)
     found: list[int] = np.broadcast_to(after, z.shape).tolist()

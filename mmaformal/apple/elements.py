@@ -24,7 +24,7 @@ _PLACES = np.arange(ROW)
 
 
 class Operation(Protocol):
-    """What becomes of lanes x and y and an element z."""
+    """An operation on lanes x and y and an element z."""
 
     def __call__(self, x: Codes, y: Codes, z: Codes, /) -> Codes: ...
 
@@ -115,7 +115,7 @@ class _Pass(NamedTuple):
 
 
 class _Vectors(NamedTuple):
-    """What `several` and `broadcast` of vecfp and vecint say."""
+    """Returns what `several` and `broadcast` of vecfp and vecint say."""
 
     passes: list[_Pass]
     mode: int  #: of enabling

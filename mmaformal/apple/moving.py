@@ -31,7 +31,7 @@ _PLACES = np.arange(ROW)
 
 
 class _Extract(NamedTuple):
-    """What extrh or extrv does: where to, which bytes of each row, of how many bytes and rows of Z."""
+    """A move of extrh or extrv: where to, which bytes of each row, of how many bytes and rows of Z."""
 
     to: str
     offset: int

@@ -171,7 +171,8 @@ class Architecture(Tabular):
     def _repr_html_(self) -> str:
         head = "instruction", "m×n×k", "types", "algorithm", "parameters"
         rows = [
-            (i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, i.parameters.describe()) for i in self
+            (i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, i.parameters.describe() + i.spec.signs)
+            for i in self
         ]
         title = html_title(self.name, self.gpus)
         more = f'ARCHITECTURES["{self.name}"].table()'

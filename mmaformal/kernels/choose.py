@@ -31,9 +31,8 @@ def kernel_for(spec: DotAdd) -> Kernel:
     """The compiled kernel of `spec`; where there is none, or numbers are too wide for it, its rows, compiled or not."""
     if spec.product_order:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
-    kernel = found().get(spec.parameters.algorithm)
-    if kernel is None or spec.d_format.one_nan is not None:
-        kernel = None
+    saturates = spec.d_format.one_nan is not None  # results of P3109, which no kernel has
+    kernel = None if saturates else found().get(spec.parameters.algorithm)
     if spec.is_signed:
         return SignedKernel(spec, kernel or RowsKernel)
     if kernel is None:
