@@ -361,7 +361,7 @@ class _Signoff:
         return np.where(np.asarray(is_zero(d.astype(np.int64), self.spec.d_format)), np.uint64(0), d)
 
     def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
-        """That the design's d is not the model's."""
+        """Return the claim that the design's d is not the model's."""
         differ, fmt = mine != model, self.spec.d_format
         if self.nans:
             differ = z3.And(differ, z3.Not(z3.And(is_nan(mine, fmt), is_nan(model, fmt))))

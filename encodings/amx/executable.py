@@ -53,7 +53,7 @@ class Fields:
 
 
 class Skips(NamedTuple):
-    """What is skipped of x·y + z, as `Fields` has it."""
+    """Flags of what is skipped of x·y + z, as `Fields` has it."""
 
     skip_x: Flag
     skip_y: Flag

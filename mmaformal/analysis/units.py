@@ -97,8 +97,6 @@ class Unit(ShortRepr):
             raise ValueError(
                 f"{instruction.label} has no bound relative to its terms: d is subnormal where c is not"
             )
-        if spec.scale_format is None:  # then no product weighs less than this, and each step has one
-            least = max(least, spec.a_format.min_exponent + spec.b_format.min_exponent)
         if isinstance(e_zero, int) and e_zero > least:
             raise ValueError(
                 f"{instruction.label} has no bound relative to its terms: zeros count as 2^{e_zero}"

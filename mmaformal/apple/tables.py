@@ -139,7 +139,8 @@ def encode(name: str, **fields: int) -> int:
 
 
 def decode(name: str, bits: int) -> dict[str, int]:
-    """Returns what each field of 64 bits says; fields that share bits have all their values.  Raises ValueError if not 64."""
+    """Returns what each field of 64 bits says; fields that share bits have all their values.  Raises ValueError if
+    not 64."""
     if not 0 <= bits < 1 << 64:
         raise ValueError(f"an operand has 64 bits, not {bits:#x}")
     return {name: bits >> low & (1 << width) - 1 for name, (low, width) in FIELDS[name].items()}

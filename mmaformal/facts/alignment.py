@@ -136,8 +136,8 @@ def count_in_block(spec: DotAdd) -> int:
 
 
 def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: KnownTerm | None = None) -> z3.BoolRef:
-    """That no more is lost than `cases_of` says, or what is `known`, and d is ρ of the sum; returns what was proved of
-    both."""
+    """Prove that no more is lost than `cases_of` says, or what is `known`, and d is ρ of the sum; returns what was
+    proved of both."""
     p = spec.parameters
     assert isinstance(p, (Fda, Gdfs))
     none = z3.Not(z3.Or(*x.step.special))
@@ -250,7 +250,7 @@ class Alignment:
         proving.claim("e_max of products", text, self.under_far, [*far, some])
 
     def _top_at_most(self, k: int, bound: z3.BitVecRef, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That e_max is at most `bound` where the k-th product has it and c has not."""
+        """Return the claim that e_max is at most `bound` where the k-th product has it and c has not."""
         e, e_zero = self.exponent(k), self.spec.parameters.e_zero  # type: ignore[attr-defined]
         at_most = z3.Or(e <= bound, e == e_zero) if e_zero is not None else e <= bound
         text = "a product's exponent is at most that of the largest numbers, or e_zero"

@@ -139,7 +139,7 @@ def error_bound(instruction: Instruction, proving: Composing, prove: Claims = pr
 
 
 def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
-    """That a sum of two is off by what one of them is, if the other is exact."""
+    """Prove that a sum of two is off by what one of them is, if the other is exact."""
     proving.rests_on(FIXED_POINT)
     exact, kept = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
     off = [u - v for u, v in zip(exact, kept, strict=True)]

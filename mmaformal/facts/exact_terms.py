@@ -82,7 +82,7 @@ def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
 
 
 def prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
-    """That d is the last step's result, and each step one of its own, whose c is the result before."""
+    """Prove that d is the last step's result, and each step one of its own, whose c is the result before."""
     one, x, L = one_step(spec), symbolic_inputs(spec), spec.parameters.step_products
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
     results = [step.result for step in trace.steps]
@@ -133,7 +133,7 @@ def prove_special_values(
 
 
 def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
-    """That d is the special value where there is one, whatever the sum is."""
+    """Prove that d is the special value where there is one, whatever the sum is."""
     nan, plus, minus = step.special
     infinity = fmt.infinity
     demand(fmt.specials == Specials.IEEE, "special codes are those of IEEE 754")
@@ -151,7 +151,7 @@ def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
 
 
 def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) -> None:
-    """That what is added up are the products of the numbers that a and b are, and c."""
+    """Prove that what is added up are the products of the numbers that a and b are, and c."""
     c, formats = exponent_range(spec.c_format), (spec.a_format, spec.b_format)
     sides: tuple[tuple[Operand, ...], tuple[Operand, ...]]
     if isinstance(step, sfma.SfmaStep):
@@ -225,7 +225,7 @@ def _is_huge(product: Term, own: ExponentRange, fraction_bits: int) -> z3.BoolRe
 def _prove_groups(
     proving: Composing, spec: DotAdd, p: Gdfs, step: gdfs.GdfsStep, scales: Sequence[tuple[Operand, ...]]
 ) -> None:
-    """That e2m1 products are exact, and a group is their sum times its scales."""
+    """Prove that e2m1 products are exact, and a group is their sum times its scales."""
     assert spec.scale_format is not None
     for u, v, (sign, magnitude) in zip(step.a, step.b, step.products, strict=True):
         wide = magnitude.size() + 8
@@ -274,8 +274,8 @@ def prove_groups_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
 
 
 def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
-    """That the fda steps of a lowered instruction take a and b, converted, in their order, from +0; and that c is added
-    last."""
+    """Prove that the fda steps of a lowered instruction take a and b, converted, in their order, from +0; and that c
+    is added last."""
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, Lowered)
     step = lowered.step(spec, p, x.a, x.b, x.c)
@@ -318,8 +318,8 @@ def group_of(spec: DotAdd, x: Inputs) -> gps.GpsStep:
 
 
 def prove_tree(proving: Composing, spec: DotAdd) -> None:
-    """That a step of gps or oddsum is the tree of its products, added in pairs and then to its c, which is flushed
-    before; subnormals flushed after each."""
+    """Prove that a step of gps or oddsum is the tree of its products, added in pairs and then to its c, which is
+    flushed before; subnormals flushed after each."""
     x, rho = symbolic_inputs(one_step(spec)), spec.parameters.last_rounding
     step = group_of(spec, x)
     for codes, operands, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
@@ -375,7 +375,8 @@ def prove_product(
     bias: int,
     ex: ExponentRange,
 ) -> None:
-    """That a product is exact: its sign, its significand, and its exponent, scales included, if it is not zero."""
+    """Prove that a product is exact: its sign, its significand, and its exponent, scales included, if it is not
+    zero."""
     u, v = factors
     bits = product.significand.size()
     significand = fit(u.significand, bits) * fit(v.significand, bits)
@@ -393,7 +394,7 @@ def _prove_c(proving: Composing, spec: DotAdd, step: AddsC, ex: ExponentRange) -
 
 
 def prove_addend(proving: Composing, term: Term, c: Operand, bias: int, ex: ExponentRange) -> None:
-    """That a term is the number of an operand."""
+    """Prove that a term is the number of an operand."""
     same = z3.And(term.sign == c.sign, term.significand == c.significand)
     exponent = _is_exponent(term, (c,), bias, ex)
     proving.claim("c", "the term of c is c", z3.And(same, z3.Or(c.significand == 0, exponent)))
@@ -408,7 +409,7 @@ def step_top(spec: DotAdd) -> int:
 
 
 def prove_decoded(proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
-    """That an operand is the number, the infinity or the NaN that the code stands for."""
+    """Prove that an operand is the number, the infinity or the NaN that the code stands for."""
     index: z3.BitVecRef = magnitude_field(code, fmt)
     M = fmt.fraction_bits
     if not fmt.has_zero:
@@ -437,7 +438,7 @@ def _is_exponent(term: Term, factors: Sequence[Operand], bias: int, ex: Exponent
 
 
 def _prove_fixed(proving: Composing, spec: DotAdd, step: efda.FixedStep) -> None:
-    """That no product loses a bit where it is placed, and the sum of all is the term that c is added to."""
+    """Prove that no product loses a bit where it is placed, and the sum of all is the term that c is added to."""
     a, b = spec.a_format, spec.b_format
     own, largest = product_range(a, b), widest(a) * widest(b)
     for product, placed in zip(step.products, step.placed, strict=True):

@@ -94,7 +94,7 @@ def prove_number(
     rounded: z3.BoolRef,
     none: z3.BoolRef,
 ) -> z3.BoolRef:
-    """That where nothing is special and total · 2^t is a number of ρ's, the `index`-th of all, d is that number.
+    """Prove that where nothing is special and total · 2^t is a number of ρ's, the `index`-th of all, d is that number.
 
     `rounded` says that d is ρ of it then; returns both, without `none`, that nothing is special.
     """
@@ -110,7 +110,7 @@ def prove_number(
 
 
 def prove_own_numbers(proving: Composing, rho: Conversion) -> z3.BoolRef:
-    """That ρ of a number of ρ's is that number: no other code is right by definition."""
+    """Prove that ρ of a number of ρ's is that number: no other code is right by definition."""
     fmt, drop = rho.format, rho.format.fraction_bits - rho.fraction_bits
     code = z3.BitVec("code", fmt.storage_bits)
     of_code = z3.Extract(fmt.storage_bits - 2, drop, code)
@@ -131,7 +131,7 @@ def prove_steps(
 
 
 def prove_exact_so_far(proving: Composing, count: int, bits: int) -> z3.BoolRef:
-    """That in a fixed point of so many bits the last of `count` steps sums up all."""
+    """Prove that in a fixed point of so many bits the last of `count` steps sums up all."""
     proving.rests_on(FIXED_POINT)
     d = [z3.BitVec(f"d{i}", bits) for i in range(count)]  # c, and the results before the last
     sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
@@ -142,8 +142,8 @@ def prove_exact_so_far(proving: Composing, count: int, bits: int) -> z3.BoolRef:
 
 
 def prove_errors_of_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
-    """That each step of a chain is one step of the model, with the result before as its c; and that the error of the
-    last result is the sum of the errors of all."""
+    """Prove that each step of a chain is one step of the model, with the result before as its c; and that the error
+    of the last result is the sum of the errors of all."""
     claims, count = prove_chain(proving, spec), spec.k // spec.parameters.step_products
     bits = 4 << spec.d_format.exponent_bits
     proving.rests_on(FIXED_POINT)

@@ -158,7 +158,7 @@ E2M1_PRODUCT = 144
 
 
 def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolRef:
-    """That the k-th aligned magnitude is at most its bound."""
+    """Return the claim that the k-th aligned magnitude is at most its bound."""
     summand, bound = x.summands[k], x.bounds[k]
     small = z3.ULE(summand.aligned, bound)
     if bound == (1 << summand.aligned.size()) - 1:

@@ -325,7 +325,7 @@ class Laws:
         return True
 
     def _prove_plus(self, law: str, one: DotAdd, asker: Asker) -> bool | None:
-        """That neither the factors of a zero product matter nor its sign."""
+        """Prove that neither the factors of a zero product matter nor its sign."""
         product, (x, result, _) = OneProduct(one), self._step(one)
         change, (premise, text) = product.change(law), product.premise(law)
         if change is None:

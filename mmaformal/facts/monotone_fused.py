@@ -167,7 +167,7 @@ class SumsPair:
 
 
 def prove_rounded_in_order(theory: Theory, pair: SumsPair, totals: Sequence[tuple[Rise, z3.BoolRef]]) -> None:
-    """That totals in order, or almost, are rounded in order: from what `Sums.in_order` gave.
+    """Prove that totals in order, or almost, are rounded in order: from what `Sums.in_order` gave.
 
     After claims of the ranges of e_max and of both totals, and of `OrderedRounding` theorems where c covers all.
     """
@@ -220,7 +220,7 @@ class Sums:
         self.totals = [self._total(run) for run in runs]
 
     def _total(self, run: Accumulated) -> z3.BoolRef:
-        """That the accumulator is the sum of the run's terms, and how large it is at most."""
+        """Return the claim that the accumulator is the sum of the run's terms, and how large it is at most."""
         claim = z3.And(wide(run.total, self.pair.bits) == run.sums[-1], *run.in_range.children())
         return self.proving.claim("accumulator", "so the accumulator is the sum", claim, run.known)
 
@@ -269,7 +269,7 @@ class Sums:
         return [self.proving.claim("coarser unit", text, claim)]
 
     def in_order(self, rise: Rise, lost: tuple[z3.BoolRef, z3.BoolRef]) -> z3.BoolRef:
-        """That the totals are in order, or almost."""
+        """Return the claim that the totals are in order, or almost."""
         pair, n, proving = self.pair, self.pair.terms, self.proving
         text = f"where e_max rises by {rise.name}, the sum with the larger c is the larger, or less than a unit less"
         claim = z3.Implies(rise.happens, pair.ordered_totals(rise))
@@ -358,7 +358,7 @@ class FusedPair(SumsPair):
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
-    """That a model of fda, gdfs or gfda is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
+    """Prove that a model of fda, gdfs or gfda is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
 
     def step(c: z3.BitVecRef) -> fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep:

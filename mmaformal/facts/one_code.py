@@ -137,7 +137,7 @@ class OneCode:
         return self.x.grid.numbers.follows(name, text, claim, using, *whole)
 
     def _prove_order(self) -> z3.BoolRef:
-        """That where nothing is special, both codes are of one place in order."""
+        """Prove that where nothing is special, both codes are of one place in order."""
         grid, total, (d, e) = self.x.grid, self.x.total, self.pair.results
         point, own = grid.numbers.point, grid.codes
         said = [
@@ -156,7 +156,7 @@ class OneCode:
         )
 
     def _prove_one(self, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That where nothing is special, the codes are equal."""
+        """Prove that where nothing is special, the codes are equal."""
         (d, e), total, zero = self.pair.results, self.x.total, self.x.total == 0
         signs = [
             z3.And(
@@ -184,7 +184,7 @@ class OneCode:
         return z3.Implies(self.x.total == 0, self.x.zero == self.y.zero)
 
     def _prove_zeros(self) -> z3.BoolRef:
-        """That where zeros have one sign or not every term is −0, a sum that is zero gives one zero."""
+        """Prove that where zeros have one sign or not every term is −0, a sum that is zero gives one zero."""
         numbers, either = self.codes.numbers, self.x.zero == self.y.zero
         negative = z3.And([n.sign == 1 for n in numbers])
         text = "both models give a sum of zero the same sign, unless every term is negative"
@@ -196,7 +196,7 @@ class OneCode:
         return self._follows("zeros", text, goal, [apart, self._prove_negative()])
 
     def _prove_negative(self) -> z3.BoolRef:
-        """That a sum of negative numbers is zero only where all of them are."""
+        """Prove that a sum of negative numbers is zero only where all of them are."""
         w, theory, numbers = self.codes.w, self.theory, self.codes.numbers
         integers, text = self.codes.integers, "no sum of negative numbers is above one of them"
         sizes = [self.codes.size(k) for k in range(len(numbers))]
@@ -219,7 +219,7 @@ class OneCode:
         return w.follows("all zero", text, goal, [*terms, whole, *rooms, *factors], *zeros)
 
     def _prove_no_zero(self, k: int, zero: z3.BoolRef) -> z3.BoolRef:
-        """That a product is zero only where a factor is."""
+        """Prove that a product is zero only where a factor is."""
         x, spec = self.codes.inputs, self.codes.spec
         factors = [number(x.a[k], spec.a_format).significand, number(x.b[k], spec.b_format).significand]
         product = self.codes.numbers[k].significand
@@ -255,7 +255,8 @@ def _result(spec: DotAdd) -> z3.BitVecRef:
 
 
 def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proof | None:
-    """That two models of one step give one code of all inputs that are allowed; None if their facts do not say it."""
+    """Prove that two models of one step give one code of all inputs that are allowed; None if their facts do not say
+    it."""
     if any(spec.k != spec.parameters.step_products or spec.product_order for spec in (x, y)):
         return None
     first, second = (facts_of(spec).rounds_exactly(spec) for spec in (x, y))

@@ -120,7 +120,7 @@ def prove_beside(proving: Composing) -> None:
 
 
 def prove_apart(proving: Composing) -> None:
-    """That two results are no further apart than both are off.  Raises NotProvedError."""
+    """Prove that two results are no further apart than both are off.  Raises NotProvedError."""
     d, other, exact, A, B, sigma = z3.Reals("d other exact A B sigma")
     near = z3.And(within(d - exact, A * sigma), within(other - exact, B * sigma))
     text = "two results are no further apart than both are off the exact sum"
@@ -133,8 +133,8 @@ def prove_apart(proving: Composing) -> None:
 
 
 def prove_largest_exponent(proving: Composing, spec: DotAdd) -> None:
-    """That a step's e_max is at most the sum of the exponents of some product's factors and their scales, or c's, or
-    that of the least normal number of c's format; and that 2^e ≤ w(x) for the exponent e of each of these.
+    """Prove that a step's e_max is at most the sum of the exponents of some product's factors and their scales, or
+    c's, or that of the least normal number of c's format; and that 2^e ≤ w(x) for the exponent e of each of these.
 
     Raises NotProvedError; ValueError for an algorithm that aligns nothing.
     """
@@ -163,7 +163,7 @@ def _exponent(x: Operand, fmt: Format) -> z3.BitVecRef:
 
 
 def _prove_weight(proving: Composing, x: Operand, fmt: Format) -> z3.BoolRef:
-    """That 2^e is at most |x|, or the least normal number."""
+    """Prove that 2^e is at most |x|, or the least normal number."""
     if not fmt.has_zero:
         return z3.BoolVal(True)  # a power of two
     text = "an operand has its leading bit, or the exponent of the least normal number"

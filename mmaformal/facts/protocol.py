@@ -138,7 +138,7 @@ class Facts(Generic[StepT]):
         return False
 
     def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
-        """That x and y agree on all inputs; None if a claim was not proved."""
+        """Prove that x and y agree on all inputs; None if a claim was not proved."""
         self.lack("why two models agree")
 
     def rounds_exactly(self, spec: DotAdd) -> RoundsExactly | None:

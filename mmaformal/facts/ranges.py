@@ -81,7 +81,8 @@ def not_minus_zero(
 def places_in(
     total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: ExponentRange, F: int, spec: DotAdd
 ) -> Link:
-    """That the last place of a sum at e_max, at least d's least exponent, is one of d; or the bits below are zero.
+    """Return the link that says that the last place of a sum at e_max, at least d's least exponent, is one of d; or
+    the bits below are zero.
 
     And that the sum is not the least number of its width, whose magnitude would have one more bit.
     """

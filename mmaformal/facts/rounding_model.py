@@ -40,7 +40,8 @@ class Real(NamedTuple):
         return cls(z3.BitVec("quarters", 2), z3.Bool("more"), z3.Bool("up"))
 
     def nearest(self, odd: z3.BoolRef) -> z3.BoolRef:
-        """That it is rounded to the nearer one; of two as near, to the even one.  `odd`: whether that below is odd."""
+        """Return the claim that it is rounded to the nearer one; of two as near, to the even one.  `odd`: whether
+        that below is odd."""
         tie = z3.And(self.quarters == 2, z3.Not(self.more))
         return self.up == z3.If(tie, odd, z3.UGE(self.quarters, 2))
 

@@ -261,7 +261,7 @@ def _conclude(
 
 
 def _turned(theory: Theory, pair: tuple[z3.BitVecRef, z3.BitVecRef], fmt: Format) -> z3.BoolRef:
-    """That codes with their signs changed are in the opposite order."""
+    """Return the claim that codes with their signs changed are in the opposite order."""
     stages = Stages()
     x, y = pair
     other = stages.change_sign(y, fmt), stages.change_sign(x, fmt)

@@ -123,7 +123,7 @@ def _usual(at: Sorted, term: Term) -> z3.BoolRef:
 
 
 def _prove_terms(proving: Composing, at: Sorted) -> list[z3.BoolRef]:
-    """That normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
+    """Prove that normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
     spec, step = at.spec, at.step
     a, b, M = spec.a_format, spec.b_format, spec.c_format.fraction_bits
     largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
@@ -158,7 +158,7 @@ def _prove_normal_term(
     places: int,
     largest: int,
 ) -> z3.BoolRef:
-    """That t is x, normalised, of so many places, if the operands are finite; returns that it is as usual."""
+    """Prove that t is x, normalised, of so many places, if the operands are finite; returns that it is as usual."""
     ex, finite = at.ex, z3.Not(z3.Or([flag for y in operands for flag in (y.infinite, y.nan)]))
     low, high = (
         z3.UGE(x.exponent, ex.constant(exponents.low)),
@@ -225,7 +225,7 @@ def _prove_sum_of_two(
 
 
 def _prove_normalised(proving: Composing, at: Sorted, known: list[z3.BoolRef]) -> z3.BoolRef:
-    """That the sum of two is normalised exactly."""
+    """Prove that the sum of two is normalised exactly."""
     P, e1, bits = at.P, at.e1, at.bits
     normal = at.step.normal
     lost = fit(e1 + 1 - normal.exponent, bits)
@@ -354,7 +354,8 @@ def covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitV
 
 
 def normalised(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> Link:
-    """That a term has its leading one on top, or is zero and has the lowest exponent; none is above the highest."""
+    """Return the link that says that a term has its leading one on top, or is zero and has the lowest exponent; none
+    is above the highest."""
     return Link(_is_normal(x, lowest, highest), (x.exponent, x.significand))
 
 
@@ -388,7 +389,7 @@ class SortedRuns(NamedTuple):
 
 
 def same_number(step: SortedRuns, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
-    """That both runs round one number, from the links of the normalised terms.
+    """Return the link that says that both runs round one number, from the links of the normalised terms.
 
     `codes` are the inputs that each of the first run's terms is made of; none of c.
     """
@@ -426,7 +427,7 @@ def _exponents(step: SortedRuns) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecR
 
 
 def _sorted_alike(step: SortedRuns, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
-    """That the second run sorts alike, or has neighbours of one exponent exchanged."""
+    """Return the link that says that the second run sorts alike, or has neighbours of one exponent exchanged."""
     low, high, _ = _exponents(step)
     normal = []
     for x, inputs in zip(step.left.terms, codes, strict=True):
@@ -478,7 +479,7 @@ def _interface(x: StickySum) -> tuple[z3.BitVecRef, z3.BitVecRef]:
 
 
 def _in_range(e_max: z3.BitVecRef, total: z3.BitVecRef, highest: z3.BitVecRef) -> z3.BoolRef:
-    """That a sum's exponent is at most the highest, and the sum has a magnitude in its width."""
+    """Return the claim that a sum's exponent is at most the highest, and the sum has a magnitude in its width."""
     return z3.And(z3.ULE(e_max, highest), total != 1 << (total.size() - 1))
 
 

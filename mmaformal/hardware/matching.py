@@ -437,7 +437,7 @@ def _as(word: z3.BitVecRef, term: z3.ExprRef) -> z3.ExprRef:
 
 
 def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link:
-    """That a node is a number, which is within its bound."""
+    """Return the link that says that a node is a number, which is within its bound."""
     more = node.size() - term.size()
     value = z3.SignExt(more, term) if more > 0 else z3.Extract(node.size() - 1, 0, term) if more < 0 else term
     return Link(z3.And(node == value, bounded), (term,), ((node, value),))
@@ -448,7 +448,7 @@ def _is_word(term: z3.ExprRef) -> bool:
 
 
 def _leading_one(word: z3.BitVecRef, place: int) -> Link:
-    """That a word is 0 above a place and 1 there; of −1, that it is 0."""
+    """Return the link that says that a word is 0 above a place and 1 there; of −1, that it is 0."""
     bits = word.size()
     if place <= 0:
         value = z3.BitVecVal(int(place == 0), bits)

@@ -38,7 +38,7 @@ class Partial(ShortRepr):
 
     @property
     def bounded(self) -> z3.BoolRef:
-        """That the bound holds."""
+        """Return the claim that the bound holds."""
         return z3.And(self.term <= self.bound, self.term >= -self.bound)
 
     @property

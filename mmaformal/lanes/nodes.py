@@ -162,7 +162,7 @@ class Lane:
 
     @property
     def in_range(self) -> z3.BoolRef:
-        """That the term lies in the range, as far as its width does not say so."""
+        """Return the claim that the term lies in the range, as far as its width does not say so."""
         return lies_in(self.term, self.range, self.range.signed)
 
     def __hash__(self) -> int:

@@ -127,7 +127,7 @@ def composition(
     whole: Sequence[z3.BoolRef] = (),
     connectives: bool = True,
 ) -> z3.BoolRef:
-    """That a conclusion holds if every inference does, and what is assumed, in propositions."""
+    """Return the claim that a conclusion holds if every inference does, and what is assumed, in propositions."""
     said = _Propositions(connectives, whole)
     steps = [(said.of(inference), inference.assumed) for inference in inferences]
     premises = [step for step, what in steps if what] + [step for step, what in steps if not what]

@@ -49,7 +49,7 @@ class TermLinks(NamedTuple):
 
 
 def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
-    """That a lane holds a code; one of 64 bits as a signed number."""
+    """Return the link that says that a lane holds a code; one of 64 bits as a signed number."""
     return number(lane, code, signed=code.size() == BITS)
 
 
@@ -246,7 +246,7 @@ def round_and_encode(
 
 
 def signed_total(executable: executable_blocks.Sum, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
-    """That the executable's total is a magnitude with a sign."""
+    """Return the link that says that the executable's total is a magnitude with a sign."""
     total = executable.total
     bits = max(total.term.size(), magnitude.size()) + 2
     wide = fit(magnitude, False, bits)
@@ -293,7 +293,8 @@ def add_codes(
 
 
 def least_excluded(total: z3.BitVecRef) -> Link:
-    """That a two's complement sum is not the least number of its width, whose negation would not fit."""
+    """Return the link that says that a two's complement sum is not the least number of its width, whose negation
+    would not fit."""
     return Link(total != 1 << (total.size() - 1), (total,))
 
 
@@ -301,7 +302,7 @@ def least_excluded(total: z3.BitVecRef) -> Link:
 
 
 def wide_number(executable: limbs.Wide, term: z3.BitVecRef, *, signed: bool = False, below: int = 0) -> Link:
-    """That two limbs hold the number `term · 2^below`."""
+    """Return the link that says that two limbs hold the number `term · 2^below`."""
     high, low = executable
     bits = max(high.term.size() + limbs.BITS, term.size() + below) + 2
     right = fit(term, signed, bits) << below
@@ -316,7 +317,7 @@ def wide_number(executable: limbs.Wide, term: z3.BitVecRef, *, signed: bool = Fa
 
 
 def signed_wide(executable: limbs.Wide, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
-    """That two limbs hold a magnitude with a sign."""
+    """Return the link that says that two limbs hold a magnitude with a sign."""
     high, _ = executable
     bits = max(high.term.size() + limbs.BITS, magnitude.size()) + 2
     wide = fit(magnitude, False, bits)
@@ -331,7 +332,8 @@ def long_product(
     product: z3.BitVecRef,
     shift: int,
 ) -> Link:
-    """That two limbs hold `product · 2^shift`, where `product` is the bit-vector product of the extended factors.
+    """Return the link that says that two limbs hold `product · 2^shift`, where `product` is the bit-vector product of
+    the extended factors.
 
     No solver multiplies: the halves of the factors are cut, and their products are then too, so that what is left is
     an identity of polynomials, and sums.  It is written with multiplications by powers of two, not with shifts: z3

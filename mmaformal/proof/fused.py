@@ -178,7 +178,7 @@ def prove_sum(
     bounds: Sequence[int],
     small: Sequence[z3.BoolRef],
 ) -> z3.BoolRef:
-    """That `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.  Returns its range.
+    """Prove that `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.  Returns its range.
 
     `small` are claims that each magnitude is at most its bound, proved before where that is less than its bits hold.
     Where the accumulator does not add from the left, that its order does not matter is one claim more.

@@ -28,7 +28,7 @@ def number(
     low: int = 0,
     idle: tuple[z3.BoolRef, int] | None = None,
 ) -> Link:
-    """That the lane is the number `low + term`.
+    """Return the link that says that the lane is the number `low + term`.
 
     With `idle`, a condition and a value: where that holds, the lane is the value and the term is 0.
     """
@@ -62,7 +62,7 @@ class Idle:
 
 
 def condition(mine: Flag, other: z3.BoolRef) -> Link:
-    """That a flag and a condition are the same."""
+    """Return the link that says that a flag and a condition are the same."""
     return Link(mine.term == other, (other,), ((mine.term, other),), flags=(mine,))
 
 
@@ -71,7 +71,7 @@ def at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
 
 
 def _residue(lane: Lane, term: z3.BitVecRef) -> Link:
-    """That lane and term are the same modulo 2 to the width of the term."""
+    """Return the link that says that lane and term are the same modulo 2 to the width of the term."""
     value = lane.fit(term.size())
     return Link(value == term, (lane.term,), ((term, value),), (lane,))
 
@@ -110,7 +110,8 @@ class Argument(Theorem):
     def add_up(
         self, stage: str, what: str, total: Lane, sum_: z3.BitVecRef, summands: Sequence[Link]
     ) -> Link:
-        """That a sum of lanes is a two's complement sum, from the links of its summands, in the lanes' order.
+        """Return the link that says that a sum of lanes is a two's complement sum, from the links of its summands, in
+        the lanes' order.
 
         Partial sum by partial sum in the lanes' order, modulo 2^n, n the width of `sum_`, which adds the same terms
         in an order of its own.
@@ -181,7 +182,8 @@ class Argument(Theorem):
         terms: Sequence[z3.BitVecRef],
         below_maximum: Sequence[Link],
     ) -> Link:
-        """That two maxima of the same terms are equal, from what is known of one (`not_below`)."""
+        """Return the link that says that two maxima of the same terms are equal, from what is known of one
+        (`not_below`)."""
         text = f"{what}: maxima of the same are equal"
         same = Link(running == maximum, (running,), ((maximum, running),))
         if running.eq(maximum) or not is_maximum(maximum, terms):
@@ -222,7 +224,7 @@ class Argument(Theorem):
     def _not_above(
         self, stage: str, what: str, tree: z3.BitVecRef, bound: z3.BitVecRef, below: dict[int, Link]
     ) -> Link:
-        """That a maximum is at most what all its terms are at most."""
+        """Return the link that says that a maximum is at most what all its terms are at most."""
         if tree.get_id() in below:
             return below[tree.get_id()]
         parts = [self._not_above(stage, what, tree.arg(i), bound, below) for i in (1, 2)]

@@ -36,7 +36,7 @@ from mmaformal.spec import DotAdd
 
 
 def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
-    """That two terms are equal; where it is used, the right one is replaced by the left one.
+    """Return the link that says that two terms are equal; where it is used, the right one is replaced by the left one.
 
     Raises ArgumentError if they are not of one sort.
     """
@@ -85,7 +85,8 @@ class Pairing(Argument):
         links: Sequence[Link],
         below: Sequence[tuple[z3.BitVecRef, z3.BitVecRef, Link]] = (),
     ) -> Link:
-        """That the largest of both runs are equal, from the links of the right terms with left ones.
+        """Return the link that says that the largest of both runs are equal, from the links of the right terms with
+        left ones.
 
         `links` make each right term a left one.  `below`: left terms that are no right term's, each with another
         one of the left terms and the link that it is at most that.
@@ -131,11 +132,11 @@ class Pairing(Argument):
         return self.derive("align", text, [result], [equal, same(moved, right)])[0]
 
     def at_most_all(self, tree: z3.BitVecRef, bound: z3.BitVecRef, below: dict[int, Link]) -> Link:
-        """That a maximum is at most what each of its terms, by their ids, is at most."""
+        """Return the link that says that a maximum is at most what each of its terms, by their ids, is at most."""
         return self._not_above("align", "exponents", tree, bound, below)
 
     def identical(self, left: z3.ExprRef, right: z3.ExprRef) -> Link:
-        """That two terms are one and the same."""
+        """Return the link that says that two terms are one and the same."""
         link = same(left, right)
         self.derive("identical", "a term is equal to itself", [link], inputs=[left])
         return link
@@ -143,7 +144,7 @@ class Pairing(Argument):
     def permuted_sum(
         self, left: z3.BitVecRef, right: z3.BitVecRef, links: Sequence[Link], what: str = "aligned terms"
     ) -> Link:
-        """That two sums of the same terms are equal, from the links of the right summands."""
+        """Return the link that says that two sums of the same terms are equal, from the links of the right summands."""
         text = f"{what}: the order of summation does not matter"
         return self.derive("accumulate", text, [same(left, right)], links)[0]
 
@@ -155,7 +156,7 @@ class Pairing(Argument):
         count: int,
         bits: int | None = None,
     ) -> Link:
-        """That the sum of negated terms is the negated sum: partial sum by partial sum.
+        """Return the link that says that the sum of negated terms is the negated sum: partial sum by partial sum.
 
         With `bits`, the terms' magnitudes have no more than that, and the sum is far from the least number.
         """
@@ -171,7 +172,8 @@ class Pairing(Argument):
         return running
 
     def bounded(self, total: z3.BitVecRef, count: int) -> Link:
-        """That a sum is not beyond what its terms' magnitudes add up to: partial sum by partial sum."""
+        """Return the link that says that a sum is not beyond what its terms' magnitudes add up to: partial sum by
+        partial sum."""
         running: Link | None = None
         x, bound = None, 0
         for term in summands(total, count):
@@ -189,7 +191,7 @@ class Pairing(Argument):
 
 
 def opposite(left: z3.BitVecRef, right: z3.BitVecRef, bound: int | None = None) -> Link:
-    """That two's complement terms are each other's negatives, and not beyond ±bound."""
+    """Return the link that says that two's complement terms are each other's negatives, and not beyond ±bound."""
     claim = right == -left
     if bound is not None:
         demand(bound < 1 << (left.size() - 1), f"{bound} needs more than {left.size()} bits")
@@ -327,7 +329,7 @@ def terms_of(*parts: Terms) -> list[z3.ExprRef]:
 
 
 def _extended(wide: z3.BitVecRef, narrow: z3.BitVecRef, extra: int, bound: int) -> Link:
-    """That two's complement terms are the same number, not beyond ±bound."""
+    """Return the link that says that two's complement terms are the same number, not beyond ±bound."""
     same_number = z3.SignExt(extra, narrow)
     claim = z3.And(wide == same_number, narrow <= bound, narrow >= -bound)
     return Link(claim, (narrow,), ((wide, same_number),))
@@ -459,7 +461,8 @@ class Relating:
         given: Sequence[Sequence[Link]],
         empty: Mapping[int, Link],
     ) -> Link:
-        """That the first run's sum, in more bits, is the same number as the second's: partial sum by partial sum.
+        """Return the link that says that the first run's sum, in more bits, is the same number as the second's:
+        partial sum by partial sum.
 
         The bits of a magnitude are those of the narrower run's summand that can be set.
         """

@@ -71,7 +71,7 @@ class RelatedStep(Relating, Generic[StepT]):
         return self.adds_nothing(self.left.a[i], self.left.b[i], summand, e_max, zero)
 
     def quiet(self: RelatedStep[Multiplies], i: int, zero: Link) -> Link:
-        """That a dropped product is no infinity by its size."""
+        """Return the link that says that a dropped product is no infinity by its size."""
         x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
         link = Link(
             z3.And(product.significand == 0, product.exponent == 0), (product.exponent, product.significand)
@@ -121,7 +121,7 @@ class RelatedStep(Relating, Generic[StepT]):
         return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
 
     def bounded_groups(self: RelatedStep[gfdrda.GfdrdaStep], groups: Sequence[Link]) -> Link:
-        """That the sum of two groups' sums, cut, is within the sum of their bounds."""
+        """Return the link that says that the sum of two groups' sums, cut, is within the sum of their bounds."""
         right, bits = (
             self.right,
             magnitude_bits(summands(self.right.groups[0], len(self.right.aligned[::2]))[0]),

@@ -59,13 +59,13 @@ def well_inside(code: Code, fmt: Format) -> Fact:
 
 
 def same_double(left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
-    """That the second code is the double of the first, and both are zero or normal."""
+    """Return the link that says that the second code is the double of the first, and both are zero or normal."""
     claim = z3.And(right == doubled(left, fmt), normal_or_zero(left, fmt), normal_or_zero(right, fmt))
     return Link(claim, (left,), ((right, doubled(left, fmt)),))
 
 
 def one_up(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
-    """That y is x + 1, which does not wrap."""
+    """Return the claim that y is x + 1, which does not wrap."""
     return z3.And(y == x + 1, z3.ULT(x, y))
 
 
@@ -83,7 +83,8 @@ def no_more(x: z3.BitVecRef, bound: int) -> Link:
 
 
 def moves(left: Term, right: Term, zero: int | z3.BitVecRef | None = None) -> Link:
-    """That a term's exponent goes up by one, or the term is zero (and its exponent is `zero` in both runs)."""
+    """Return the link that says that a term's exponent goes up by one, or the term is zero (and its exponent is
+    `zero` in both runs)."""
     still = left.significand == 0
     if zero is not None:
         still = z3.And(still, left.exponent == zero, right.exponent == zero)
@@ -95,7 +96,7 @@ def moves(left: Term, right: Term, zero: int | z3.BitVecRef | None = None) -> Li
 
 
 def up_or(x: z3.BitVecRef, y: z3.BitVecRef, other: z3.BoolRef, *terms: z3.ExprRef) -> Link:
-    """That an exponent goes up by one, or something else is so."""
+    """Return the link that says that an exponent goes up by one, or something else is so."""
     return Link(z3.Or(one_up(x, y), other), (x, y, *terms))
 
 
@@ -117,7 +118,8 @@ def halved(left: z3.BitVecRef, right: z3.BitVecRef) -> tuple[list[z3.BoolRef], L
 
 
 def within(x: z3.BitVecRef, bound: int) -> Link:
-    """That x is not beyond ±bound, in two's complement.  Raises ArgumentError if it has no bits for more."""
+    """Return the link that says that x is not beyond ±bound, in two's complement.  Raises ArgumentError if it has no
+    bits for more."""
     demand(bound < 1 << (x.size() - 1), f"{x.size()} bits do not hold ±{bound}")
     return Link(z3.And(x <= bound, x >= -bound), (x,))
 
@@ -128,7 +130,8 @@ def normal(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
 
 
 def between(x: z3.BitVecRef, low: int, high: int, fmt: Format) -> Link:
-    """That x is zero or 2^low ≤ |x| ≤ 2^high.  Raises ArgumentError if these are no normal numbers."""
+    """Return the link that says that x is zero or 2^low ≤ |x| ≤ 2^high.  Raises ArgumentError if these are no normal
+    numbers."""
     inside = fmt.min_exponent < low and high < fmt.max_exponent
     demand(inside, "products or their sums may leave the range of normal numbers")
     size, (least, most) = magnitude(x, fmt), ((e + fmt.bias) * _one(fmt) for e in (low, high))

@@ -21,7 +21,7 @@ def wide_enough(exponents: ExponentRange, frame: int, rho: Conversion) -> int:
 
 
 def is_larger(sum_: StickySum, x: Term, y: Term) -> z3.BoolRef:
-    """That e_max is the larger of two exponents."""
+    """Return the claim that e_max is the larger of two exponents."""
     e_max = sum_.e_max
     return z3.And(
         z3.ULE(x.exponent, e_max),
@@ -46,7 +46,8 @@ def is_around(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVec
 
 
 def prove_parity(proving: Composing, sum_: StickySum) -> z3.BoolRef:
-    """That a sum does not wrap, and is odd if one of its two terms is; returns that it is not beyond its width."""
+    """Prove that a sum does not wrap, and is odd if one of its two terms is; returns that it is not beyond its
+    width."""
     total = sum_.total
     reach = 2 * ((1 << (total.size() - 2)) - 1)
     small = z3.And(total <= reach, total >= -reach)
@@ -74,7 +75,7 @@ def prove_rounded(
     outcome: tuple[Special, z3.BitVecRef],
     premises: list[z3.BoolRef],
 ) -> None:
-    """That d is ρ of a sum (total, e_max, frame), and of what is around it where it is odd and has room.
+    """Prove that d is ρ of a sum (total, e_max, frame), and of what is around it where it is odd and has room.
 
     `outcome` is what is special of the step, and the code of d.
     """
@@ -101,7 +102,7 @@ def prove_rounded_sum(
     outcome: tuple[Special, z3.BitVecRef],
     premises: list[z3.BoolRef],
 ) -> None:
-    """That d is ρ of a sum, as `prove_rounded` has it, and of nothing else."""
+    """Prove that d is ρ of a sum, as `prove_rounded` has it, and of nothing else."""
     (total, e_max, frame), (special, code) = sum_, outcome
     unit = fit(e_max, wide_enough(exponents, frame, rho)) + (exponents.low - frame)
     negative, m = magnitude_of(total)

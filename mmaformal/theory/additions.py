@@ -97,7 +97,7 @@ class Addition:
 
     @property
     def rounded(self) -> z3.BoolRef:
-        """That `code` is ρ of what is kept, or of all that is strictly between that and the next."""
+        """Return the claim that `code` is ρ of what is kept, or of all that is strictly between that and the next."""
         (m, lost), (large, _), t = self.kept, self.operands, self.kept_place
         top, negative = self.fmt.storage_bits - 1, large.sign == 1
         zero = z3.Extract(top - 1, 0, self.code) == 0
@@ -108,7 +108,8 @@ class Addition:
 
     @property
     def is_kept(self) -> z3.BoolRef:
-        """That the exact sum is what is kept, and more only if that is said: then it is between that and the next."""
+        """Return the claim that the exact sum is what is kept, and more only if that is said: then it is between that
+        and the next."""
         (m, lost), exact = self.kept, self.exact
         rest = exact - fit(m, exact.size()) * self._unit
         return z3.And(z3.ULT(rest, self._unit), lost == (rest != 0))
@@ -135,13 +136,14 @@ class Addition:
         return fit(small.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + _BELOW)
 
     def prove_rounded(self, proving: Composing) -> z3.BoolRef:
-        """That where both are numbers, `code` is ρ of what is kept of their sum, or of all that is just above it."""
+        """Prove that where both are numbers, `code` is ρ of what is kept of their sum, or of all that is just above
+        it."""
         text = f"an addition in {self.fmt} is the exact sum of two finite numbers, rounded once"
         claim = z3.Implies(self.finite, self.rounded)
         return proving.claim(f"addition in {self.fmt}", text, claim, (), [self.x, self.y])
 
     def prove(self, proving: Composing) -> z3.BoolRef:
-        """That where both are numbers, `code` is ρ of their exact sum."""
+        """Prove that where both are numbers, `code` is ρ of their exact sum."""
         return z3.And(self.prove_rounded(proving), self._prove_kept(proving))
 
     def _prove_kept(self, proving: Composing) -> z3.BoolRef:
@@ -197,7 +199,7 @@ class Addition:
         )
 
     def prove_number(self, proving: Composing, z: z3.BitVecRef) -> z3.BoolRef:
-        """That where z is a number of the format, and the exact sum, the result is z."""
+        """Prove that where z is a number of the format, and the exact sum, the result is z."""
         fmt, top = self.fmt, self.fmt.storage_bits - 2
         rounded, (m, lost), (large, _) = self.prove_rounded(proving), self.kept, self.operands
         is_it = z3.And(self.finite, self.is_sum(z))
@@ -208,6 +210,6 @@ class Addition:
 
 
 def prove_addition(proving: Composing, rho: Conversion) -> None:
-    """That `ieee.add` of any two finite codes is their exact sum, rounded once."""
+    """Prove that `ieee.add` of any two finite codes is their exact sum, rounded once."""
     x, y = z3.BitVecs("x y", rho.format.storage_bits)
     Addition(x, y, ieee.add(x, y, rho, quiet_nan(rho.format)).result, rho).prove_rounded(proving)

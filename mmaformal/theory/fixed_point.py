@@ -346,7 +346,7 @@ class FixedPointOrder:
 def equal_shifts(
     theory: Theory, x: z3.BitVecRef, y: z3.BitVecRef, k: z3.BitVecRef, n: z3.BitVecRef
 ) -> z3.BoolRef:
-    """That x and y, one integer shifted by k and by n, are equal if k and n are."""
+    """Return the claim that x and y, one integer shifted by k and by n, are equal if k and n are."""
     text = "equal shifts give the same"
     return theory.claim("same shift", text, z3.Implies(k == n, x == y))
 
@@ -399,7 +399,7 @@ class WideNumbers:
     # ---- comparisons
 
     def compare(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That `at_least` is the order of two integers."""
+        """Return the claim that `at_least` is the order of two integers."""
         point, ((m, t), (n, q)) = self.point, self.in_order.numbers
         x_fit, y_fit = (Scaled(fit(each.m, point.size), each.t) for each in (x, y))
         own = list(zip((m, t, n, q), (*x_fit, *y_fit), strict=True))
@@ -410,7 +410,7 @@ class WideNumbers:
         return self.theory.claim("integers", "that is the order of integers", goal, [said, same, *ranges])
 
     def difference(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That `at_least` says that a difference is not negative."""
+        """Return the claim that `at_least` says that a difference is not negative."""
         point, (v, w) = self.point, (self.value(x), self.value(y))
         order = self.compare(x, y, ranges)
         said = instance(self.theory, point.order, [(point.x, v), (point.y, w)])
@@ -457,7 +457,7 @@ class WideNumbers:
         return self.theory.claim("exponent", text, self.point.in_range(t), known)
 
     def roomy(self, x: Scaled, in_range: z3.BoolRef) -> z3.BoolRef:
-        """That m · 2^t is far from the end of the fixed point, and zero if m is."""
+        """Return the claim that m · 2^t is far from the end of the fixed point, and zero if m is."""
         theory, point, m = self.theory, self.point, x.m
         integer, k, value = point.integer(m), point.shift(x.t), self.value(x)
         said = instance(theory, point.room, [(point.x, integer), (point.amount, k)])
@@ -470,7 +470,7 @@ class WideNumbers:
         return theory.claim("room of a number", text, goal, [said, small, inside, zero, in_range])
 
     def unit_room(self, t: z3.BitVecRef, in_range: z3.BoolRef) -> z3.BoolRef:
-        """That 2^t is, too, and not zero."""
+        """Return the claim that 2^t is, too, and not zero."""
         point, one = self.point, Scaled(z3.BitVecVal(1, 1), t)
         roomy, unit = self.roomy(one, in_range), point.unit(t)
         same = self.theory.claim("unit", "2^t is one, shifted", unit == self.value(one))
@@ -480,7 +480,7 @@ class WideNumbers:
     # ---- sums
 
     def one_more(self, m: z3.BitVecRef, small: Scaled, large: Scaled) -> z3.BoolRef:
-        """That (n + 1) · 2^t = n · 2^t + 2^t; both are m, or next to it, which is not 0."""
+        """Return the claim that (n + 1) · 2^t = n · 2^t + 2^t; both are m, or next to it, which is not 0."""
         theory, point, t = self.theory, self.point, small.t
         one, k = z3.BitVecVal(1, point.bits), point.shift(t)
         x, y = point.integer(small.m), point.integer(large.m)
@@ -494,7 +494,7 @@ class WideNumbers:
     def signed_sum(
         self, total: z3.BitVecRef, parts: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]], t: z3.BitVecRef
     ) -> z3.BoolRef:
-        """That a sum of two signed magnitudes, in units of 2^t, is the sum of those numbers."""
+        """Return the claim that a sum of two signed magnitudes, in units of 2^t, is the sum of those numbers."""
         theory, point, k = self.theory, self.point, self.point.shift(t)
         x, y = (negate_if(sign, point.integer(m)) for sign, m in parts)
         same = wide(total, point.bits) == x + y
@@ -523,7 +523,8 @@ class WideNumbers:
         k: z3.BitVecRef,
         known: Sequence[z3.BoolRef],
     ) -> z3.BoolRef:
-        """That an integer, −x where it is `negative`, else x, is shifted as x is; that it is, is seen from `known`."""
+        """Return the claim that an integer, −x where it is `negative`, else x, is shifted as x is; that it is, is
+        seen from `known`."""
         theory, point = self.theory, self.point
         said = instance(theory, point.negation, [(point.x, x), (point.amount, k)])
         value, whole = point.shifted(x, k), point.shifted(total, k)

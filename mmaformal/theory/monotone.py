@@ -466,7 +466,7 @@ class OrderedSums:
     # ---- numbers in order are integers in order
 
     def _prove_numbers(self, x: Number, y: Number) -> z3.BoolRef:
-        """That of finite numbers in order, the integers are."""
+        """Prove that of finite numbers in order, the integers are."""
         w, given = self.w, z3.And(at_most(x, y), z3.Not(z3.Or(x.infinite, y.infinite)))
         order = self._prove_magnitudes(x, y)
         x, y = (widened(n, w.exponent_bits) for n in (x, y))
@@ -497,7 +497,8 @@ class OrderedSums:
         return w.theory.claim("integers in order", text, z3.Implies(given, goal), cases)
 
     def _prove_magnitudes(self, x: Number, y: Number) -> list[z3.BoolRef]:
-        """That `at_least` of two finite numbers, as it is in `at_most`, says that a difference is not negative."""
+        """Prove that `at_least` of two finite numbers, as it is in `at_most`, says that a difference is not
+        negative."""
         w, bits = self.w, x.exponent.size()
         far, text = (1 << (bits - 2)) - 1, "exponents are in their range"
         narrow = [
@@ -521,7 +522,8 @@ class OrderedSums:
     def _prove_results(
         self, runs: tuple[Inputs, Inputs], steps: tuple[Rounds, Rounds], k: int, ordered: z3.BoolRef
     ) -> z3.BoolRef:
-        """That of runs that differ in the k-th number alone, results are in order if the integers are (`ordered`)."""
+        """Prove that of runs that differ in the k-th number alone, results are in order if the integers are
+        (`ordered`)."""
         w, grid, point = self.w, self.exact.grid, self.w.point
         own, said, values = self.inputs, [], []
         for run in runs:

@@ -203,7 +203,7 @@ class CodeNumbers:
         operands: Sequence[Operand],
         finite: z3.BoolRef,
     ) -> z3.BoolRef:
-        """That a term of the model, its last place at 2^place, is the k-th number, if it is finite.
+        """Prove that a term of the model, its last place at 2^place, is the k-th number, if it is finite.
 
         `operands` are the factors of a product, or c; `finite` says that the term's exponent is in its range.
         """
@@ -250,7 +250,7 @@ class CodeNumbers:
         return w.follows("number where it is", text, z3.Implies(given, mine == same), [known, number], term)
 
     def prove_parts(self, k: int, term: Term, operands: Sequence[Operand]) -> z3.BoolRef:
-        """That a term has the sign and the significand of the number; if it is longer, with zeros below."""
+        """Prove that a term has the sign and the significand of the number; if it is longer, with zeros below."""
         n, theory, inputs = self.numbers[k], self.w.theory, self.inputs
         below = term.significand.size() - n.significand.size()
         significand = z3.Concat(n.significand, z3.BitVecVal(0, below)) if below else n.significand

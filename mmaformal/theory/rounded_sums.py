@@ -78,7 +78,7 @@ class NearSum:
         return Scaled(magnitude_of(self.total)[1], self.u)
 
     def prove_sign(self, w: WideNumbers) -> z3.BoolRef:
-        """That it is its magnitude with its sign, where it does not wrap (`is_small`)."""
+        """Prove that it is its magnitude with its sign, where it does not wrap (`is_small`)."""
         least = self.prove_least(w)
         x, k = w.point.integer(self.magnitude.m), w.point.shift(self.u)
         return w.signed_shift(wide(self.total, w.point.bits), self.negative, x, k, [least])
@@ -222,7 +222,7 @@ class RoundedOnce:
         return z3.Not(z3.Or(*self.special))
 
     def prove(self, known: z3.BoolRef, in_u: z3.BoolRef, far: z3.BoolRef) -> z3.BoolRef:
-        """That if nothing is special, d is the exact sum rounded.
+        """Prove that if nothing is special, d is the exact sum rounded.
 
         Known are what the sum is (`NearSum.claim`), that u is in its range, and the exact sum far from the ends.
         """
@@ -250,7 +250,7 @@ class RoundedOnce:
         return [self.w.theory.claim("odd sum", "an odd sum is not zero", claim)]
 
     def prove_distance(self, by_sign: z3.BoolRef) -> z3.BoolRef:
-        """That x is as far from the magnitude as the exact sum from the sum."""
+        """Prove that x is as far from the magnitude as the exact sum from the sum."""
         w, exact, whole, size, p, x = self.w, self.exact, self.whole, self.size, self.unit, self.x
         goal = z3.And((whole == exact) == (size == x), near(whole, exact, p) == near(size, x, p))
         text, cases = "magnitudes are as far apart as the numbers", []
@@ -348,7 +348,7 @@ class RoundedOnce:
         return [moved, w.theory.claim("last unit", text, claim, [steps[1], *rooms], cut)]
 
     def _prove_sign(self, known: list[z3.BoolRef], in_u: z3.BoolRef) -> z3.BoolRef:
-        """That x may be taken with the sign of d."""
+        """Prove that x may be taken with the sign of d."""
         w, grid, x, exact, index, m = self.w, self.grid, self.x, self.exact, self.index, self.sum.magnitude
         along, sign, zero = grid.along(exact, self.code), grid.sign(self.code), index == 0
         cases = []
@@ -417,7 +417,7 @@ class SignOfSum:
         return w.follows("sign of the exact sum", text, goal, [said, signs])
 
     def _prove_same(self, known: z3.BoolRef, in_u: z3.BoolRef, far: z3.BoolRef) -> z3.BoolRef:
-        """That the exact sum is zero where the magnitude is, and else has its sign."""
+        """Prove that the exact sum is zero where the magnitude is, and else has its sign."""
         once, w, u = self.once, self.w, self.once.sum.u
         x, size, p, m, exact = once.x, once.size, once.unit, once.sum.magnitude, once.exact
         below = Scaled(m.m - 1, u)
@@ -506,7 +506,7 @@ class ExactSum:
 
 
 def prove_finite(proving: Composing, step: Rounds, operands: Sequence[Operand]) -> z3.BoolRef:
-    """That where nothing is special, the operands are numbers."""
+    """Prove that where nothing is special, the operands are numbers."""
     finite = z3.Not(z3.Or([flag for x in operands for flag in (x.infinite, x.nan)]))
     text = "where nothing is special, the operands are finite"
     return proving.claim("finite", text, z3.Or(finite, *step.special))

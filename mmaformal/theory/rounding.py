@@ -177,7 +177,7 @@ class Grid:
         return self.numbers.theory.claim("codes", text, z3.Implies(inside, ways))
 
     def _prove_midpoints(self, index: z3.BitVecRef) -> z3.BoolRef:
-        """That a lower midpoint is positive, and none is near the ends."""
+        """Prove that a lower midpoint is positive, and none is near the ends."""
         w, point, (lower, upper) = self.numbers, self.numbers.point, self.midpoints(index)
         (lo, up), zero = self.ends(index), z3.BitVecVal(0, self.numbers.point.bits)
         text = "midpoints are in their range"
@@ -190,7 +190,8 @@ class Grid:
         return w.theory.claim("midpoint", text, claim, [*rooms, some])
 
     def _prove_apart(self, i: z3.BitVecRef, j: z3.BitVecRef) -> z3.BoolRef:
-        """That of larger numbers midpoints are not smaller, and what is the midpoint of two is so of an even one."""
+        """Prove that of larger numbers midpoints are not smaller, and what is the midpoint of two is so of an even
+        one."""
         w, upper, lower = self.numbers, self.midpoints(i)[1], self.midpoints(j)[0]
         up, lo = w.value(upper), w.value(lower)
         parity = z3.Not(z3.And(self.even(i), self.even(j)))
@@ -448,7 +449,7 @@ class OrderedRounding:
         return [instance(theory, self.in_order(rise, up), pairs) for up in (True, False)]
 
     def prove_result(self, theory: Theory, step: Judged, at: At) -> z3.BoolRef:
-        """That a step's result is such a code."""
+        """Prove that a step's result is such a code."""
         text = "where nothing is special, d is the rounded sum; a zero may have another sign"
         claim = z3.Or(*step.special, order(step.result) == order(self.code(*at)))
         return theory.claim("rounded sum", text, claim)

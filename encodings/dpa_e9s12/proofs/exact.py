@@ -67,7 +67,7 @@ def prove_leading(proving: Composing, x: Operand, fmt: Format) -> z3.BoolRef:
 
 
 def prove_halves(proving: Composing, x: Operand, halves: Sequence[smt_dpa.E9S12], fmt: Format) -> z3.BoolRef:
-    """That an operand is the sum of its E9S12 numbers."""
+    """Prove that an operand is the sum of its E9S12 numbers."""
     text = "an operand is the sum of its E9S12 numbers, whose zeros are told"
     normal = prove_leading(proving, x, fmt)
     return proving.claim("halves", text, is_sum_of(x, halves, fmt), [normal])
@@ -104,13 +104,13 @@ class Summation:
 
     @cached_property
     def numbers(self) -> z3.BoolRef:
-        """That every input is a number."""
+        """Return the claim that every input is a number."""
         operands = (*self.step.a, *self.step.b, self.step.c)
         return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])
 
     @property
     def some(self) -> z3.BoolRef:
-        """That the largest exponent is a product's."""
+        """Return the claim that the largest exponent is a product's."""
         return z3.Or([product.exponent == self.step.e_max for product in self.step.products])
 
     # ---- operands and products
@@ -152,12 +152,13 @@ class Summation:
     # ---- the sum of products
 
     def prove_largest(self) -> list[z3.BoolRef]:
-        """That each product's exponent is at most the largest; returns those claims."""
+        """Prove that each product's exponent is at most the largest; returns those claims."""
         exponents = [product.exponent for product in self.step.products]
         return prove_largest(self.proving, "exponents", self.step.e_max, exponents)[0]
 
     def prove_sum(self) -> z3.BoolRef:
-        """That S is the sum of the placed products: nothing wraps.  Returns that S is far from the least number."""
+        """Prove that S is the sum of the placed products: nothing wraps.  Returns that S is far from the least
+        number."""
         step, L = self.step, self.parameters.L
         wide, most = L + 6, 1 << (self.F + 2)
 
@@ -181,8 +182,8 @@ class Summation:
         return inside
 
     def prove_placed(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That the k-th product is placed exactly, since none of its bits lies below the last place, as is `known` of
-        its exponent, its significand and the largest exponent."""
+        """Prove that the k-th product is placed exactly, since none of its bits lies below the last place, as is
+        `known` of its exponent, its significand and the largest exponent."""
         product, placed, e_max = self.step.products[k], self.step.placed[k], self.step.e_max
         claim = is_placed(product, placed, e_max, self.F)
         return self.proving.claim("placed", "a product is placed without a loss", claim, known)
@@ -190,7 +191,7 @@ class Summation:
     # ---- the sum with c, rounded
 
     def prove_rounded(self, inside: z3.BoolRef) -> Sticky:
-        """That d is the sum of products and c, rounded once; `inside` says that S is not the least number."""
+        """Prove that d is the sum of products and c, rounded once; `inside` says that S is not the least number."""
         step, p = self.step, self.parameters
         c, exponents = self.spec.c_format, smt_dpa.exponents_of(self.spec, p.L, len(step.products))
         least, M = exponents.constant(c.min_exponent), c.fraction_bits
@@ -317,7 +318,7 @@ class OneProduct:
     # ---- the products that are zero
 
     def prove_idle(self, k: int) -> list[z3.BoolRef]:
-        """That the E9S12 products of the k-th one are zero, and have the exponent 0, where it is."""
+        """Prove that the E9S12 products of the k-th one are zero, and have the exponent 0, where it is."""
         step, claims, zeros = self.x.step, [], []
         for operand, halves in ((step.a[k], step.x[k]), (step.b[k], step.y[k])):
             told = [z3.And(u.zero, u.significand == 0) for u in halves]
@@ -362,8 +363,8 @@ class OneProduct:
         return claims
 
     def prove_largest(self, active: Sequence[z3.BoolRef], idle: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That where all others are zero, the largest exponent is A, A − 12 or A − 24, of a product that is not zero;
-        or all are zero."""
+        """Prove that where all others are zero, the largest exponent is A, A − 12 or A − 24, of a product that is not
+        zero; or all are zero."""
         e_max, products = self.x.step.e_max, self.x.step.products
         self.x.prove_largest()
         at_most = [z3.ULE(product.exponent, e_max) for product in products]
@@ -383,7 +384,7 @@ class OneProduct:
     # ---- the sum
 
     def prove_whole(self) -> z3.BoolRef:
-        """That u·v is the sum of the products of halves, in their places; an identity of polynomials."""
+        """Prove that u·v is the sum of the products of halves, in their places; an identity of polynomials."""
         bits, base = 4 * HALF, z3.BitVecVal(1 << HALF, 4 * HALF)
         u, v = (fit(x.significand, bits) for x in self.factors)
         step, k = self.x.step, self.active
@@ -419,7 +420,8 @@ class OneProduct:
     def prove_sums(
         self, active: Sequence[z3.BoolRef], idle: Sequence[z3.BoolRef], parts: z3.BoolRef
     ) -> list[z3.BoolRef]:
-        """That where E = A − o and the others are zero, S is u·v · 2^(F − 46 + o); and where all are zero, zero."""
+        """Prove that where E = A − o and the others are zero, S is u·v · 2^(F − 46 + o); and where all are zero,
+        zero."""
         x, step, mine = self.x, self.x.step, self.products(self.active)
         nothing = [self._prove_nothing(k, known) for k, known in zip(self._idle_places, idle, strict=True)]
         small = []
@@ -459,7 +461,7 @@ class OneProduct:
         return [4 * k + i for k in self.others for i in range(4)]
 
     def _prove_nothing(self, place: int, known: z3.BoolRef) -> z3.BoolRef:
-        """That an idle product is placed as zero."""
+        """Prove that an idle product is placed as zero."""
         product, placed = self.x.step.products[place], self.x.step.placed[place]
         text = "a product of zero is placed as zero"
         claim = z3.Implies(product.significand == 0, placed == 0)
@@ -490,12 +492,12 @@ class OneProduct:
 
     @cached_property
     def given(self) -> z3.BoolRef:
-        """That every input is a number, and the other products are zero."""
+        """Return the claim that every input is a number, and the other products are zero."""
         return z3.And(self.x.numbers, *(self.idle(k) for k in self.others))
 
 
 def prove_place(one: OneProduct, sums: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
-    """That S is the exact product U·V as a number, whichever exponent is the largest; or zero, as that is."""
+    """Prove that S is the exact product U·V as a number, whichever exponent is the largest; or zero, as that is."""
     x, S, e_max = one.x, one.x.S, one.x.step.e_max
     negative, m = magnitude_of(S)
     bits = BITS + x.F.bit_length() + 3
@@ -512,7 +514,7 @@ def prove_place(one: OneProduct, sums: Sequence[z3.BoolRef]) -> list[z3.BoolRef]
 
 
 def prove_zero(one: OneProduct) -> None:
-    """That the sign of an exact zero is that of all products and c."""
+    """Prove that the sign of an exact zero is that of all products and c."""
     step = one.x.step
     text = "an exact zero is −0 where c and all products are"
     every = [x.sign ^ y.sign for x, y in zip(step.a, step.b, strict=True)]

@@ -93,13 +93,13 @@ class Numbers:
         return Scaled(magnitude_of(m)[1], self.u)
 
     def prove_signed(self, m: z3.BitVecRef, known: z3.BoolRef) -> z3.BoolRef:
-        """That m · 2^u is its magnitude with its sign, if m is not the least number, as is `known`."""
+        """Prove that m · 2^u is its magnitude with its sign, if m is not the least number, as is `known`."""
         point, (negative, size) = self.w.point, magnitude_of(m)
         k = point.shift(self.u)
         return self.w.signed_shift(wide(m, point.bits), negative, point.integer(size), k, [known])
 
     def prove_first(self) -> z3.BoolRef:
-        """That the term that c is added to is S · 2^u."""
+        """Prove that the term that c is added to is S · 2^u."""
         w, S, term, at = self.w, self.x.S, self.x.step.term, self.sums.first.t
         said, size = self.sums.said["term"], self.size(S)
         text = "S is not the least number of its width"
@@ -169,7 +169,7 @@ class ShortNumbers(Numbers):
         return z3.Not(z3.Or(*self.x.step.special))
 
     def prove_products(self) -> z3.BoolRef:
-        """That S · 2^u is the sum of the products of codes, where nothing is special."""
+        """Prove that S · 2^u is the sum of the products of codes, where nothing is special."""
         placed, integers = self.x.step.placed, self.codes.integers[:-1]
         finite = prove_finite(self.theory, self.x.step, [*self.x.step.a, *self.x.step.b, self.x.step.c])
         each = [self._prove_number(k, k, self.none, self._prove_exact(k, finite)) for k in range(len(placed))]
@@ -179,7 +179,7 @@ class ShortNumbers(Numbers):
         return self.theory.claim("sum of products", text, goal, [known, *each])
 
     def _prove_sum(self) -> z3.BoolRef:
-        """That S · 2^u is the sum of the placed products, each times 2^u."""
+        """Prove that S · 2^u is the sum of the placed products, each times 2^u."""
         point, step, k = self.w.point, self.x.step, self.w.point.shift(self.u)
         running, known = self.signed(step.placed[0]), None
         for i, (before, after) in enumerate(zip(step.partials[:-1], step.partials[1:], strict=True), start=1):
@@ -202,12 +202,13 @@ class ShortNumbers(Numbers):
         return is_placed(step.products[k], step.placed[k], step.e_max, self.x.F)
 
     def _prove_exact(self, k: int, finite: z3.BoolRef) -> z3.BoolRef:
-        """That the k-th product is placed without a loss, where nothing is special."""
+        """Prove that the k-th product is placed without a loss, where nothing is special."""
         known, text = self._is_placed(k), "where nothing is special, a product is placed without a loss"
         return self.theory.claim("placed", text, z3.Implies(self.none, known), [known, finite])
 
     def _prove_number(self, k: int, j: int, premise: z3.BoolRef, exact: z3.BoolRef) -> z3.BoolRef:
-        """That the k-th product, placed, is the j-th number of the codes, from: it is `exact` where the premise is."""
+        """Prove that the k-th product, placed, is the j-th number of the codes, from: it is `exact` where the premise
+        is."""
         placed = self.x.step.placed[k]
         known, size = self._is_placed(k), self.size(placed)
         top = placed.size() - 1
@@ -298,7 +299,7 @@ class OneNumber(Numbers):
         return OneProduct(self.x, self.active)
 
     def prove_product(self) -> z3.BoolRef:
-        """That S · 2^u is the one product of codes, where nothing is special and the others are zero."""
+        """Prove that S · 2^u is the one product of codes, where nothing is special and the others are zero."""
         x, S = self.x, self.x.S
         size = self.size(S)
         sign = z3.Extract(S.size() - 1, S.size() - 1, S)
@@ -316,7 +317,7 @@ class OneNumber(Numbers):
         return self.theory.claim("sum of products", text, goal, [value, signed])
 
     def _prove_term(self, premise: z3.BoolRef, term: z3.BoolRef) -> z3.BoolRef:
-        """That S is the number of the one product's codes, in comparisons."""
+        """Prove that S is the number of the one product's codes, in comparisons."""
         x, one, theory = self.x, self.one, self.theory
         finite = prove_finite(theory, x.step, [*x.step.a, *x.step.b, x.step.c])
         sums, places = one.prove_sum()

@@ -157,7 +157,7 @@ class Losses:
 
     @property
     def condition(self) -> z3.BoolRef:
-        """That no product has a bit below the last place kept."""
+        """Return the claim that no product has a bit below the last place kept."""
         count = len(self.x.step.products)
         return z3.And([no_bit_below(self.exact(k), self.places.below) for k in range(count)])
 
@@ -225,7 +225,7 @@ class Losses:
         return self.places.halves[0]
 
     def _prove_differences(self) -> list[z3.BoolRef]:
-        """That what a sum loses is what its summands lose, partial sum by partial sum."""
+        """Prove that what a sum loses is what its summands lose, partial sum by partial sum."""
         exact, kept, claims = self.sums(), self.kept_sums(), []
         partials, placed = self.x.step.partials, self.x.step.placed
         for k in range(1, len(exact)):
@@ -243,7 +243,7 @@ class Losses:
     def _prove_sum(
         self, at_most: Sequence[z3.BoolRef], errors: Sequence[z3.BoolRef], differences: Sequence[z3.BoolRef]
     ) -> None:
-        """That all but one pair lose what they can, at most."""
+        """Prove that all but one pair lose what they can, at most."""
         P, each, count = self.places, len(self.places.halves), self.places.pairs
         lost = [x - y for x, y in zip(self.sums(), self.kept_sums(), strict=True)]
         nothing = [self._prove_pair(pair, at_most) for pair in range(count)]
@@ -274,7 +274,7 @@ class Losses:
         self.proving.claim("loss of all", text, goal, [bound, of_some])
 
     def _prove_pair(self, pair: int, at_most: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That a pair one of whose products has the largest exponent loses nothing."""
+        """Prove that a pair one of whose products has the largest exponent loses nothing."""
         each, x = len(self.places.halves), self.x
         places = range(each * pair, each * (pair + 1))
         top = z3.Or([x.step.products[k].exponent == x.step.e_max for k in places])
@@ -285,7 +285,7 @@ class Losses:
         return self.proving.claim("pair", text, z3.Implies(top, whole), [*near, *exact])
 
     def _is_near(self, pair: int, k: int, top: z3.BoolRef, at_most: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That the products of a pair are near each other, or zero."""
+        """Return the claim that the products of a pair are near each other, or zero."""
         x, each = self.x, len(self.places.halves)
         product, e_max = x.step.products[k], x.step.e_max
         near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, self._near))
@@ -307,7 +307,7 @@ class Losses:
         return self.proving.claim("near or zero", text, claim, [zero, known])
 
     def _prove_whole(self, count: int, differences: Sequence[z3.BoolRef]) -> None:
-        """That the sum is the exact one where no product has a bit below the unit."""
+        """Prove that the sum is the exact one where no product has a bit below the unit."""
         P = self.places
         lost = [x - y for x, y in zip(self.sums(), self.kept_sums(), strict=True)]
         whole = [no_bit_below(self.exact(k), P.below) for k in range(count)]

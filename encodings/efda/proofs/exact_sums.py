@@ -59,7 +59,7 @@ class FixedSum(TwoTerms):
         return z3.BitVecVal(self.last_place - self.w.point.low, self.w.point.shift_bits)
 
     def prove_codes(self) -> z3.BoolRef:
-        """That the exact sum is that of the codes' numbers.  Raises NotProvedError."""
+        """Prove that the exact sum is that of the codes' numbers.  Raises NotProvedError."""
         w, step, codes = self.w, self.step, self.codes
         same, yes, numbers = [self._prove_products()], z3.BoolVal(True), []
         for k, term in enumerate(step.products):
@@ -71,7 +71,7 @@ class FixedSum(TwoTerms):
         return w.theory.claim("sum of codes", text, self.exact == codes.total, same)
 
     def _prove_products(self) -> z3.BoolRef:
-        """That the first term is the sum of the products."""
+        """Prove that the first term is the sum of the products."""
         w, point, step, k = self.w, self.w.point, self.step, self._place
         parts = [negate_if(t.sign, point.integer(q)) for t, q in zip(step.products, step.placed, strict=True)]
         total, dot = total_of(parts), wide(step.dot, point.bits)
@@ -109,7 +109,7 @@ class FixedSum(TwoTerms):
         )
 
     def _prove_first(self) -> z3.BoolRef:
-        """That the first term is the sum in fixed point, its last place that of all products."""
+        """Prove that the first term is the sum in fixed point, its last place that of all products."""
         w, point, term, dot = self.w, self.w.point, self.terms.x, self.step.dot
         m, x, k, own = (
             term.significand,
@@ -131,7 +131,7 @@ class FixedSum(TwoTerms):
         return w.theory.claim("sum as a term", text, first == whole, [signed, at, zero, same])
 
     def _prove_placed(self, i: int) -> z3.BoolRef:
-        """That a product in its place, with its sign, is the number."""
+        """Prove that a product in its place, with its sign, is the number."""
         w, point, term, q, k = self.w, self.w.point, self.step.products[i], self.step.placed[i], self._place
         inside, x = z3.ULE(term.exponent, self._highest), point.integer(q)
         value, placed = w.value(self.product(i)), point.shifted(x, k)

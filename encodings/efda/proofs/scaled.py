@@ -21,7 +21,7 @@ from mmaformal.stages import Stage
 
 
 def _twice(x: z3.BitVecRef, y: z3.BitVecRef, bound: int) -> Link:
-    """That y = 2x in two's complement, and x is within ±bound."""
+    """Return the link that says that y = 2x in two's complement, and x is within ±bound."""
     return Link(z3.And(y == x + x, x <= bound, x >= -bound), (x,), ((y, x + x),))
 
 
@@ -129,7 +129,7 @@ _CLEAR = 4  #: how far above the exponent of a zero that of every other term is
 
 
 def _moved(x: Term, y: Term, exponents: ExponentRange, zero: int) -> Link:
-    """That a normalised term's exponent goes up by one, or it is zero."""
+    """Return the link that says that a normalised term's exponent goes up by one, or it is zero."""
     nothing = z3.And(x.exponent == zero, y.exponent == zero)
     some = z3.And(one_up(x.exponent, y.exponent), _clear(x.exponent, y.exponent, exponents, zero))
     link = moves(x, y)
@@ -137,7 +137,7 @@ def _moved(x: Term, y: Term, exponents: ExponentRange, zero: int) -> Link:
 
 
 def _clear(x: z3.BitVecRef, y: z3.BitVecRef, exponents: ExponentRange, zero: int) -> z3.BoolRef:
-    """That the exponents of both runs are well above that of zeros, and below the last one."""
+    """Return the claim that the exponents of both runs are well above that of zeros, and below the last one."""
     return z3.And(z3.UGE(x, zero + _CLEAR), z3.ULE(y, exponents.high - 1 - exponents.low))
 
 
@@ -244,7 +244,8 @@ def _jammed(
 
 
 def _fits(run: DoubledRuns, sums: efda.SortedSum, each: StickySum) -> Link:
-    """That a sum of two aligned terms is not the least number of its width, whose magnitude has one more bit."""
+    """Return the link that says that a sum of two aligned terms is not the least number of its width, whose magnitude
+    has one more bit."""
     link = Link(each.total != 1 << (each.total.size() - 1), (each.total,))
     inputs = [each.x, each.y, sums.normal.sign, *(x for y in sums.sorted for x in y[:2])]
     return run.derive("accumulate", "a sum is not the least number of its width", link, [], inputs)

@@ -47,7 +47,7 @@ class Signed:
     by_sign: z3.BoolRef | None  #: None where the integer is so by its form
 
     def prove_sign(self, w: WideNumbers, negative: bool) -> z3.BoolRef:
-        """That with this sign it is the magnitude, or its negative."""
+        """Prove that with this sign it is the magnitude, or its negative."""
         value = w.value(self.size)
         sign = self.negative if negative else z3.Not(self.negative)
         claim = z3.Implies(sign, self.number == (-value if negative else value))
@@ -255,7 +255,7 @@ class SortedSum:
         return w.follows("sum of two terms", text, z3.Or(self.sum_of_two == self.of_two, off), given)
 
     def _prove_near(self, two: z3.BoolRef) -> list[z3.BoolRef]:
-        """That it is less than one unit off, exact or not."""
+        """Prove that it is less than one unit off, exact or not."""
         w = self.w
         text = "a number is less than one unit from itself"
         claim = z3.Implies(self.sum_of_two == self.of_two, self.is_near_two)
@@ -298,7 +298,8 @@ class SortedSum:
         return NearSum(at.step.partial.total, at.u1, z3.BoolVal(False)).prove_sign(self.w)
 
     def _prove_normal(self) -> list[z3.BoolRef]:
-        """That the sum of two, normalised, is the same number, so what is kept of one is what is kept of the other."""
+        """Prove that the sum of two, normalised, is the same number, so what is kept of one is what is kept of the
+        other."""
         at, w, size = self.at, self.w, self._normal
         P, said = Scaled(at.P, at.u1), self.said["normalised sum"]
         in_range = self._range_of_normal
@@ -403,7 +404,7 @@ class JammedSum:
         return Shown(self.after, self.before.exact, claim, self.in_range, self.before.far)
 
     def _prove_stays(self) -> list[z3.BoolRef]:
-        """That an equal sum at an equal exponent is the same number."""
+        """Prove that an equal sum at an equal exponent is the same number."""
         w, before, after, exact = self.w, self.before.sum, self.after, self.before.exact
         (s, t), (p2, p3), (e_max, total) = self.integers, self.units, self.at.step.jammed
         same, equal = total == before.total, after.u == before.u
@@ -419,7 +420,7 @@ class JammedSum:
         return [unit, alike, moved, odd]
 
     def _prove_moved(self) -> list[z3.BoolRef]:
-        """That a jammed sum is the same number, or covers it."""
+        """Prove that a jammed sum is the same number, or covers it."""
         w, before, after, exact = self.w, self.before.sum, self.after, self.before.exact
         x, y, (s, t), total = before.magnitude, after.magnitude, self.integers, after.total
         signs = [before.prove_sign(w), after.prove_sign(w)]
@@ -446,7 +447,7 @@ class JammedSum:
         return [sign, same, exactly, itself, covered, *self._prove_odd()]
 
     def _prove_odd(self) -> list[z3.BoolRef]:
-        """That a jammed sum that is odd is not zero, nor was the sum."""
+        """Prove that a jammed sum that is odd is not zero, nor was the sum."""
         w, before, after = self.w, self.before.sum, self.after
         claim = z3.Implies(before.total == 0, after.total == 0)
         zero = w.theory.claim("zero jammed", "zero stays zero", claim)
@@ -467,7 +468,7 @@ class SortedTerms:
     codes: CodeNumbers
 
     def prove(self) -> z3.BoolRef:
-        """That the sum of the three terms is that of the codes.  Raises NotProvedError."""
+        """Prove that the sum of the three terms is that of the codes.  Raises NotProvedError."""
         step, w = self.sums.at.step, self.sums.w
         if len(step.products) != len(step.terms) - 1:
             raise NotProvedError("the terms are the products and c", "unknown", "fewer products than terms")
@@ -482,7 +483,7 @@ class SortedTerms:
         return w.theory.claim("same sum", "it is one sum", same, [paired, of_codes])
 
     def _prove_normalised(self, k: int) -> z3.BoolRef:
-        """That the k-th normalised term is the number of its codes."""
+        """Prove that the k-th normalised term is the number of its codes."""
         at, w, said, spec = self.sums.at, self.sums.w, self.sums.said, self.codes.spec
         step, last = at.step, len(at.step.terms) - 1
         x, t = (step.addend if k == last else step.products[k]), step.terms[k]
@@ -503,7 +504,7 @@ class SortedTerms:
         return w.theory.claim("term of codes", text, mine == value, [one, two])
 
     def _prove_in_order(self, terms: list[z3.BitVecRef], ordered: list[z3.BitVecRef]) -> z3.BoolRef:
-        """That the sum of sorted terms is that of the terms."""
+        """Prove that the sum of sorted terms is that of the terms."""
         w, step, text = self.sums.w, self.sums.at.step, "the order does not matter"
         goal, ways = total_of(ordered) == total_of(terms), []
         for order in permutations(range(3)):
@@ -528,7 +529,7 @@ class SortedTerms:
         return z3.And([u == v for u, v in zip(x, y, strict=True)])
 
     def _prove_paired(self, ordered: list[z3.BitVecRef]) -> z3.BoolRef:
-        """That two of the sorted terms and the third are all three."""
+        """Prove that two of the sorted terms and the third are all three."""
         at, w, exact, text = self.sums.at, self.sums.w, self.sums.exact, "the order does not matter"
         paired, rest, goal, cases = self.sums.term(at.paired), self.sums.term(at.rest), None, []
         goal = exact == total_of(ordered)

@@ -102,7 +102,7 @@ def _chain(proving: Composing, spec: DotAdd) -> Sequence[z3.BoolRef]:
 
 
 def prove_words(proving: Composing, p: Emulated, fmt: Format) -> list[Bool]:
-    """That each word of a number is an integer of at most 2^common.  Raises NotProvedError."""
+    """Prove that each word of a number is an integer of at most 2^common.  Raises NotProvedError."""
     x, largest = z3.BitVec("x", fp32.storage_bits), z3.BitVec("largest", fp32.exponent_bits)
     words = emulated.words(x, p, fmt, emulated.Common((), largest))
     of_x = z3.Extract(30, fp32.fraction_bits, x)
@@ -131,7 +131,7 @@ def prove_words(proving: Composing, p: Emulated, fmt: Format) -> list[Bool]:
 
 
 def _prove_scaled(proving: Composing, x: BitVec, largest: BitVec, aligned: BitVec, bits: int) -> Bool:
-    """That a factor is scaled by 2^(common − (largest − bias + 1)): exactly, where neither is subnormal."""
+    """Prove that a factor is scaled by 2^(common − (largest − bias + 1)): exactly, where neither is subnormal."""
     u, v = decode(x, fp32), decode(aligned, fp32)
     field = resize(u.field, 12) + (bits + fp32.bias - 1) - resize(largest, 12)
     normal = z3.And(z3.UGE(u.significand, 1 << fp32.fraction_bits), field > 0, z3.ULE(u.field, largest))
@@ -143,7 +143,7 @@ def _prove_scaled(proving: Composing, x: BitVec, largest: BitVec, aligned: BitVe
 def _prove_left(
     proving: Composing, of: tuple[BitVec, int], words: emulated.Words, n: int, fmt: Format, shift: int
 ) -> Bool:
-    """That a word and what it leaves, scaled back, are what it was made of: exactly, in a fixed point."""
+    """Prove that a word and what it leaves, scaled back, are what it was made of: exactly, in a fixed point."""
     left, bits = of
     last, after = fp32.min_exponent - fp32.fraction_bits, words.rests[n].scaled
     width = bits - last + shift + 4
@@ -161,7 +161,7 @@ def _placed(code: BitVec, width: int) -> BitVec:
 
 
 def _at_most(code: BitVec, exponent: int) -> Bool:
-    """That a code of fp32 is a number of at most 2^exponent."""
+    """Return the claim that a code of fp32 is a number of at most 2^exponent."""
     return z3.ULE(z3.Extract(30, 0, code), (fp32.bias + exponent) << fp32.fraction_bits)
 
 
@@ -191,7 +191,7 @@ class Frame(NamedTuple):
 
 
 def prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
-    """That a step of words, and an integer c, gives the integer that is their sum.  Raises NotProvedError."""
+    """Prove that a step of words, and an integer c, gives the integer that is their sum.  Raises NotProvedError."""
     p = unit.parameters
     if p.loss is not LossModel.TERMS or fp32.fraction_bits > p.kept_places(unit):
         raise UnsupportedError(p.algorithm, "why sums of integers are exact")
@@ -224,7 +224,7 @@ def _step_most(unit: DotAdd, bits: int) -> int:
 
 
 def _is_placed(x: Fused, k: int, magnitude: BitVec, most: int) -> Bool:
-    """That the k-th term is an integer: zero, or of an exponent E ≥ 0, and significand · 2^E."""
+    """Return the claim that the k-th term is an integer: zero, or of an exponent E ≥ 0, and significand · 2^E."""
     summand, low = x.summands[k], x.exponents.low
     S, e, M = summand.term.significand, summand.term.exponent, summand.fraction_bits
     width = S.size() + fp32.fraction_bits + M + 2
@@ -299,7 +299,7 @@ def _prove_c(proving: Composing, x: Fused, c: Integer, small: Bool, most: int) -
 
 
 def _prove_unit(proving: Composing, x: Fused, terms: Sequence[Term], some: Bool, given: Bool) -> Frame:
-    """That where all codes are integers, e_max ≤ 23."""
+    """Prove that where all codes are integers, e_max ≤ 23."""
     e_max, low = x.step.e_max, x.exponents.low
     bits, top = x.step.total.size() + x.F + 2, fp32.fraction_bits - low
     amount = z3.BitVecVal(x.F - low, bits) - resize(e_max, bits)
@@ -407,7 +407,7 @@ def _prove_added(
 def _prove_finite(
     proving: Composing, one: DotAdd, x: Inputs, integers: Sequence[Integer], given: Bool, numbers: Bool
 ) -> Bool:
-    """That integers are numbers."""
+    """Prove that integers are numbers."""
     codes = [y for pair in zip(x.a, x.b, strict=True) for y in pair]
     formats = [*(one.a_format, one.b_format) * len(x.a), one.c_format]
     claims = [
@@ -420,7 +420,7 @@ def _prove_finite(
 def _prove_result(
     proving: Composing, x: Fused, frame: Frame, total: tuple[Sum, Bool], given: Bool, known: Sequence[Bool]
 ) -> Bool:
-    """That d is the sum of the integers."""
+    """Prove that d is the sum of the integers."""
     number, added = total[0].number, total[1]
     *ranged, finite = known
     d, special = x.step.result, z3.Or(*x.step.special)
@@ -446,7 +446,8 @@ def _between(x: BitVec, bound: BitVec) -> Bool:
 
 
 def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
-    """That words are those of the factors, with exponents in common that no factor's is above; that a part's steps are
+    """Prove that words are those of the factors, with exponents in common that no factor's is above; that a part's
+    steps are
     steps of the unit on them, each c the result before, the first +0; and what the total is after each part, and d."""
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Emulated)
@@ -501,7 +502,7 @@ def _prove_sides(
 
 
 def _prove_growth(proving: Composing, unit: DotAdd, bits: int, count: int) -> Bool:
-    """That no sum before the last of so many steps is above what a step's c may be."""
+    """Prove that no sum before the last of so many steps is above what a step's c may be."""
     most, width = _step_most(unit, bits), 2 * _MOST
     c, own, n = (z3.BitVec(name, width) for name in ("c", "own", "n"))
     given = z3.And(z3.ULT(n, count), _between(c, n * most), _between(own, z3.BitVecVal(most, width)))

@@ -60,7 +60,7 @@ def applies(x: DotAdd, y: DotAdd) -> bool:
 
 
 def prove_same(asker: Asker, x: DotAdd, y: DotAdd) -> Proof | None:
-    """That two programs of which that applies give the same d; None if a claim is not proved."""
+    """Prove that two programs of which that applies give the same d; None if a claim is not proved."""
     try:
         proofs = [_exact(asker, spec) for spec in (x, y)]
         return by_rule(f"{ON_UNITS.name}: {ON_UNITS.statement}", *proofs, _same(asker, x, y))
@@ -102,7 +102,8 @@ def _one_code(proving: Composing) -> z3.BoolRef:
 
 
 def _same_ends(proving: Composing, x: DotAdd, y: DotAdd) -> z3.BoolRef:
-    """That from the same sums, the same c and the same exponents in common both programs make the same d."""
+    """Return the claim that from the same sums, the same c and the same exponents in common both programs make the
+    same d."""
     inputs = symbolic_inputs(x)
     steps = [smt.dot_add(spec, inputs.a, inputs.b, inputs.c).steps[0] for spec in (x, y)]
     sums = []

@@ -44,7 +44,7 @@ def _signed(e: z3.BitVecRef, exponents: ExponentRange, bits: int) -> z3.BitVecRe
 
 
 def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
-    """That x and y agree on all inputs; None if a claim was refuted or not settled in the time given."""
+    """Prove that x and y agree on all inputs; None if a claim was refuted or not settled in the time given."""
     p, q = x.parameters, y.parameters
     assert isinstance(p, Fda)
     assert isinstance(q, Fda)
@@ -67,7 +67,7 @@ def _prove_step(
     left: fda.FdaStep,
     right: fda.FdaStep,
 ) -> z3.BoolRef:
-    """That one step of both, from the same c, gives the same code."""
+    """Prove that one step of both, from the same c, gives the same code."""
     (x, p), (y, q) = mine, other
     exponents, others = fda.exponents_of(x, p), fda.exponents_of(y, q)
     bits = max(exponents.bits, others.bits) + 2

@@ -60,7 +60,7 @@ from mmaformal.spec import DotAdd, LossModel
 
 
 def condition(spec: DotAdd) -> z3.BoolRef:
-    """That no term of a step has a bit below the unit."""
+    """Return the claim that no term of a step has a bit below the unit."""
     return z3.And(
         [no_bit_below(term.exact, term.places) for term in alignment.placed_terms(fused_step(spec))]
     )
@@ -90,7 +90,7 @@ def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) 
 
 
 def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) -> z3.BoolRef:
-    """That where no term has a bit below the unit, the accumulator is the exact sum."""
+    """Prove that where no term has a bit below the unit, the accumulator is the exact sum."""
     terms, total = alignment.placed_terms(x), x.total
     linked, _ = prove_accumulated(proving, terms, total, x.bounds)
     kept = [prove_kept(proving, term, [below]) for term, below in zip(terms, at_most, strict=True)]
@@ -112,7 +112,7 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
 
 
 def prove_lossless(proving: Composing, spec: DotAdd) -> str:
-    """That in each step what is rounded is the exact sum, for all numbers; returns that, for a person.
+    """Prove that in each step what is rounded is the exact sum, for all numbers; returns that, for a person.
 
     Raises NotProvedError.
     """
@@ -127,7 +127,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
 
 
 def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.BoolRef, Exact]:
-    """That one step on these inputs rounds its exact sum, for all numbers; c may be a constant.
+    """Prove that one step on these inputs rounds its exact sum, for all numbers; c may be a constant.
 
     Raises NotProvedError.
     """
@@ -143,7 +143,7 @@ def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.Boo
 
 
 def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -> list[z3.BoolRef]:
-    """That where every input is a number, no term has a bit below the unit: a claim for each."""
+    """Prove that where every input is a number, no term has a bit below the unit: a claim for each."""
     p, ordinary, ex = spec.parameters, exact.ordinary, x.exponents
     assert isinstance(p, Fda)
     at_most, some = prove_e_max(proving, x)

@@ -303,11 +303,11 @@ class Bounds:
 
     @property
     def none(self) -> z3.BoolRef:
-        """That nothing is special."""
+        """Return the claim that nothing is special."""
         return z3.Not(z3.Or(*self.x.step.special))
 
     def in_range(self, e: z3.BitVecRef) -> z3.BoolRef:
-        """That an exponent of products is at most the highest, where nothing is special."""
+        """Return the claim that an exponent of products is at most the highest, where nothing is special."""
         return z3.Implies(self.none, z3.ULE(e, self.x.own.constant(self.x.high)))
 
     def group(self, g: int) -> Sum:
@@ -533,7 +533,7 @@ def _rounded(
     in_range: z3.BoolRef,
     reach: int,
 ) -> z3.BoolRef:
-    """That d = ρ(S)."""
+    """Return the claim that d = ρ(S)."""
     total, e_max, code, rho = x.step.total, x.step.e_max, x.step.result, x.p.rho
     negative, m = magnitude_of(S)
     sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1

@@ -153,7 +153,7 @@ class _Dots:
         )
 
     def _quiet(self, sum_: z3.BitVecRef, terms: Sequence[TermLinks], idle: Idle) -> Link:
-        """That the sum of idle products is zero."""
+        """Return the link that says that the sum of idle products is zero."""
         parts = summands(sum_, len(terms))
         quiet = [Link(z3.Implies(flag, part == 0), ()) for flag, part in zip(idle.flags, parts, strict=True)]
         for link, term in zip(quiet, terms, strict=True):

@@ -69,7 +69,7 @@ def _exact_sums(x: Frame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitVecRe
 
 
 def condition(spec: DotAdd) -> z3.BoolRef:
-    """That no cut of a step takes anything off."""
+    """Return the claim that no cut of a step takes anything off."""
     x = frame_of(spec)
     raised, _, dot = _exact_sums(x)
     parts = [no_bit_below(term.exact, term.places) for g in range(len(x.groups)) for term in x.terms(g)]

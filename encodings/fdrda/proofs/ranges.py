@@ -52,7 +52,7 @@ def _nothing(pairing: Pairing, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> tup
     none = all_of(zeros)
 
     def add_up(total: z3.BitVecRef, places: Sequence[int], e_max: z3.BitVecRef) -> Link:
-        """That a sum of products is zero if they are."""
+        """Return the link that says that a sum of products is zero if they are."""
         terms = summands(total, len(places))
         if len(terms) != len(places):
             raise ArgumentError("the sum is not made of its products")

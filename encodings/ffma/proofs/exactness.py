@@ -80,7 +80,7 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
 
 
 def _prove_flushed(proving: Composing, x: ExactFma, code: z3.BitVecRef, signs: list[z3.BitVecRef]) -> None:
-    """That a sum that is not tiny is not flushed; and that where the one that is rounded is, the exact one is."""
+    """Prove that a sum that is not tiny is not flushed; and that where the one that is rounded is, the exact one is."""
     (m, unit), sum_, ex = magnitude_and_unit(x), x.step.sum, pfma.exponents_of(x.spec)
     in_range, whole = e_max_in_range(sum_.e_max, ex, IEEE_FP32), not_tiny(x)
     reach = 2 * ((1 << (sum_.total.size() - 2)) - 1)

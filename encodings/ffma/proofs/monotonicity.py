@@ -73,7 +73,8 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -
 
 
 def _prove_number(theory: Theory, spec: DotAdd, step: ffma.Step, code: BitVec) -> list[z3.BoolRef]:
-    """That a rounded sum has the sign of the sum, or is zero; and that it is flushed to zero, or is the number."""
+    """Prove that a rounded sum has the sign of the sum, or is zero; and that it is flushed to zero, or is the
+    number."""
     total = step.sum.total
     signs = [step.product.sign, step.addend.sign]
     reach = 2 * ((1 << (total.size() - 2)) - 1)

@@ -59,7 +59,8 @@ def worth(spec: DotAdd) -> int:
 
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:
-    """That a gdfs model is monotone in its products: `larger_product(spec, k).statement`.  Raises NotProvedError."""
+    """Prove that a gdfs model is monotone in its products: `larger_product(spec, k).statement`.  Raises
+    NotProvedError."""
     p = spec.parameters
     assert isinstance(p, Gdfs)
     if spec.k != p.L:
@@ -166,7 +167,7 @@ class LargerGroup:
         return claim  # follows from these, in the composition
 
     def prove(self, larger: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That d is not smaller, from the claims that the products of the group are not."""
+        """Prove that d is not smaller, from the claims that the products of the group are not."""
         theory, x, y = self.theory, self.x, self.y
         mine = self.products(x), self.products(y)
         products = self._larger(mine, larger)
@@ -211,7 +212,7 @@ class LargerGroup:
     def ordered(
         self, what: str, sums: Pair, parts: Sequence[z3.BoolRef], where: z3.BoolRef | None = None
     ) -> z3.BoolRef:
-        """That the totals are in order if all parts are, or `where` that is so."""
+        """Return the claim that the totals are in order if all parts are, or `where` that is so."""
         (x, y), given = sums, list[z3.BoolRef]()
 
         def so(claim: z3.BoolRef) -> z3.BoolRef:
@@ -244,7 +245,7 @@ class LargerGroup:
         return [all_of([magnitude == 0 for _, magnitude in each.summands[:count]]) for each in mine]
 
     def _terms(self, mine: Pair, sums: z3.BoolRef) -> z3.BoolRef:
-        """That the scaled groups are in order."""
+        """Return the claim that the scaled groups are in order."""
         derive, (x, y) = self.derive, (side.groups[self.g] for side in (self.x, self.y))
         bits = x.significand.size() + 1
         scales = [each[self.g].significand for each in (self.x.scale_a, self.x.scale_b)]
@@ -284,7 +285,8 @@ class LargerGroup:
         )
 
     def _kinds(self, mine: Pair, zeros: z3.BoolRef) -> z3.BoolRef:
-        """That a group keeps its exponent, or it was all zeros in one run, and is of one sign in the other."""
+        """Return the claim that a group keeps its exponent, or it was all zeros in one run, and is of one sign in the
+        other."""
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         zero = self.first.exponents.constant(self.first.least)
         claim = z3.Or(
@@ -299,7 +301,8 @@ class LargerGroup:
     # ---- e_max
 
     def _e_max(self, kinds: z3.BoolRef) -> z3.BoolRef:
-        """That e_max is the same; or in one run the group is zero, and in the other it is of one sign and has e_max."""
+        """Return the claim that e_max is the same; or in one run the group is zero, and in the other it is of one
+        sign and has e_max."""
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         c, E, H = self.x.addend.exponent, self.x.e_max, self.y.e_max
         text = f"c's exponent is at least {self.first.least}"
@@ -319,7 +322,7 @@ class LargerGroup:
         below: Sequence[Sequence[z3.BoolRef]],
         ranges: Sequence[z3.BoolRef],
     ) -> z3.BoolRef:
-        """That d is not smaller where e_max is the same."""
+        """Return the claim that d is not smaller where e_max is the same."""
         x, y = self.x, self.y
         same, bits, parts = x.e_max == y.e_max, x.total.size(), []
         for i, (u, v) in enumerate(zip(self.first.summands, self.second.summands, strict=True)):
@@ -337,7 +340,7 @@ class LargerGroup:
         return self._special(rounded, same)
 
     def _special(self, rounded: z3.BoolRef, where: z3.BoolRef) -> z3.BoolRef:
-        """That d is not smaller, if the rounded sum is not: both runs have the same special values."""
+        """Return the claim that d is not smaller, if the rounded sum is not: both runs have the same special values."""
         derive, x, y, fmt = self.derive, self.x, self.y, self.first.rho.format
         codes = [self.rounding.code(side.total, side.e_max) for side in (x, y)]
         selected = [select_special(x.special, code, fmt, canonical_nan(fmt)) for code in codes]
@@ -355,7 +358,7 @@ class LargerGroup:
     def _risen(
         self, grids: _Grids, sums: z3.BoolRef, known: Sequence[z3.BoolRef], ranges: Sequence[z3.BoolRef]
     ) -> z3.BoolRef:
-        """That d is not smaller, if the sum on the coarser grid is beyond that on the finer one."""
+        """Return the claim that d is not smaller, if the sum on the coarser grid is beyond that on the finer one."""
         ends = [At(side.total, side.e_max) for side in (grids.low, grids.high)]
         said = self.rounding.of_far_sums(self.theory, ends[0], ends[1], not grids.falls)
         text = "so the sum on the coarser grid is rounded to no less, or no more"
@@ -439,7 +442,8 @@ class _Grids:
         return [self.E, self.H, u.aligned, v.aligned, u.term.sign, v.term.sign]
 
     def _next_sum(self, n: int, more: int, lost: z3.BoolRef, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        """That the sums of the first n + 1 terms differ by what these lose, if those of n do (`given`)."""
+        """Return the claim that the sums of the first n + 1 terms differ by what these lose, if those of n do
+        (`given`)."""
         derive, most, loses = self.derive, self.most, self.loses(n)
         text = "sums on two grids differ by what all terms lose"
         sums, (x, y) = self.totals(n), self.parts(n)
@@ -468,7 +472,7 @@ class _Grids:
         )
 
     def _added(self, run: int, n: int) -> z3.BoolRef:
-        """That the n-th term is added to those before, in one of both runs."""
+        """Return the claim that the n-th term is added to those before, in one of both runs."""
         sums, total, last, term = (
             self.sums[run],
             self.totals(n)[run],

@@ -59,7 +59,8 @@ def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> Aligned:
 
 
 def _prove_group(proving: Composing, x: Aligned, group: gfda.Group) -> z3.BoolRef:
-    """That the term is the sum of a group's products where none has a bit below the unit; returns that none has."""
+    """Prove that the term is the sum of a group's products where none has a bit below the unit; returns that none
+    has."""
     at_most, _ = prove_largest(
         proving, "exponents of a group", x.e_max, [s.term.exponent for s in x.summands]
     )

@@ -294,7 +294,7 @@ def _places(inner: Inner, x: Fused, exponent: z3.BitVecRef, fraction_bits: int) 
 def _prove_multiple(
     proving: Composing, inner: Inner, x: Fused, of_c: z3.BoolRef, none: z3.BoolRef
 ) -> z3.BoolRef:
-    """That a step's result is a multiple of 2^low, if c is."""
+    """Prove that a step's result is a multiple of 2^low, if c is."""
     step, e_max = x.step, x.step.e_max
     at_most, some = prove_e_max(proving, x)
     places = _places(inner, x, e_max, inner.p.F)

@@ -89,7 +89,8 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
 
 
 def _prove_terms(proving: Composing, each: _OneStep) -> z3.BoolRef:
-    """That the product is that of the numbers that a and b are; and nothing is special where these are numbers."""
+    """Prove that the product is that of the numbers that a and b are; and nothing is special where these are
+    numbers."""
     spec, u = each.spec, each.step.product
     x, y = each.step.a[0], each.step.b[0]
     prove_decoded(proving, each.x.a[0], x, spec.a_format)
@@ -159,7 +160,7 @@ def holds_products(spec: DotAdd) -> bool:
 
 
 def prove_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
-    """That a sum of two codes is an fma of one of them and 1: a theorem about c and p.  Raises NotProvedError.
+    """Prove that a sum of two codes is an fma of one of them and 1: a theorem about c and p.  Raises NotProvedError.
 
     The fma keeps more places: those that the addition keeps, and whether any below is set, are the addition's sum.
     """
@@ -248,7 +249,7 @@ class ProductSum(FmaSum):
         return super().prove(grid)
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
-        """That the product of the fma is that of the codes."""
+        """Prove that the product of the fma is that of the codes."""
         w, x, u, spec = codes.w, self.step.product, self.own_step.product, self.spec
         theory, size, n = w.theory, sums.first, codes.numbers[0]
         parts = codes.prove_parts(0, u.exact, [*self.own_step.a, *self.own_step.b])

@@ -99,7 +99,7 @@ class ExactFma:
 
 
 def prove_operands(proving: Composing, x: ExactFma) -> None:
-    """That the product and the addend are those of the codes, a subnormal one as zero."""
+    """Prove that the product and the addend are those of the codes, a subnormal one as zero."""
     each, spec, ex = x.step, x.spec, pfma.exponents_of(x.spec)
     formats = (spec.a_format, spec.b_format, fp32)
     for code, operand, fmt in zip(each.codes, (each.a, each.b, each.c), formats, strict=True):
@@ -111,8 +111,8 @@ def prove_operands(proving: Composing, x: ExactFma) -> None:
 
 
 def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
-    """That operands of numbers are numbers, their terms as `invariants` says, and the result is the code of the number;
-    returns the first."""
+    """Prove that operands of numbers are numbers, their terms as `invariants` says, and the result is the code of the
+    number; returns the first."""
     each, (a, b, c), spec = x.step, x.step.codes, x.spec
     numbers = [is_finite(a, spec.a_format), is_finite(b, spec.b_format), finite(c, fp32)]
     operands = (each.a, each.b, each.c)

@@ -105,7 +105,8 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
 
 
 def _prove_terms(proving: Composing, each: _OneStep) -> z3.BoolRef:
-    """That each product is that of the numbers that its factors are; and nothing is special where these are numbers."""
+    """Prove that each product is that of the numbers that its factors are; and nothing is special where these are
+    numbers."""
     spec, step = each.spec, each.step
     bias = spec.a_format.bias + spec.b_format.bias
     for k, (pair, term) in enumerate(zip(step.factors, step.products, strict=True)):
@@ -118,8 +119,8 @@ def _prove_terms(proving: Composing, each: _OneStep) -> z3.BoolRef:
 
 
 def _prove_sum(proving: Composing, each: _OneStep) -> z3.BoolRef:
-    """That an aligned product is exact, or odd and less than one unit off, and the larger one exact; returns that both
-    are exact."""
+    """Prove that an aligned product is exact, or odd and less than one unit off, and the larger one exact; returns
+    that both are exact."""
     step, ex, unit = each.step, each.exponents, each.unit
     sum_, (x, y) = step.sum, step.products
     proving.claim("larger exponent", "e_max is the larger exponent", is_larger(sum_, x, y))

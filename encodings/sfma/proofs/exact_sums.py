@@ -66,7 +66,7 @@ class FmaSum(OneStepModel):
         return conclude(grid, shown, step, self.zero, same, codes.total)
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
-        """That the product, of numbers, is that of the codes."""
+        """Prove that the product, of numbers, is that of the codes."""
         w, step, n = codes.w, self.step, codes.numbers[0]
         theory, x, t = w.theory, step.product, sums.first.t
         parts = codes.prove_parts(0, x, [step.a, step.b])

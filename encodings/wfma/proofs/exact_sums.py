@@ -134,7 +134,7 @@ class WideFmaSum(FmaSum):
         return wfma.step(self.spec, x.a[0], x.b[0], x.c).fma
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
-        """That the product of the converted factors, of numbers, is that of the codes."""
+        """Prove that the product of the converted factors, of numbers, is that of the codes."""
         spec, step, x, size, n = self.spec, self.step, self.step.product, sums.first, codes.numbers[0]
         w, theory = codes.w, codes.w.theory
         sides = (step.a, codes.inputs.a[0], spec.a_format), (step.b, codes.inputs.b[0], spec.b_format)
@@ -175,8 +175,8 @@ class WideFmaSum(FmaSum):
 def _prove_shifted(
     theory: Theory, u: Factor, v: Factor, whole: z3.BitVecRef, short: z3.BitVecRef, up: z3.BitVecRef
 ) -> z3.BoolRef:
-    """That the product of two shifted significands is theirs, shifted by `up`, as far as both: a shift is a product
-    with a power of two."""
+    """Prove that the product of two shifted significands is theirs, shifted by `up`, as far as both: a shift is a
+    product with a power of two."""
     whole, bits = fit(whole, 2 * whole.size()), 2 * whole.size()
     one, significands = z3.BitVecVal(1, bits), [fit(f.number.significand, bits) for f in (u, v)]
     shifts = [fit(f.up, bits) + f.zeros for f in (u, v)]

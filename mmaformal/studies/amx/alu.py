@@ -205,7 +205,7 @@ def _special(
 
 
 def equal(mine: tuple[z3.ExprRef, ...], other: tuple[z3.ExprRef, ...]) -> Link:
-    """That terms are the same, so that the others are determined by mine."""
+    """Return the link that says that terms are the same, so that the others are determined by mine."""
     pairs = [*zip(other, mine, strict=True)]
     return Link(conjunction(x == y for x, y in pairs), mine, tuple(pairs))
 
@@ -218,7 +218,8 @@ def _same_term(
     skip: z3.BitVecRef,
     given: list[Link],
 ) -> Link:
-    """That a term of the operands made is one of those that there are, whatever is skipped."""
+    """Return the link that says that a term of the operands made is one of those that there are, whatever is
+    skipped."""
     same = equal(*terms)
     argument.derive("multiply", text, [same], given, [*codes, skip], each_value_of=skip)
     return same

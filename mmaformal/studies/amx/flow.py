@@ -138,7 +138,7 @@ class _Operands(NamedTuple):
 
 
 def _held(lanes: Sequence[Lane], word: z3.BitVecRef) -> Link:
-    """That lanes are the bytes of a word, the lowest first."""
+    """Return the link that says that lanes are the bytes of a word, the lowest first."""
     parts = tuple(lane.term for lane in lanes)
     whole = z3.Concat(parts[::-1])
     return Link(word == whole, parts, ((word, whole),), tuple(lanes))
@@ -210,7 +210,8 @@ class _Flow(Argument):
         return _Side(wide, taken, enabled)
 
     def _loaded(self, pool: z3.BitVecRef, mine: executable.Lanes, other: smt.Lanes, offset: Link) -> Link:
-        """That the 64 bytes are the same: by stages, as shifts of two copies of the pool by each bit of the offset."""
+        """Return the link that says that the 64 bytes are the same: by stages, as shifts of two copies of the pool by
+        each bit of the offset."""
         word = z3.Concat(pool, pool)
         link = _held(mine.stages[0], pool)
         self.derive("load", "lanes are the bytes of a pool", [link], inputs=[pool])

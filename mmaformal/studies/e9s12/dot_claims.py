@@ -21,7 +21,8 @@ from mmaformal.spec import DotAdd
 
 
 def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.BoolRef:
-    """That a factor is the sum of its E9S12 numbers, its zeros told, and special where its code is; of all codes."""
+    """Prove that a factor is the sum of its E9S12 numbers, its zeros told, and special where its code is; of all
+    codes."""
     fmt = spec.a_format
     code = z3.BitVec("code", fmt.storage_bits)
     x = decode(code, fmt)
@@ -31,7 +32,8 @@ def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.Boo
 
 
 def _prove_floors(proving: Composing, spec: DotAdd) -> Summation:
-    """That each product is rounded down to a multiple of 2^(E − F), and those of the largest exponent are exact."""
+    """Prove that each product is rounded down to a multiple of 2^(E − F), and those of the largest exponent are
+    exact."""
     x = Summation.of(proving, spec)
     x.prove_terms()
     for k, below in enumerate(x.prove_largest()):
@@ -42,7 +44,7 @@ def _prove_floors(proving: Composing, spec: DotAdd) -> Summation:
 
 
 def _prove_floor(x: Summation, k: int, below: z3.BoolRef) -> None:
-    """That the k-th product is placed as its floor, and exactly where its exponent is the largest."""
+    """Prove that the k-th product is placed as its floor, and exactly where its exponent is the largest."""
     product, placed, e_max = x.step.products[k], x.step.placed[k], x.step.e_max
     bits = BITS + x.F.bit_length() + 3
     unit, last = fit(e_max, bits) - x.F, fit(product.exponent, bits) - smt_dpa.PLACES
@@ -86,8 +88,8 @@ def spread(spec: DotAdd) -> int:
 
 
 def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
-    """That numbers, as products with 1, and c are added exactly and rounded once, where the exponents of those that are
-    not zero differ by no more than `spread`.
+    """Prove that numbers, as products with 1, and c are added exactly and rounded once, where the exponents of those
+    that are not zero differ by no more than `spread`.
 
     Returns that, and that all are numbers.
     """
@@ -141,7 +143,7 @@ def _prove_term(x: Summation, k: int) -> list[z3.BoolRef]:
 
 
 def _prove_low(x: Summation, k: int) -> z3.BoolRef:
-    """That a number's half times 1 is a multiple of 2^11."""
+    """Prove that a number's half times 1 is a multiple of 2^11."""
     product = x.step.products[k]
     ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
     multiple = z3.Extract(smt_dpa.FRACTION - 1, 0, product.significand) == 0

@@ -87,7 +87,7 @@ def _term(argument: Argument, half: list[Link], lane: Term, term: smt_blocks.Ter
 
 
 def _shifted(lane: Lane, term: z3.BitVecRef, places: int) -> Link:
-    """That the lane is the number `term · 2^places`."""
+    """Return the link that says that the lane is the number `term · 2^places`."""
     padded = z3.Concat(term, z3.BitVecVal(0, places))
     link = number(lane, padded)
     return Link(link.claim, (term,), link.defined, link.lanes)

@@ -39,7 +39,7 @@ class OneShortNumber(ShortNumbers):
     given: z3.BoolRef
 
     def prove_products(self) -> z3.BoolRef:
-        """That S · 2^u is the one product of codes, where nothing is special and the others are zero."""
+        """Prove that S · 2^u is the one product of codes, where nothing is special and the others are zero."""
         premise, one = z3.And(self.none, self.given), OneProduct(self.x, self.active)
         idle = {k: one.prove_idle(k)[0] for k in one.others}
         finite = prove_finite(self.theory, self.x.step, [*self.x.step.a, *self.x.step.b, self.x.step.c])
@@ -55,7 +55,7 @@ class OneShortNumber(ShortNumbers):
         return self.theory.claim("sum of products", text, goal, [self._prove_sum(), *each])
 
     def _prove_nothing(self, k: int, premise: z3.BoolRef, idle: z3.BoolRef) -> z3.BoolRef:
-        """That an idle product is placed as zero."""
+        """Prove that an idle product is placed as zero."""
         product, placed = self.x.step.products[k], self.x.step.placed[k]
         claim, text = z3.Implies(product.significand == 0, placed == 0), "a product of zero is placed as zero"
         zero = self.theory.claim("placed zero", text, claim)

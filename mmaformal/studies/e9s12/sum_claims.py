@@ -93,7 +93,7 @@ class Adding:
 
     @cached_property
     def numbers(self) -> z3.BoolRef:
-        """That every term is a number."""
+        """Return the claim that every term is a number."""
         return z3.And([z3.Not(flag) for x in self.step.x for flag in (x.infinite, x.nan)])
 
     def apart(self, most: int) -> list[z3.BoolRef]:
@@ -136,7 +136,7 @@ class Adding:
         prove_special_codes(self.proving, self.step, self.operator.rho.format)
 
     def _prove_sum(self) -> z3.BoolRef:
-        """That nothing wraps; returns that S is not the least number."""
+        """Prove that nothing wraps; returns that S is not the least number."""
         one, L, most = self.step.passes[0], self.operator.L, (1 << (self.F + 1)) - 1
         bits, (nothing, *wholes) = L + 6, self.sums
         text = "there is nothing before the first pass"
@@ -173,7 +173,7 @@ class Adding:
         return x, fit(x.field, bits) + lift
 
     def prove_exact(self, near: Sequence[z3.BoolRef], most: int) -> list[z3.BoolRef]:
-        """That terms are placed without a loss where exponents differ by at most `most`, as is `near`."""
+        """Prove that terms are placed without a loss where exponents differ by at most `most`, as is `near`."""
         exponents = [term.exponent for term in self.terms]
         none = z3.BitVecVal(0, self.e_max.size())
         at_most, some = prove_largest(self.proving, "exponents", self.e_max, [none, *exponents])
@@ -196,14 +196,14 @@ class Adding:
         return placed
 
     def prove_range(self, x: Operand) -> z3.BoolRef:
-        """That a number's exponent field is in its range."""
+        """Prove that a number's exponent field is in its range."""
         fmt = self.operator.fmt
         claim = z3.Or(x.infinite, x.nan, z3.ULE(x.field, fmt.max_exponent + fmt.bias))
         text = "an exponent field is 1 or more, and of a number at most the largest"
         return self.proving.claim("field in range", text, z3.And(z3.UGE(x.field, 1), claim))
 
     def _prove_low(self, term: Term) -> z3.BoolRef:
-        """That a term has zeros below the fraction bits of its format."""
+        """Prove that a term has zeros below the fraction bits of its format."""
         below = smt_dpa.FRACTION - self.operator.fmt.fraction_bits
         if below <= 0:
             return z3.BoolVal(True)
@@ -212,8 +212,8 @@ class Adding:
 
 
 def prove_near(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
-    """That terms are added exactly and rounded once where the exponents of those that are not zero differ by at most
-    `spread`; returns that, and that all are numbers."""
+    """Prove that terms are added exactly and rounded once where the exponents of those that are not zero differ by at
+    most `spread`; returns that, and that all are numbers."""
     x = Adding.of(proving, operator)
     x.prove_all()
     near = x.apart(spread(operator))
@@ -235,8 +235,8 @@ def prove_rounded(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
 
 
 def prove_two(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
-    """That two fp32 terms are added exactly and rounded once; returns that both are numbers.  Raises ValueError for
-    another operator."""
+    """Prove that two fp32 terms are added exactly and rounded once; returns that both are numbers.  Raises ValueError
+    for another operator."""
     if operator.D != 2 or operator.fmt != fp32:
         raise ValueError(f"{operator} does not add two terms of fp32")
     x, most = Adding.of(proving, operator), min(spread(operator), FAR - 1)
@@ -285,7 +285,7 @@ class _Apart:
         return fit(self.u.field, self.x.e_max.size()) + 12
 
     def prove_top(self, given: z3.BoolRef) -> z3.BoolRef:
-        """That the largest exponent is that of u's upper half, where `given` puts v below it."""
+        """Prove that the largest exponent is that of u's upper half, where `given` puts v below it."""
         x, u = self.x, self.u
         text = "the largest exponent is that of the larger term's upper half"
         claim = z3.Implies(given, z3.And(x.e_max == self.top, z3.UGE(u.significand, 1 << fp32.fraction_bits)))
@@ -312,8 +312,8 @@ class _Apart:
         return z3.If(self.u.sign == 1, -whole, whole)
 
     def prove_far(self) -> z3.BoolRef:
-        """That d is u where v's field is lower by `FAR` or more; and that ρ of all that is less than an eighth of u's
-        last place from u is u, as the exact sum is.  Returns that it is lower by so much."""
+        """Prove that d is u where v's field is lower by `FAR` or more; and that ρ of all that is less than an eighth
+        of u's last place from u is u, as the exact sum is.  Returns that it is lower by so much."""
         x, far, ulp = self.x, self.apart(FAR), self.x.F - fp32.fraction_bits
         top, bits = self.prove_top(far), self.x.operator.L + 6
         signed = self.signed(ulp, bits)
@@ -350,7 +350,7 @@ class _Apart:
         return far
 
     def prove_between(self, n: int) -> z3.BoolRef:
-        """That where v's field is n lower, d is u + v, rounded: what is cut of v decides nothing.
+        """Prove that where v's field is n lower, d is u + v, rounded: what is cut of v decides nothing.
 
         Returns that it is n lower.
         """

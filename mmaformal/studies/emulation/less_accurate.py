@@ -149,7 +149,7 @@ def product(a: BitVec, b: BitVec, bits: int) -> BitVec:
 
 
 def farther(x: BitVec, y: BitVec, terms: Sequence[tuple[BitVec, BitVec]]) -> z3.BoolRef:
-    """That the number of x is farther from the sum of products than that of y; all codes finite."""
+    """Return the claim that the number of x is farther from the sum of products than that of y; all codes finite."""
     bits = _PLACES + 4 + len(terms).bit_length()
     u, v = number(x, bits), number(y, bits)
     zero = z3.BitVecVal(0, bits)

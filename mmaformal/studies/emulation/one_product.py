@@ -54,8 +54,8 @@ def number(code: BitVec, fmt: Format, shift: int = 0) -> BitVec:
 
 
 def reaches(code: BitVec, shift: int = 0) -> Bool:
-    """That an fp32 code is 0, or a number whose last place, times 2^-shift, is not below the last of all, and not so
-    large that the fixed point does not hold it."""
+    """Return the claim that an fp32 code is 0, or a number whose last place, times 2^-shift, is not below the last of
+    all, and not so large that the fixed point does not hold it."""
     x = decode(code, fp32)
     least = fp32.bias + fp32.fraction_bits + _LAST + shift
     most = fp32.bias + 2 * fp16.max_exponent + 3
@@ -82,7 +82,7 @@ class Product:
 
     @property
     def zero(self) -> Bool:
-        """That it is zero exactly where a factor is."""
+        """Return the claim that it is zero exactly where a factor is."""
         some = z3.Or(self.x.significand == 0, self.y.significand == 0)
         return (self.significand == 0) == some
 
@@ -131,7 +131,7 @@ def condition(a: BitVec, b: BitVec, first: BitVec, of_b: BitVec) -> Bool:
 
 
 def is_word(code: BitVec, word: BitVec) -> Bool:
-    """That a code of fp32 and a finite one of fp16 are the same number."""
+    """Return the claim that a code of fp32 and a finite one of fp16 are the same number."""
     return z3.And(is_finite(word, fp16), convert(word, fp16, fp32) == code)
 
 

@@ -158,7 +158,7 @@ class Products:
         return within(what, _number(share) * weight)
 
     def _prove_product(self, proving: Composing, x: z3.ArithRef, y: z3.ArithRef) -> z3.BoolRef:
-        """That x·y is no larger than both shares together."""
+        """Prove that x·y is no larger than both shares together."""
         (of_x, share), (of_y, other) = self.shares[x.get_id()], self.shares[y.get_id()]
         claim = within(x * y, _number(share * other) * self.both)
         text = "a product is no larger than its share of both weights"
@@ -166,7 +166,7 @@ class Products:
         return proving.claim("product", text, claim, given)
 
     def _prove_error(self, proving: Composing) -> z3.BoolRef:
-        """That what is taken is off by ε at most."""
+        """Prove that what is taken is off by ε at most."""
         p, x, y = self.p, self.x, self.y
         u, v = x.left(p), y.left(p)
         terms = [(Fraction(1), x.x, v), (Fraction(1), u, y.x), (Fraction(-1), u, v)]
@@ -182,7 +182,7 @@ class Products:
         return proving.claim("products of words", text, claim, [whole, *bounds])
 
     def _prove_weights(self, proving: Composing, part: Part) -> z3.BoolRef:
-        """That the weights of a part's products are its share of both weights at most."""
+        """Prove that the weights of a part's products are its share of both weights at most."""
         pairs = [(self.x.weights[i], self.y.weights[j]) for i, j in part.products]
         bounds = [self._prove_product(proving, one, other) for one, other in pairs]
         claim = (
@@ -292,7 +292,7 @@ def prove_together(proving: Composing) -> None:
 
 
 def prove_scaling(proving: Composing, shift: int) -> None:
-    """That a finite code of fp32 times 2^−shift is off by half a place of subnormal numbers at most.  Raises
+    """Prove that a finite code of fp32 times 2^−shift is off by half a place of subnormal numbers at most.  Raises
     NotProvedError."""
     code = z3.BitVec("code", fp32.storage_bits)
     x, z = decode(code, fp32), decode(rescale(code, fp32, IEEE_FP32, -shift), fp32)
@@ -358,7 +358,8 @@ def _sum_of(
 
 
 def prove_addition(proving: Composing) -> None:
-    """That an addition outside of the unit is the exact sum of two numbers, rounded once.  Raises NotProvedError."""
+    """Prove that an addition outside of the unit is the exact sum of two numbers, rounded once.  Raises
+    NotProvedError."""
     x, y = z3.BitVecs("x y", fp32.storage_bits)
     addition = Addition(x, y, add(x, y, IEEE_FP32, canonical_nan(fp32)).result, IEEE_FP32)
     claim = addition.prove(proving)

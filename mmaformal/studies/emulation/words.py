@@ -170,7 +170,8 @@ def left_of(top: BitVec, fmt: Format) -> BitVec:
 
 
 def narrow_range(top: BitVec, fmt: Format, i: int) -> Bool:
-    """That an exponent is far from the least one of its bits, and φ's largest at most; of the first word, one more."""
+    """Return the claim that an exponent is far from the least one of its bits, and φ's largest at most; of the first
+    word, one more."""
     return z3.And(top >= -(1 << _BITS - 3), top <= fmt.max_exponent + (i == 0))
 
 
@@ -186,7 +187,8 @@ def at_most(code: BitVec, exponent: BitVec) -> Bool:
 
 
 def is_difference(stage: Stage, fmt: Format) -> Bool:
-    """That the rest is y − word: as integers, in units of y's last place, and that none of them wraps."""
+    """Return the claim that the rest is y − word: as integers, in units of y's last place, and that none of them
+    wraps."""
     y, x, rest = decode(stage.y, fp32), decode(stage.word, fmt), decode(stage.rest, fp32)
     M, f = fp32.fraction_bits, fmt.fraction_bits
     bits = 2 * M + f + 8
@@ -202,7 +204,7 @@ def is_difference(stage: Stage, fmt: Format) -> Bool:
 
 
 def is_scaled(code: BitVec, scaled: BitVec, shift: int) -> Bool:
-    """That a code is that of 2^shift times the number of another one, both of fp32."""
+    """Return the claim that a code is that of 2^shift times the number of another one, both of fp32."""
     x, z = decode(code, fp32), decode(scaled, fp32)
     bits = x.significand.size() + shift
     up = resize(z.field, bits) - resize(x.field, bits)
