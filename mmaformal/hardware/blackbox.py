@@ -52,12 +52,16 @@ class Shape(ShortRepr):
         return self.k // self.scale_block if self.scale_format is not None else 0
 
 
+@dataclass(repr=False)
 class Unit(ShortRepr):
     """A design that can be called with codes of a and b of shape (n, K), and of c, (n,), and gives codes of d."""
 
-    def __init__(self, shape: Shape, name: str, run: Compiled, names: Sequence[str], undefined: int) -> None:
-        self.shape, self.name, self.told = shape, name, tuple[str, ...]()
-        self._run, self._names, self._undefined = run, names, undefined
+    shape: Shape
+    name: str
+    _run: Compiled
+    _names: Sequence[str]
+    _undefined: int  #: how many of the names, the last ones, are undefined bits
+    told: tuple[str, ...] = ()  #: how it is wired, for a person
 
     @property
     def takes(self) -> dict[str, Any]:
