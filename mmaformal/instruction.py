@@ -85,8 +85,8 @@ class Instruction:
         return f"{self.architecture} {self.name}"
 
     def __str__(self) -> str:
-        given = f"{self.algorithm} {self.parameters.describe()}{self.spec.signs}"
-        return f"{self.label}: {self.spec.types}, K={self.k}, {given}"
+        given = self.parameters.describe() + self.spec.signs
+        return f"{self.label}: {self.spec.types}, K={self.k}, {self.algorithm} {given}"
 
     def __repr__(self) -> str:
         return f"<Instruction {clipped(str(self), 2 * LINE)}>"
@@ -94,10 +94,8 @@ class Instruction:
     def _repr_html_(self) -> str:
         named = [(name, parameter_text(self.parameters[name], name)) for name in self.parameters]
         rows = [(name, text, self.sources.get(name, "")) for name, text in named]
-        shape = f"{self.m}×{self.n}×{self.k}, {self.algorithm}"
-        return html_title(self.label, self.spec.types, shape) + html_table(
-            ("parameter", "is", "source"), rows
-        )
+        title = html_title(self.label, self.spec.types, f"{self.m}×{self.n}×{self.k}, {self.algorithm}")
+        return title + html_table(("parameter", "is", "source"), rows)
 
     def row(self) -> dict[str, object]:
         """The instruction as plain values, parameters in columns of their own; None where it has no such parameter."""

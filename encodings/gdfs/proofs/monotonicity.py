@@ -285,8 +285,7 @@ class LargerGroup:
         )
 
     def _kinds(self, mine: Pair, zeros: z3.BoolRef) -> z3.BoolRef:
-        """Return the claim that a group keeps its exponent, or it was all zeros in one run, and is of one sign in the
-        other."""
+        """Return the claim that a group keeps its exponent, or is zero in one run and of one sign in the other."""
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         zero = self.first.exponents.constant(self.first.least)
         claim = z3.Or(
@@ -301,8 +300,7 @@ class LargerGroup:
     # ---- e_max
 
     def _e_max(self, kinds: z3.BoolRef) -> z3.BoolRef:
-        """Return the claim that e_max is the same; or in one run the group is zero, and in the other it is of one
-        sign and has e_max."""
+        """Return the claim that e_max is the same, or the group is zero in one run, and in the other has it."""
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         c, E, H = self.x.addend.exponent, self.x.e_max, self.y.e_max
         text = f"c's exponent is at least {self.first.least}"
