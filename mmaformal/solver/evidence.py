@@ -14,6 +14,7 @@ import hashlib
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -71,6 +72,9 @@ ORDER BY MAX(date), sha256
 
 #: Seconds to wait for another process that is writing.
 _PATIENCE = 60.0
+
+#: Seconds until a file is opened once more that could only be read.
+_PAUSE = 0.1
 
 
 class EvidenceError(OSError):
@@ -142,14 +146,27 @@ class EvidenceStore:
         self.path = Path(path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            try:
+                self._open()
+            except sqlite3.OperationalError as error:
+                # One that opens the file while another, the last that had it open, takes its log away is told that
+                # the database can only be read (SQLITE_READONLY_CANTINIT, _DBMOVED, …): once more, then.
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY or not os.access(
+                    self.path, os.W_OK
+                ):
+                    raise
+                time.sleep(_PAUSE)
+                self._open()
         except (OSError, sqlite3.Error) as error:
             raise EvidenceError(f"{self.path} cannot hold evidence: {error}") from error
+
+    def _open(self) -> None:
+        self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
         try:
             self._prepare()
-        except (OSError, sqlite3.Error) as error:
+        except BaseException:
             self._db.close()
-            raise EvidenceError(f"{self.path} cannot hold evidence: {error}") from error
+            raise
 
     def _prepare(self) -> None:
         if self._layout() != _LAYOUT:

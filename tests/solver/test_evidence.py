@@ -430,3 +430,24 @@ def test_solvers_that_contradict_each_other_prove_nothing(tmp_path: Path, verdic
         again = asker.satisfy("name", "statement", [x * y == 35])
         assert again.verdict == "unknown"
         assert len(list(store.records())) == 2
+
+
+def test_a_file_that_could_only_be_read_for_a_moment_is_opened_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process's last connection takes its log away while this one opens the file."""
+    prepare, refusals = EvidenceStore._prepare, [sqlite3.SQLITE_READONLY]
+
+    def refuse(store: EvidenceStore) -> None:
+        if refusals:
+            error = sqlite3.OperationalError("attempt to write a readonly database")
+            error.sqlite_errorcode = refusals.pop()
+            raise error
+        prepare(store)
+
+    monkeypatch.setattr(EvidenceStore, "_prepare", refuse)
+    with EvidenceStore(tmp_path / "e.db") as store:
+        assert not list(store.records())
+    refusals += [sqlite3.SQLITE_READONLY] * 2
+    with pytest.raises(EvidenceError, match="readonly"):
+        EvidenceStore(tmp_path / "e.db")
