@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal import apple_amx, matmul
-from mmaformal.apple import AmxState, Operand, Transfer, Word, disassemble, execute, move
+from mmaformal.apple import AmxOperand, AmxState, Transfer, Word, disassemble, execute, move
 
 SIZE = 32
 ROW = 64  #: bytes of a row of fp16
@@ -31,7 +31,7 @@ def product(z_f32: int) -> Iterator[Step]:
         yield "ldx", Transfer(B + ROW * k, register=k % 8).encode()
         yield "ldy", Transfer(A + ROW * k, register=k % 8).encode()
         offset = ROW * (k % 8)
-        yield "fma16", Operand(x_offset=offset, y_offset=offset, z_f32=z_f32).encode()
+        yield "fma16", AmxOperand(x_offset=offset, y_offset=offset, z_f32=z_f32).encode()
     for j in range(SIZE):
         if z_f32:
             for half in (0, 1):

@@ -52,7 +52,7 @@ _BEAT = 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Claim(ShortRepr):
+class LemmaText(ShortRepr):
     """A lemma as text."""
 
     name: str
@@ -90,7 +90,7 @@ class _Failure(ShortRepr):
     final: bool
 
 
-def _build(spec: DotAdd) -> tuple[list[Claim], Digests] | _Failure:
+def _build(spec: DotAdd) -> tuple[list[LemmaText], Digests] | _Failure:
     with _OneAtATime():
         try:
             argument = argue(spec)
@@ -98,7 +98,7 @@ def _build(spec: DotAdd) -> tuple[list[Claim], Digests] | _Failure:
         except (LaneError, ArgumentError) as error:
             return _Failure(str(error), isinstance(error, UnsupportedError))
         pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]
-        claims = [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
+        claims = [LemmaText(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
         return claims, digests
 
 
@@ -159,7 +159,7 @@ class Campaign:
         for instruction in instructions:
             goal = self.goals.setdefault(instruction.spec, Goal([]))
             goal.instructions.append(instruction)
-        self.claims: dict[str, Claim] = {}  #: by digest
+        self.claims: dict[str, LemmaText] = {}  #: by digest
         self.outcomes: dict[str, Outcome] = {}  #: of those that are settled
         self.confirmed: dict[str, Confirmation] = {}  #: what other solvers say
         self.contradicted: dict[str, str] = {}  #: who says what of those that solvers do not agree on
@@ -293,7 +293,7 @@ class Campaign:
             return
         assert isinstance(result, tuple)
         built, digests = result
-        claims: dict[str, Claim] = {}
+        claims: dict[str, LemmaText] = {}
         for claim in built:  # each where it comes last, as the conclusion does
             claims.pop(claim.digest, None)
             claims[claim.digest] = claim

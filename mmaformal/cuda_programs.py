@@ -30,7 +30,7 @@ from mmaformal.mma import mma_of
 
 
 @dataclass(frozen=True, repr=False)
-class Kernel(ShortRepr):
+class PtxKernel(ShortRepr):
     """One instruction of PTX as a kernel of rows, and what the GPU needs to have it."""
 
     ptx: str
@@ -60,7 +60,7 @@ def cuda_program(
         return cuda_source(cases, a, b, c, scale_a, scale_b)
     case = checked_case(cases, a, b, c, scale_a, scale_b)
     spec = cases[0][0].spec
-    kernels: list[Kernel] = []
+    kernels: list[PtxKernel] = []
     models = []
     for instruction, predicted in cases:
         kernel = _kernel(instruction)
@@ -85,19 +85,19 @@ def cuda_program(
     )
 
 
-def _kernel(instruction: Instruction) -> Kernel:
+def _kernel(instruction: Instruction) -> PtxKernel:
     unit = wgmma.wgmma_of(instruction)
     if unit is not None:
         needs = "compute capability 9.0 (-arch=sm_90a)"
         source = f"enum {{ K = {unit.k} }};\n\n{wgmma.kernel_source(unit)}"
-        return Kernel(unit.ptx, needs, "a", "", 90, 90, 128, unit.k, source)
+        return PtxKernel(unit.ptx, needs, "a", "", 90, 90, 128, unit.k, source)
     mma = mma_of(instruction)
     source = kernel_source(mma, instruction.issues, "mma", ROW) + "\nusing mma::kernel;\n"
     step = mma.k * instruction.issues
-    return Kernel(mma.ptx, mma.needs, mma.suffix, mma.note, mma.first, mma.last, 32, step, source)
+    return PtxKernel(mma.ptx, mma.needs, mma.suffix, mma.note, mma.first, mma.last, 32, step, source)
 
 
-def _table_row(number: int, kernel: Kernel) -> str:
+def _table_row(number: int, kernel: PtxKernel) -> str:
     note = c_string(kernel.note) if kernel.note else "nullptr"
     texts = f"{c_string(kernel.ptx)},\n     {c_string(kernel.needs)}, {c_string(kernel.suffix)},\n     {note}"
     numbers = f"{kernel.first}, {kernel.last}, {kernel.threads}, {kernel.step}"

@@ -25,7 +25,7 @@ SHORT = 16
 
 
 @dataclass(frozen=True, repr=False)
-class Folded(ShortRepr):
+class FoldedChain(ShortRepr):
     """A chain without the steps that its trace shows to do nothing more."""
 
     spec: DotAdd
@@ -48,7 +48,7 @@ def fold(
     c: int | NDArray[np.int64],
     scale_a: NDArray[Any] | None = None,
     scale_b: NDArray[Any] | None = None,
-) -> Folded:
+) -> FoldedChain:
     """Evaluate dot product-adds of `spec` in the executable encoding.
 
     a, b: codes, of shape (rows, K), or (K,) for one row, which is evaluated on Python's integers; c: (rows,), or one
@@ -88,7 +88,7 @@ def fold(
             stand_for += [range(i * inner + j, i * inner + j + 1) for j in range(inner - 1)]
             stand_for.append(range(i * inner + inner - 1, stop * inner))
     places = (kept[:, None] * size + np.arange(size)).reshape(-1)
-    return Folded(spec_kept, trace, tuple(stand_for), places)
+    return FoldedChain(spec_kept, trace, tuple(stand_for), places)
 
 
 def _runs(parts: Sequence[NDArray[Any]], count: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -37,10 +37,10 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH, Planes
 from mmaformal.kernels.rows import processors
-from mmaformal.operands import Matrix, Operands, Product
+from mmaformal.operands import Matrix, Operands, ProductCodes
 from mmaformal.renamed import keywords
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.workers import Report, Workers
+from mmaformal.workers import ProgressReport, Workers
 
 Codes = NDArray[Any]
 Order = Literal["sequential", "pairwise"]
@@ -162,7 +162,7 @@ class _How(NamedTuple):
     def product(self, given: Operands, threads: int, progress: bool | Progress | None) -> Matrix:
         """Return D, made product by product of a batch."""
         i = self.instruction
-        report = Report(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
+        report = ProgressReport(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
         d = np.empty(given.outputs, i.d_format.word)
         if d.size:
             with Workers(threads, report) as workers:
@@ -245,7 +245,7 @@ class Block(NamedTuple):
 class _Problem:
     """Operands as codes, and what is computed from them block by block."""
 
-    def __init__(self, instruction: Instruction, operands: Product) -> None:
+    def __init__(self, instruction: Instruction, operands: ProductCodes) -> None:
         self.instruction, self.spec, self.operands = instruction, instruction.spec, operands
         self.a, self.b, self.c = operands.a, operands.b, operands.c
         self.scales = operands.scale_a, operands.scale_b
@@ -294,7 +294,7 @@ class _Problem:
     ) -> Codes:
         """The same where there are fewer rows than threads, which take columns then."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
-        alone = Workers(1, Report(False, 0))
+        alone = Workers(1, ProgressReport(False, 0))
 
         def run(columns: slice) -> int:
             block = Block(slice(0, self.m), columns)

@@ -25,7 +25,7 @@ _OF_SPEC = {each.name for each in fields(DotAdd)}
 
 
 @dataclass(frozen=True, repr=False)
-class Sizes(ShortRepr):
+class FreeSizes(ShortRepr):
     """The m and n that an instruction comes in, which do not touch the arithmetic (wgmma, tcgen05)."""
 
     n_of: tuple[tuple[int, range], ...]  #: each m with the n that it comes with
@@ -48,7 +48,7 @@ class Instruction:
     aliases: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  #: where each parameter is from
     issues: int = 1  #: how many hardware instructions, each one's result the next one's accumulator
-    sizes: Sizes | None = None  #: other m and n that it comes in, with the same arithmetic
+    sizes: FreeSizes | None = None  #: other m and n that it comes in, with the same arithmetic
     depths: range = range(0)  #: other K that it may be configured for, all products in one step
 
     @property
@@ -303,7 +303,7 @@ def respell(shape: re.Match[str], m: int, n: int) -> str:
 Kind = Literal["floats", "codes"]
 
 
-class Operand(NamedTuple):
+class GivenOperand(NamedTuple):
     """Bit patterns, and what they were given as."""
 
     codes: NDArray[Any]
@@ -320,7 +320,7 @@ def as_codes(x: ArrayLike, fmt: Format, what: str) -> NDArray[Any]:
     return read_operand(x, fmt, what).codes
 
 
-def read_operand(x: ArrayLike, fmt: Format, what: str) -> Operand:
+def read_operand(x: ArrayLike, fmt: Format, what: str) -> GivenOperand:
     """An operand of any kind.  Raises as `Instruction.dot_add`; of one operand only."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(
@@ -332,7 +332,7 @@ def read_operand(x: ArrayLike, fmt: Format, what: str) -> Operand:
             return read
     array = np.asarray(x)
     if fmt.dtype is not None and array.dtype == fmt.dtype:
-        return Operand(array.view(fmt.word), "floats", False, fmt)
+        return GivenOperand(array.view(fmt.word), "floats", False, fmt)
     if array.dtype.kind != "u":
         own = f" or {fmt.dtype}" if fmt.dtype is not None else ""
         raise TypeError(
@@ -341,10 +341,10 @@ def read_operand(x: ArrayLike, fmt: Format, what: str) -> Operand:
         )
     if array.size and int(array.max()) >= fmt.codes:
         raise ValueError(f"{what} holds {int(array.max()):#x}, which is no {fmt} code: {_range(fmt)}")
-    return Operand(array.astype(fmt.word, copy=False), "codes", False, fmt)
+    return GivenOperand(array.astype(fmt.word, copy=False), "codes", False, fmt)
 
 
-def kind_of(operands: Mapping[str, Operand]) -> Kind:
+def kind_of(operands: Mapping[str, GivenOperand]) -> Kind:
     """What operands are, all alike.  Raises TypeError where numbers stand beside bit patterns.
 
     Bit patterns of a format that NumPy has no floats of go with numbers, and so do arrays of scales.
@@ -366,7 +366,7 @@ def kind_of(operands: Mapping[str, Operand]) -> Kind:
     return "floats" if floats else "codes"
 
 
-def check_meant(operands: Mapping[str, Operand]) -> None:
+def check_meant(operands: Mapping[str, GivenOperand]) -> None:
     """Raise ValueError where Python ints are given for a and b, and every nonzero one would be a subnormal number.
 
     `dot_add([1] * 16, [1] * 16, 0)` is meant for ones, which are `1.0`; as bit patterns they are 2^-24 in fp16.
@@ -389,23 +389,23 @@ def _normal_shift(fmt: Format) -> int:
     return fmt.fraction_bits + fmt.ignored_low_bits
 
 
-def _from_python(x: object, fmt: Format, what: str) -> Operand | None:
+def _from_python(x: object, fmt: Format, what: str) -> GivenOperand | None:
     """Python numbers, nested or not; None for others.  NumPy alone makes floats of a list of fp64 codes, small and
     large, and rounds every float to fp64's or fp32's."""
     objects = np.array(x, dtype=object)
     if objects.size == 0:
-        return Operand(np.empty(objects.shape, fmt.word), "codes", False, fmt)
+        return GivenOperand(np.empty(objects.shape, fmt.word), "codes", False, fmt)
     types = {type(each) for each in objects.flat}
     if types <= {int, float} and float in types:
         codes = [_code_of(float(each), fmt, what) for each in objects.flat]
-        return Operand(np.array(codes, fmt.word).reshape(objects.shape), "floats", True, fmt)
+        return GivenOperand(np.array(codes, fmt.word).reshape(objects.shape), "floats", True, fmt)
     if types != {int}:
         return None
     if min(objects.flat) < 0:
         raise ValueError(f"{what} has a negative number; {fmt} bit patterns are 0 to {fmt.codes - 1:#x}")
     if max(objects.flat) >= fmt.codes:
         raise ValueError(f"{what} holds {max(objects.flat):#x}, which is no {fmt} code: {_range(fmt)}")
-    return Operand(objects.astype(np.uint64).astype(fmt.word), "codes", True, fmt)
+    return GivenOperand(objects.astype(np.uint64).astype(fmt.word), "codes", True, fmt)
 
 
 @lru_cache(maxsize=4096)

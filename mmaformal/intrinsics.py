@@ -28,7 +28,7 @@ class CUnavailableError(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class Unit(ShortRepr):
+class Intrinsic(ShortRepr):
     """An instruction of a processor, as C."""
 
     target: str  #: macro that a compiler for such processors defines
@@ -126,7 +126,7 @@ def _factors(k: int) -> dict[str, str]:
     return {name: f"({code}[0] | (uint32_t){code}[1] << 16)" for name, code in (("x", "a"), ("y", "b"))}
 
 
-def _sme() -> Iterator[tuple[tuple[str, str], Unit]]:
+def _sme() -> Iterator[tuple[tuple[str, str], Intrinsic]]:
     for name, opcode, k, bits in (
         ("FMOP{}.F32.F16", "fmop{}", 2, 32),
         ("BFMOP{}", "bfmop{}", 2, 32),
@@ -140,10 +140,10 @@ def _sme() -> Iterator[tuple[tuple[str, str], Unit]]:
         flag = "smef64f64" if bits == 64 else "sme"
         for last in "as":
             body = _filled(_OUTER, opcode=opcode.format(last), **words)
-            yield ("sme", name.format(last.upper())), Unit(_ARM, has, flag, "arch=armv8.2-a", body)
+            yield ("sme", name.format(last.upper())), Intrinsic(_ARM, has, flag, "arch=armv8.2-a", body)
 
 
-def _mma() -> Iterator[tuple[tuple[str, str], Unit]]:
+def _mma() -> Iterator[tuple[tuple[str, str], Intrinsic]]:
     has = "getauxval(AT_HWCAP2) >> 17 & 1"  # PPC_FEATURE2_MMA
     for name, k, bits in (
         ("xvf16ger2", 2, 32),
@@ -157,19 +157,21 @@ def _mma() -> Iterator[tuple[tuple[str, str], Unit]]:
                 call = "__vector_pair two;\n    __builtin_vsx_assemble_pair(&two, x, x);\n    " + call
                 call = call.replace("(&d, x, y)", "(&d, two, y)")
             body = _filled(_ACCUMULATOR, T=f"uint{bits}_t", call=call, **_factors(k))
-            yield ("power10", f"{name}{form}".upper()), Unit(_POWER, has, "mma", "cpu=power10", body)
+            yield ("power10", f"{name}{form}".upper()), Intrinsic(_POWER, has, "mma", "cpu=power10", body)
 
 
 UNITS = {
-    ("sapphire_rapids", "TDPBF16PS"): Unit(_X86, "has_tiles()", "amx_bf16", "amx-tile,amx-bf16", _TILE),
-    ("sapphire_rapids", "VDPBF16PS"): Unit(
+    ("sapphire_rapids", "TDPBF16PS"): Intrinsic(_X86, "has_tiles()", "amx_bf16", "amx-tile,amx-bf16", _TILE),
+    ("sapphire_rapids", "VDPBF16PS"): Intrinsic(
         _X86, "has(1, 'a', 5)", "avx512_bf16", "avx512f,avx512bf16", _PAIR
     ),
-    ("sapphire_rapids", "VFMADD231PH"): Unit(
+    ("sapphire_rapids", "VFMADD231PH"): Intrinsic(
         _X86, "has(0, 'd', 23)", "avx512_fp16", "avx512f,avx512fp16", _HALF
     ),
-    ("armv8_6", "BFDOT"): Unit(_ARM, "getauxval(AT_HWCAP2) >> 14 & 1", "bf16", "arch=armv8.2-a+bf16", _DOT),
-    ("armv8_6", "BFMMLA"): Unit(
+    ("armv8_6", "BFDOT"): Intrinsic(
+        _ARM, "getauxval(AT_HWCAP2) >> 14 & 1", "bf16", "arch=armv8.2-a+bf16", _DOT
+    ),
+    ("armv8_6", "BFMMLA"): Intrinsic(
         _ARM, "getauxval(AT_HWCAP2) >> 14 & 1", "bf16", "arch=armv8.2-a+bf16", _MATRIX
     ),
     **dict(_sme()),
@@ -177,7 +179,7 @@ UNITS = {
 }
 
 
-def unit_of(instruction: Instruction) -> Unit | None:
+def unit_of(instruction: Instruction) -> Intrinsic | None:
     """The unit that this instruction, or each link of this chain, is; None of a GPU's, or a hypothetical one."""
     name = instruction.name.partition("[K=")[0].partition(".K")[0]
     return UNITS.get((instruction.architecture, name))
@@ -233,13 +235,13 @@ def c_source(cases: Sequence[tuple[Instruction, int]], a: ArrayLike, b: ArrayLik
     )
 
 
-def preamble(units: Sequence[tuple[Instruction, Unit]]) -> str:
+def preamble(units: Sequence[tuple[Instruction, Intrinsic]]) -> str:
     """Headers, and what tells whether the processor has a unit."""
     targets = {unit.target for _, unit in units}
     return "\n".join(text for target, text in _HEADERS if target in targets)
 
 
-def function(instruction: Instruction, unit: Unit, name: str) -> str:
+def function(instruction: Instruction, unit: Intrinsic, name: str) -> str:
     """A function of one issue: codes of its products, and c, give d."""
     spec, step = instruction.spec, instruction.k // instruction.issues
     factor, result = _c_type(spec.a_format.storage_bits), _c_type(spec.d_format.storage_bits)
@@ -249,7 +251,7 @@ def function(instruction: Instruction, unit: Unit, name: str) -> str:
     return f"#ifdef {unit.target}\n// {instruction.label}: {step} products\n{head} {{\n{body}\n}}\n#endif"
 
 
-def _run(number: int, i: Instruction, unit: Unit, predicted: int, digits: int) -> str:
+def _run(number: int, i: Instruction, unit: Intrinsic, predicted: int, digits: int) -> str:
     return _RUN.substitute(
         target=unit.target, has=unit.has, flag=unit.flag, label=i.label, number=number, step=i.k // i.issues,
         D=_c_type(i.d_format.storage_bits), predicted=f"{predicted:#x}ull", digits=digits,

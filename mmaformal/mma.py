@@ -81,7 +81,7 @@ _QUADPAIR_C = {
 
 
 @dataclass(frozen=True, repr=False)
-class Registers(ShortRepr):
+class FragmentRegisters(ShortRepr):
     """How elements of a format sit in registers: `per_register` containers of `bits` bits, low to high."""
 
     type: str
@@ -107,20 +107,24 @@ class Registers(ShortRepr):
 
 
 REGISTERS = {
-    "fp64": Registers("double", "d", from_bits="__longlong_as_double", to_bits="__double_as_longlong"),
-    "fp32": Registers("float", "f", from_bits="__uint_as_float", to_bits="__float_as_uint"),
-    "tf32": Registers("uint32_t", "r"),
-    "bf16": Registers("uint32_t", "r", per_register=2, bits=16),
-    "fp16": Registers("uint32_t", "r", per_register=2, bits=16),
-    "e5m2": Registers("uint32_t", "r", per_register=4, bits=8),
-    "e4m3": Registers("uint32_t", "r", per_register=4, bits=8),
-    "e3m2": Registers("uint32_t", "r", per_register=4, bits=8),
-    "e2m3": Registers("uint32_t", "r", per_register=4, bits=8),
-    "e2m1": Registers("uint32_t", "r", per_register=4, bits=8, shift=2),  # the central 4 bits
+    "fp64": FragmentRegisters(
+        "double", "d", from_bits="__longlong_as_double", to_bits="__double_as_longlong"
+    ),
+    "fp32": FragmentRegisters("float", "f", from_bits="__uint_as_float", to_bits="__float_as_uint"),
+    "tf32": FragmentRegisters("uint32_t", "r"),
+    "bf16": FragmentRegisters("uint32_t", "r", per_register=2, bits=16),
+    "fp16": FragmentRegisters("uint32_t", "r", per_register=2, bits=16),
+    "e5m2": FragmentRegisters("uint32_t", "r", per_register=4, bits=8),
+    "e4m3": FragmentRegisters("uint32_t", "r", per_register=4, bits=8),
+    "e3m2": FragmentRegisters("uint32_t", "r", per_register=4, bits=8),
+    "e2m3": FragmentRegisters("uint32_t", "r", per_register=4, bits=8),
+    "e2m1": FragmentRegisters("uint32_t", "r", per_register=4, bits=8, shift=2),  # the central 4 bits
 }
 
-_NIBBLES = Registers("uint32_t", "r", per_register=8, bits=4)  # e2m1 of the k64 instructions, without padding
-_SCALES = Registers("uint32_t", "r", per_register=4, bits=8)
+_NIBBLES = FragmentRegisters(
+    "uint32_t", "r", per_register=8, bits=4
+)  # e2m1 of the k64 instructions, without padding
+_SCALES = FragmentRegisters("uint32_t", "r", per_register=4, bits=8)
 
 _PTX_TYPES = {"fp64": "f64", "fp32": "f32", "fp16": "f16"}  # the others are called the same
 
@@ -195,7 +199,7 @@ class Mma(ShortRepr):
             formats |= {"scale_a": self.scale, "scale_b": self.scale}
         return formats[operand]
 
-    def registers(self, operand: str) -> Registers:
+    def registers(self, operand: str) -> FragmentRegisters:
         """How the operand's elements sit in registers."""
         if operand.startswith("scale"):
             return _SCALES

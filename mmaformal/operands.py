@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
-from mmaformal.instruction import Instruction, Operand, check_meant, kind_of, read_operand
+from mmaformal.instruction import GivenOperand, Instruction, check_meant, kind_of, read_operand
 
 Codes = NDArray[Any]
 #: an array, numbers or lists of them, or a tensor of torch, which need not be there
@@ -36,7 +36,7 @@ def is_tensor(x: object) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
-def as_operand(x: Matrix, fmt: Format, name: str) -> Operand:
+def as_operand(x: Matrix, fmt: Format, name: str) -> GivenOperand:
     """`instruction.read_operand`, of a torch tensor and whatever has `__dlpack__` too."""
     if is_tensor(x):
         # A view may say that its numbers are to be negated or conjugated, of which DLPack knows nothing.
@@ -52,7 +52,7 @@ def as_operand(x: Matrix, fmt: Format, name: str) -> Operand:
 
 
 @dataclass(frozen=True, repr=False)
-class Product(ShortRepr):
+class ProductCodes(ShortRepr):
     """The codes of one product of matrices."""
 
     a: Codes  #: (M, K)
@@ -61,10 +61,10 @@ class Product(ShortRepr):
     scale_a: Codes | None  #: (M, blocks)
     scale_b: Codes | None  #: (blocks, N)
 
-    def turned(self) -> Product:
+    def turned(self) -> ProductCodes:
         """The transposed product, its factors exchanged."""
         c, scale_a, scale_b = (None if x is None else x.T for x in (self.c, self.scale_a, self.scale_b))
-        return Product(self.b.T, self.a.T, c, scale_b, scale_a)
+        return ProductCodes(self.b.T, self.a.T, c, scale_b, scale_a)
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +134,7 @@ class Operands(ShortRepr):
         a, b = self.a[..., order], self.b[..., order, :]
         return Operands(a, b, self.c, self.scale_a, self.scale_b, self.batch, self.dropped, self.kind)
 
-    def products(self, *, together: bool) -> Iterator[tuple[EllipsisType | tuple[int, ...], Product]]:
+    def products(self, *, together: bool) -> Iterator[tuple[EllipsisType | tuple[int, ...], ProductCodes]]:
         """Where each product's results belong in D, and its operands.
 
         All that share B are one product of more rows if they may be `together`: then where is the whole of D.
@@ -150,7 +150,7 @@ class Operands(ShortRepr):
             a, scale_b = as_rows(self.a), self.scale_b
             assert a is not None
             scale_b = None if scale_b is None else scale_b.reshape(scale_b.shape[-2:])
-            yield ..., Product(a, self.b.reshape(k, n), as_rows(self.c), as_rows(self.scale_a), scale_b)
+            yield ..., ProductCodes(a, self.b.reshape(k, n), as_rows(self.c), as_rows(self.scale_a), scale_b)
             return
         every = [
             None if x is None else self._whole(x)
@@ -160,7 +160,7 @@ class Operands(ShortRepr):
             a, b, c, scale_a, scale_b = (None if x is None else x[index] for x in every)
             assert a is not None
             assert b is not None
-            yield index, Product(a, b, c, scale_a, scale_b)
+            yield index, ProductCodes(a, b, c, scale_a, scale_b)
 
     def _whole(self, x: Codes) -> Codes:
         """An operand with the axes of the batch."""
@@ -201,4 +201,4 @@ def _addend(c: Codes, outputs: tuple[int, ...], dropped: tuple[int, ...]) -> Cod
     return np.broadcast_to(c, seen).reshape(outputs)
 
 
-__all__ = ["Matrix", "Operands", "Product", "as_operand", "is_tensor"]
+__all__ = ["Matrix", "Operands", "ProductCodes", "as_operand", "is_tensor"]

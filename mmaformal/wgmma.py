@@ -13,7 +13,7 @@ from string import Template
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
-from mmaformal.mma import A_FRAGMENTS, REGISTERS, Registers
+from mmaformal.mma import A_FRAGMENTS, REGISTERS, FragmentRegisters
 
 _PTX = {fp16: "f16", bf16: "bf16", tf32: "tf32", e4m3: "e4m3", e5m2: "e5m2", fp32: "f32"}
 #: Bytes of a core matrix: 8 rows of 16.
@@ -89,7 +89,7 @@ def kernel_source(unit: Wgmma) -> str:
     )
 
 
-def _constraints(name: str, registers: Registers, count: int, mode: str) -> str:
+def _constraints(name: str, registers: FragmentRegisters, count: int, mode: str) -> str:
     texts = [f'"{mode}{registers.constraint}"({name}[{r}])' for r in range(count)]
     return (",\n" + " " * 19).join(", ".join(texts[r : r + 4]) for r in range(0, count, 4))
 

@@ -11,7 +11,7 @@ from mmaformal.checked import Progress
 from mmaformal.renamed import lines
 
 
-class Report:
+class ProgressReport:
     """Says how far a run is."""
 
     def __init__(self, progress: bool | Progress | None, total: int) -> None:
@@ -49,7 +49,7 @@ class Report:
 class Workers:
     """Threads that run parts of a block; an exception, or Ctrl-C, ends them all within the part they are at."""
 
-    def __init__(self, threads: int, report: Report) -> None:
+    def __init__(self, threads: int, report: ProgressReport) -> None:
         self.threads, self.report = threads, report
         self.pool = ThreadPoolExecutor(threads, "matmul") if threads > 1 else None
 
@@ -80,4 +80,4 @@ class Workers:
             raise
 
 
-__all__ = ["Report", "Workers"]
+__all__ = ["ProgressReport", "Workers"]

@@ -20,7 +20,7 @@ from mmaformal.cases.run import run_trace, values
 from mmaformal.encodings import smt
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.registry import facts_of
-from mmaformal.facts.sums import Sum
+from mmaformal.facts.sums import StepSum
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
 from mmaformal.proof.related_runs import Pairing
@@ -30,15 +30,15 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def carry_bits(each: Sum) -> int:
+def carry_bits(each: StepSum) -> int:
     return sum(each.bounds).bit_length() - max(each.bounds).bit_length()
 
 
-def argument(spec: DotAdd) -> tuple[Pairing, list[Sum]]:
+def argument(spec: DotAdd) -> tuple[Pairing, list[StepSum]]:
     """That every partial sum of every step is within the sum of its terms' bounds, and the largest case reaches it."""
     pairing, x = Pairing(), symbolic_inputs(spec)
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
-    found: list[Sum] = []
+    found: list[StepSum] = []
     for step in trace.steps:
         for each in facts_of(spec).sums(spec, step):
             found.append(each)
@@ -55,15 +55,15 @@ def argument(spec: DotAdd) -> tuple[Pairing, list[Sum]]:
     return pairing, found
 
 
-def _link(each: Sum) -> Link:
+def _link(each: StepSum) -> Link:
     return within(each.total, sum(each.bounds))
 
 
-def _fits_claim(each: Sum) -> z3.BoolRef:
+def _fits_claim(each: StepSum) -> z3.BoolRef:
     return _link(each).claim
 
 
-def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:
+def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[StepSum]) -> None:
     """The largest case, in the SMT encoding: a claim about constants."""
     x = values(spec, facts_of(spec).largest_case(spec))
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)

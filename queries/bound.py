@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from mmaformal.analysis.units import Stage, Unit
+from mmaformal.analysis.units import SumStage, Unit
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
@@ -216,13 +216,13 @@ def _text() -> str:
     return f"{product_bound.STEPS.name}: {product_bound.STEPS.statement}"
 
 
-def _meaning(stage: Stage) -> str:
+def _meaning(stage: SumStage) -> str:
     what = f"a step of {counted(stage.products, 'product')}" if stage.products else "the addition of c"
     lost = f"n · 2^−{stage.F} for what is aligned, and " if stage.n else ""
     return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
 
 
-def _rounding(stage: Stage, asker: Asker) -> Proof:
+def _rounding(stage: SumStage, asker: Asker) -> Proof:
     """What ρ is off.  Raises NotProvedError."""
     fmt = product_bound.rounded_to(stage.rho)
     return prove(asker, rounding_model.argue(fmt, nearest=product_bound.is_nearest(stage.rho)))

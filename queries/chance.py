@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr
-from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.elimination import RecordedRows
 from mmaformal.spec import DotAdd
 
 #: How likely it may be that chance mends as many.
@@ -29,8 +29,8 @@ _LEVEL = 0.01
 class Some(ShortRepr):
     """Rows that a model gets wrong, and rows that it gets right, of as many as there are of each."""
 
-    wrong: Recorded
-    right: Recorded
+    wrong: RecordedRows
+    right: RecordedRows
     wrongs: int  #: of all rows
     rights: int
 

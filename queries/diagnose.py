@@ -22,8 +22,15 @@ from mmaformal.architectures.known import known_as
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
-from mmaformal.queries.elimination import Miss, Recorded, Search, nearest_of, remaining, types_of
-from mmaformal.queries.orders import Ordered, ordered
+from mmaformal.queries.elimination import (
+    ModelElimination,
+    RecordedRows,
+    RefutedModel,
+    nearest_of,
+    remaining,
+    types_of,
+)
+from mmaformal.queries.orders import OrdersFound, ordered
 from mmaformal.recordings.read import Recording, read
 from mmaformal.renamed import keywords
 from mmaformal.result import Result, how_many
@@ -50,7 +57,7 @@ class Diagnosis(Result):
 
     classes: tuple[Explanation, ...]
     tests: tuple[RunNext, ...]  #: together they tell all classes apart
-    nearest: tuple[Miss, ...]  #: told where nothing explains every row
+    nearest: tuple[RefutedModel, ...]  #: told where nothing explains every row
     types: Types
     k: int
     recorded_rows: int
@@ -60,7 +67,7 @@ class Diagnosis(Result):
     explained_by: int  #: models that explain every row, details counted
     families_in_all: int  #: these, not counting details
     orders: (
-        Ordered | None
+        OrdersFound | None
     )  #: what was found of the orders of products, where nothing of the list explains every row
     seconds: float
 
@@ -272,12 +279,12 @@ class _Search:
     ) -> None:
         self.given, self.names, self.deadline, self.say = given, names, deadline, say
         self.types = types_of(given)
-        self.rows = Recorded.of(next(given.blocks(_ROWS)), self.types, given.terms)
-        self.search = Search(self.rows, names, jobs, say)
+        self.rows = RecordedRows.of(next(given.blocks(_ROWS)), self.types, given.terms)
+        self.search = ModelElimination(self.rows, names, jobs, say)
         self.exact: list[tuple[DotAdd, DotAdd]] = []  #: each with what it is a detail of
         self.near: list[tuple[int, DotAdd]] = []
-        self.nearest: list[Miss] = []
-        self.orders: Ordered | None = None
+        self.nearest: list[RefutedModel] = []
+        self.orders: OrdersFound | None = None
         self.tried, self.compared, self.complete = 0, 0, False
 
     @property
@@ -310,11 +317,13 @@ class _Search:
                 break
             if number:
                 self.say(f"{counted(len(self.exact), 'model')} on rows from {number * _ROWS:,}")
-                self.exact = remaining(self.exact, Recorded.of(block, self.types, self.given.terms))
+                self.exact = remaining(self.exact, RecordedRows.of(block, self.types, self.given.terms))
                 self.compared += len(block.d)
 
     def find_nearest(self) -> None:
         """The models that get the fewest rows wrong, where none explains them all."""
         if not self.exact and self.near:
-            blocks = (Recorded.of(block, self.types, self.given.terms) for block in self.given.blocks(_ROWS))
+            blocks = (
+                RecordedRows.of(block, self.types, self.given.terms) for block in self.given.blocks(_ROWS)
+            )
             self.nearest = nearest_of(self.rows, blocks, self.near)

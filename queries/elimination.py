@@ -26,7 +26,7 @@ from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
-from mmaformal.recordings.read import Block, Recording
+from mmaformal.recordings.read import Recording, RowBlock
 from mmaformal.rounding import NanRule
 from mmaformal.solver.pool import processes
 from mmaformal.spaces import details, models, sure
@@ -51,7 +51,7 @@ _GRACE = 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Miss(ShortRepr):
+class RefutedModel(ShortRepr):
     """A model that some rows refute."""
 
     model: DotAdd
@@ -88,7 +88,7 @@ _SIGNS = {
 _SIGNED, _MORE = 200, 0.05
 
 
-def signs(rows: Recorded) -> list[tuple[str, bool]]:
+def signs(rows: RecordedRows) -> list[tuple[str, bool]]:
     """The changes of signs (`DotAdd.negated`, `reads_c`) that rows look like, by what their exact sums would be.
 
     None, unless another choice is nearer to what was recorded; where every c is zero, it may not be read.
@@ -137,7 +137,7 @@ def ordinary(rows: Rows, types: Types) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, repr=False)
-class Recorded(ShortRepr):
+class RecordedRows(ShortRepr):
     """Rows and what was recorded of them."""
 
     rows: Rows
@@ -146,7 +146,7 @@ class Recorded(ShortRepr):
     k: int
 
     @staticmethod
-    def of(block: Block, types: Types, k: int) -> Recorded:
+    def of(block: RowBlock, types: Types, k: int) -> RecordedRows:
         """The rows of a block; products that were not recorded are of +0."""
         none = np.empty((len(block.d), 0), np.uint64)
         if (types.scale is None) != (block.scale_a is None):
@@ -155,20 +155,20 @@ class Recorded(ShortRepr):
         missing = ((0, 0), (0, k - block.a.shape[1]))
         a, b = (np.pad(side.astype(np.uint64), missing) for side in (block.a, block.b))
         rows = Rows(a, b, block.c.astype(np.uint64), *scales)
-        return Recorded(rows, block.d.astype(np.uint64), types, k)
+        return RecordedRows(rows, block.d.astype(np.uint64), types, k)
 
     @staticmethod
-    def join(parts: Sequence[Recorded]) -> Recorded:
+    def join(parts: Sequence[RecordedRows]) -> RecordedRows:
         """All of several, of which there is one at least."""
         rows = Rows.join([part.rows for part in parts])
-        return Recorded(rows, np.concatenate([part.d for part in parts]), parts[0].types, parts[0].k)
+        return RecordedRows(rows, np.concatenate([part.d for part in parts]), parts[0].types, parts[0].k)
 
     def __len__(self) -> int:
         return len(self.d)
 
-    def at(self, where: NDArray[np.intp] | slice) -> Recorded:
+    def at(self, where: NDArray[np.intp] | slice) -> RecordedRows:
         """Some of the rows."""
-        return Recorded(self.rows.at(where), self.d[where], self.types, self.k)
+        return RecordedRows(self.rows.at(where), self.d[where], self.types, self.k)
 
     def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
         """Of some rows, those that a model gets wrong."""
@@ -205,7 +205,7 @@ def sums(
     return d, known
 
 
-def without_details(spec: DotAdd, rows: Recorded) -> NDArray[np.bool_]:
+def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     """Rows on which a model gives the same whatever its details are."""
     if spec.parameters.made_of(spec) is not None or rows.types.scale is not None:  # steps from zero; scales
         return np.zeros(len(rows), np.bool_)
@@ -229,10 +229,10 @@ class Found(ShortRepr):
     complete: bool = True  #: whether all models were tried; if not, the time was up
 
 
-class Search:
+class ModelElimination:
     """All models of some algorithms, divided among processes; what was found is here at any time."""
 
-    def __init__(self, rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> None:
+    def __init__(self, rows: RecordedRows, names: Sequence[str], jobs: int, progress: Progress) -> None:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
         tasks = ((name, part) for part in range(_PARTS) for name in names)
         self._tasks = sorted(tasks, key=lambda task: task[0] in _LAST)
@@ -264,7 +264,7 @@ class Search:
 
 
 def _done(
-    rows: Recorded, tasks: Sequence[tuple[str, int]], jobs: int, until: float
+    rows: RecordedRows, tasks: Sequence[tuple[str, int]], jobs: int, until: float
 ) -> Iterator[tuple[str, Found]]:
     """Parts as they are done, with the names of their algorithms."""
     if jobs == 1:
@@ -279,7 +279,7 @@ def _done(
             return
 
 
-def _searched(rows: Recorded, algorithm: str, part: int, until: float) -> Found:
+def _searched(rows: RecordedRows, algorithm: str, part: int, until: float) -> Found:
     """One part of one algorithm's models, in a worker process; what was tried until then."""
     order = rows.telling_first()
     first, second = rows.at(order[:_FIRST]), rows.at(order[:_SECOND])
@@ -308,7 +308,7 @@ def _searched(rows: Recorded, algorithm: str, part: int, until: float) -> Found:
 
 
 def _explaining(
-    spec: DotAdd, rows: Recorded, order: NDArray[np.intp], everything: bool, until: float
+    spec: DotAdd, rows: RecordedRows, order: NDArray[np.intp], everything: bool, until: float
 ) -> tuple[list[DotAdd], np.intp | None]:
     """The model with the details that explain every row, or with its own alone; and the last row that refuted some."""
     known = without_details(spec, rows)[order]
@@ -326,7 +326,7 @@ def _explaining(
     return found, last
 
 
-def _mostly_wrong(spec: DotAdd, rows: Recorded, nans: NDArray[np.bool_]) -> bool:
+def _mostly_wrong(spec: DotAdd, rows: RecordedRows, nans: NDArray[np.bool_]) -> bool:
     """Whether more than half of some rows refute a model, any NaN taken for any other; `nans`: which of them are."""
     gives = results(spec, rows.rows)
     wrong = gives != rows.d
@@ -335,7 +335,7 @@ def _mostly_wrong(spec: DotAdd, rows: Recorded, nans: NDArray[np.bool_]) -> bool
     return 2 * int(wrong.sum()) > len(rows)
 
 
-def refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:
+def refuting(rows: RecordedRows, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:
     """A row that refutes a model, looked for in this order; None if every row is explained."""
     for low, high in ((0, 32), (32, 512), (512, len(order))):
         where = order[low:high]
@@ -346,7 +346,7 @@ def refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp |
     return None
 
 
-def remaining(exact: Sequence[tuple[DotAdd, DotAdd]], rows: Recorded) -> list[tuple[DotAdd, DotAdd]]:
+def remaining(exact: Sequence[tuple[DotAdd, DotAdd]], rows: RecordedRows) -> list[tuple[DotAdd, DotAdd]]:
     """Those of some models, each with what it is a detail of, that explain more rows."""
     by_family: dict[DotAdd, list[DotAdd]] = {}
     for spec, family in exact:
@@ -360,13 +360,15 @@ def remaining(exact: Sequence[tuple[DotAdd, DotAdd]], rows: Recorded) -> list[tu
     return [each for each in exact if each[0] in left]
 
 
-def nearest_of(first: Recorded, blocks: Iterable[Recorded], near: Sequence[tuple[int, DotAdd]]) -> list[Miss]:
+def nearest_of(
+    first: RecordedRows, blocks: Iterable[RecordedRows], near: Sequence[tuple[int, DotAdd]]
+) -> list[RefutedModel]:
     """The models that get the fewest rows wrong, with their likeliest details; what they get wrong of all blocks."""
     models = [
         min(islice(details(spec), _LIKELY), key=lambda each: int(first.differ(each).sum()))
         for _, spec in near
     ]
-    found: dict[DotAdd, tuple[tuple[int, ...], Miss]] = {}
+    found: dict[DotAdd, tuple[tuple[int, ...], RefutedModel]] = {}
     start = 0
     for rows in blocks:
         for spec in models:
@@ -378,7 +380,7 @@ def nearest_of(first: Recorded, blocks: Iterable[Recorded], near: Sequence[tuple
             smallest = int(np.lexsort(sizes.T[::-1])[0])
             size, row = tuple(map(int, sizes[smallest])), int(wrong[smallest])
             (gives,) = results(spec, x.at(slice(row, row + 1)).codes)
-            miss = Miss(spec, len(wrong), start + row, gives=int(gives), recorded=int(rows.d[row]))
+            miss = RefutedModel(spec, len(wrong), start + row, gives=int(gives), recorded=int(rows.d[row]))
             if spec in found:
                 before = found[spec][1]
                 size, miss = min(found[spec], (size, miss), key=lambda each: each[0])

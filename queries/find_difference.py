@@ -23,15 +23,15 @@ from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.cases.alike import Symmetries, Zeros, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.questions import Found, Places
+from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import Search
+from mmaformal.cases.smallest import SmallestSearch
 from mmaformal.checked import Progress, caller
 from mmaformal.encodings import smt
 from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
-from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
+from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
@@ -258,7 +258,7 @@ def _both_zero(spec: DotAdd, inputs: Inputs, k: int) -> bool:
     return bool(z3.is_true(z3.simplify(zero)))
 
 
-class _Search(Search):
+class _Search(SmallestSearch):
     """The search for a case on which two models differ."""
 
     nothing = "no difference"
@@ -280,8 +280,8 @@ class _Search(Search):
         super().__init__(x.spec, asker, pins, any(c.forbids_zero for c in constraints), progress)
         self._laws = Laws(asker)
         self._idle: dict[DotAdd, bool] = {}
-        self._best: Found | None = None
-        self._start: Found | None = None
+        self._best: FoundCase | None = None
+        self._start: FoundCase | None = None
         self.question = _question(x, y, constraints)
 
     # ---- which cases are alike --------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class _Search(Search):
         inputs = symbolic_inputs(self.spec)
         said = [term for c in self.constraints for term in c.on_inputs(self.spec, inputs)]
         of_products = product_terms(said, inputs)
-        product = OneProduct(self.spec)
+        product = AnyProduct(self.spec)
 
         def allowed(law: str) -> bool:
             change, (premise, text) = product.change(law), product.premise(law)
@@ -376,7 +376,7 @@ class _Search(Search):
             assertions += constraint.on_result(self.spec, rx) + constraint.on_result(self.spec, ry)
         return assertions, [rx, ry]
 
-    def note(self, found: Found) -> None:
+    def note(self, found: FoundCase) -> None:
         """The answer from now on, if the time is up before a smaller case is found."""
 
         if self._best is None or self.size(found) < self.size(self._best):
@@ -401,7 +401,7 @@ class _Search(Search):
             raise ValueError(f"{self.x.label} and {self.y.label} do not differ on {known}")
         codes = shrink(self.spec, known, shows)
         seen = tuple(smt_result(i.spec, codes) for i in (self.x, self.y))
-        self._start = self.at_places(Found(codes, (), seen))
+        self._start = self.at_places(FoundCase(codes, (), seen))
         self.note(self._start)
 
     def answer(self) -> Answer:
@@ -445,18 +445,18 @@ class _Search(Search):
             found, products = self._fewer_products(found, self._not_tried(found))
         return self._smallest(self._settle_products(found, products))
 
-    def _smallest(self, found: Found) -> Different:
+    def _smallest(self, found: FoundCase) -> Different:
         """The answer that a case gives, made as small as the time allows."""
         self._prepare(self.products(found))
         return self._different(self.shrink(found))
 
-    def _with_products(self, count: int, share: float, first_try: bool = True) -> Found | None:
+    def _with_products(self, count: int, share: float, first_try: bool = True) -> FoundCase | None:
         """A case with `count` nonzero products, looked for until a part of the time given is used up."""
         limit = _FIRST_TRY * self.asker.timeout if first_try else None
         self._prepare(count)
         return self.with_products(count, lambda: self.asker.left - (1 - share) * self.asker.timeout, limit)
 
-    def _sparse(self) -> tuple[Found | None, int]:
+    def _sparse(self) -> tuple[FoundCase | None, int]:
         """Look for a witness with few products; notes what is thereby known about their least number."""
         for count in range(len(self.forced), min(self.spec.k, len(self.forced) + _SPARSE) + 1):
             found = self._with_products(count, share=0.4)
@@ -464,11 +464,11 @@ class _Search(Search):
                 return found, count
         return None, 0
 
-    def _not_tried(self, found: Found) -> range:
+    def _not_tried(self, found: FoundCase) -> range:
         """The numbers of products below a witness' that `_sparse` did not look at."""
         return range(len(self.forced) + _SPARSE + 1, self.products(found))
 
-    def _fewer_products(self, found: Found, counts: Iterable[int]) -> tuple[Found, int]:
+    def _fewer_products(self, found: FoundCase, counts: Iterable[int]) -> tuple[FoundCase, int]:
         """From a witness to one with one of fewer numbers of products, the first that the time allows."""
         have = self.products(found)
         for count in counts:
@@ -477,7 +477,7 @@ class _Search(Search):
                 return better, count
         return self.at_places(found), have
 
-    def _settle_products(self, found: Found, count: int) -> Found:
+    def _settle_products(self, found: FoundCase, count: int) -> FoundCase:
         """Ask again, with more time, whether fewer products do."""
         for fewer in sorted(n for n in self.unsettled if n < count):
             better = self._with_products(fewer, share=0.7, first_try=False)
@@ -487,7 +487,7 @@ class _Search(Search):
 
     # ---- the end ----------------------------------------------------------------------------------------------
 
-    def _different(self, found: Found) -> Different:
+    def _different(self, found: FoundCase) -> Different:
         codes = found.codes
         witness = Witness.of(
             self.x, self.y, codes.a, codes.b, codes.c, scale_a=codes.scale_a, scale_b=codes.scale_b

@@ -32,7 +32,7 @@ from mmaformal.display import counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation, one_nan
-from mmaformal.queries.elimination import Recorded, types_of
+from mmaformal.queries.elimination import RecordedRows, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
 from mmaformal.result import Result
@@ -41,7 +41,7 @@ from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
-    from mmaformal.recorder.program import Program
+    from mmaformal.recorder.program import RecorderProgram
 
 #: Random cases drawn for each model.
 _CASES = 4000
@@ -188,12 +188,12 @@ class Fingerprint(Result):
             for each, labels in left:
                 spec = each.model
                 spec = spec.replace(k=-(-given.terms // spec.period) * spec.period)
-                if not Recorded.of(block, types, spec.k).differ(spec).any():
+                if not RecordedRows.of(block, types, spec.k).differ(spec).any():
                     kept.append((each, labels))
             left = kept
         return tuple(labels for _, labels in left)
 
-    def program(self, instruction: Instruction, compiler: str | None = None) -> Program:
+    def program(self, instruction: Instruction, compiler: str | None = None) -> RecorderProgram:
         """A program that puts the inputs to the unit of an instruction, and prints which of these it is.
 
         Its K divides that of the inputs, which are put to it piece by piece, each result the next one's c.  Raises

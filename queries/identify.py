@@ -34,7 +34,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.asking_units import Asked, Unit
 from mmaformal.queries.classes import Explanation
 from mmaformal.queries.identify_narrowing import Narrowing
-from mmaformal.queries.identify_search import Outcome, Search, Verdict
+from mmaformal.queries.identify_search import Identification, Search, Verdict
 from mmaformal.recordings.check import row_sizes
 from mmaformal.renamed import keywords
 from mmaformal.result import Result
@@ -48,7 +48,7 @@ from mmaformal.spec import DotAdd
 class Identified(Result):
     """What a unit was found to be, and all that it was asked."""
 
-    outcome: Outcome
+    outcome: Identification
     types: Types
     k: int
     inputs: Rows  #: all inputs, the chosen ones first

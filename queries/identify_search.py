@@ -40,7 +40,7 @@ Verdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "n
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome(ShortRepr):
+class Identification(ShortRepr):
     """What a search found of a unit."""
 
     verdict: Verdict
@@ -77,7 +77,7 @@ class Search:
         self.repeated: tuple[int, ...] = ()
         self.so_far = ""
 
-    def found(self, confirm: int) -> Outcome:
+    def found(self, confirm: int) -> Identification:
         """The models that explain the answers; and whether the unit is them.  Ends when the time is up."""
         with Deadline(self._left) as searching:
             found = self._built(self._found(confirm))
@@ -91,7 +91,7 @@ class Search:
             if wrong.any():
                 self.by.begin("looking for what the wrong answers have in common")
                 common = self._in_common(rows, wrong)
-        return Outcome(
+        return Identification(
             found.verdict,
             tuple(found.classes),
             tuple(said),
@@ -148,7 +148,7 @@ class Search:
         self.by.algorithms, self.by.rules = given, rules
         return found
 
-    def _unsettled(self) -> Outcome:
+    def _unsettled(self) -> Identification:
         """What is known when the time is up."""
         _, d = self.asked.all()
         left = () if self.so_far or not self.models else self.by.left
@@ -156,7 +156,7 @@ class Search:
         if left:
             named = (spec for spec in left if known_as(spec)) if len(left) <= _NAMED else iter(())
             classes = [_alone(next(named, left[0]))]
-        return Outcome(
+        return Identification(
             "unknown",
             tuple(classes),
             repeated=self.repeated,

@@ -81,7 +81,7 @@ def apply(x: DotAdd, y: DotAdd) -> bool:
 
 
 @dataclass(frozen=True)
-class Part:
+class ChainPart:
     """The products of one step, or of several, and their scales, as terms."""
 
     a: tuple[z3.BitVecRef, ...]
@@ -99,15 +99,15 @@ def _scales(spec: DotAdd, size: int, prefix: str) -> tuple[tuple[z3.BitVecRef, .
     return sides[0], sides[1]
 
 
-def any_part(spec: DotAdd, size: int, prefix: str) -> Part:
+def any_part(spec: DotAdd, size: int, prefix: str) -> ChainPart:
     sides = [
         tuple(z3.BitVec(f"{prefix}{side}{k}", fmt.storage_bits) for k in range(size))
         for side, fmt in (("a", spec.a_format), ("b", spec.b_format))
     ]
-    return Part(sides[0], sides[1], *_scales(spec, size, prefix))
+    return ChainPart(sides[0], sides[1], *_scales(spec, size, prefix))
 
 
-def idle_part(spec: DotAdd, size: int, prefix: str) -> Part:
+def idle_part(spec: DotAdd, size: int, prefix: str) -> ChainPart:
     """Products ±0·+0 (or +0·±0, where a has no −0), whose signs and scales are free."""
 
     def zeros(fmt: Format, signed: bool) -> tuple[z3.BitVecRef, ...]:
@@ -117,23 +117,23 @@ def idle_part(spec: DotAdd, size: int, prefix: str) -> Part:
 
     minus = [fmt.has_minus_zero for fmt in (spec.a_format, spec.b_format)]
     a, b = zeros(spec.a_format, minus[0]), zeros(spec.b_format, minus[1] and not minus[0])
-    return Part(a, b, *_scales(spec, size, prefix))
+    return ChainPart(a, b, *_scales(spec, size, prefix))
 
 
-def merged(spec: DotAdd, p: Part, q: Part) -> Part:
+def merged(spec: DotAdd, p: ChainPart, q: ChainPart) -> ChainPart:
     """The idle step that does what p and q do: a product is −0 where both are, a scale NaN where one is."""
     both = [tuple(x & y for x, y in zip(s, t, strict=True)) for s, t in ((p.a, q.a), (p.b, q.b))]
     if spec.scale_format is None:
-        return Part(both[0], both[1])
+        return ChainPart(both[0], both[1])
     fmt = spec.scale_format
     scales = [
         tuple(z3.If(is_nan(x, fmt), x, y) for x, y in zip(s, t, strict=True))
         for s, t in ((p.scale_a, q.scale_a), (p.scale_b, q.scale_b))
     ]
-    return Part(both[0], both[1], scales[0], scales[1])
+    return ChainPart(both[0], both[1], scales[0], scales[1])
 
 
-def first(spec: DotAdd, parts: Sequence[Part], c: z3.BitVecRef) -> z3.BitVecRef:
+def first(spec: DotAdd, parts: Sequence[ChainPart], c: z3.BitVecRef) -> z3.BitVecRef:
     """What the first blocks of a chain make of its c."""
     a, b, scale_a, scale_b = (
         [x for part in parts for x in getattr(part, side)] for side in ("a", "b", "scale_a", "scale_b")
@@ -141,7 +141,7 @@ def first(spec: DotAdd, parts: Sequence[Part], c: z3.BitVecRef) -> z3.BitVecRef:
     return smt.dot_add(spec.replace(k=len(a)), a, b, c, scale_a, scale_b).result
 
 
-def later(spec: DotAdd, parts: Sequence[Part], accumulator: z3.BitVecRef) -> z3.BitVecRef:
+def later(spec: DotAdd, parts: Sequence[ChainPart], accumulator: z3.BitVecRef) -> z3.BitVecRef:
     """What later blocks make of an accumulator: those of a longer chain, the result before them cut away."""
     size = len(parts[0].a)
     before = any_part(spec, size, "before")

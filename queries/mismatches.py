@@ -32,7 +32,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.chance import Some, beyond_chance
 from mmaformal.queries.classes import values_text
-from mmaformal.queries.elimination import Recorded, differ, tabled
+from mmaformal.queries.elimination import RecordedRows, differ, tabled
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
@@ -450,13 +450,13 @@ class _File:
         self.types = Types.of(self.spec)
         self.seen = recording.rows  #: those that were read in time
 
-    def blocks(self) -> Iterator[tuple[int, Recorded, NDArray[np.uint64]]]:
+    def blocks(self) -> Iterator[tuple[int, RecordedRows, NDArray[np.uint64]]]:
         """The first row of a block, the block, and what the model gives."""
         done = 0
         for block in self.recording.blocks():
             if done >= self.seen:
                 break
-            rows = Recorded.of(block, self.types, self.spec.k)
+            rows = RecordedRows.of(block, self.types, self.spec.k)
             yield done, rows, results(self.spec, rows.rows.codes)
             done += len(rows.d)
 
@@ -465,7 +465,7 @@ class _File:
 
         What is read until then, in `time.monotonic`, is all that counts from now on.
         """
-        found: tuple[list[Recorded], list[Recorded]] = [], []
+        found: tuple[list[RecordedRows], list[RecordedRows]] = [], []
         counts, seen = [0, 0], 0
         for _, rows, modelled in self.blocks():
             wrong = differ(self.spec, modelled, rows.d)
@@ -477,7 +477,7 @@ class _File:
             if time.monotonic() > until:
                 break
         self.seen = seen
-        return Some(Recorded.join(found[0]), Recorded.join(found[1]), *counts)
+        return Some(RecordedRows.join(found[0]), RecordedRows.join(found[1]), *counts)
 
     def any_wrong(self, spec: DotAdd) -> bool:
         return any(rows.differ(spec).any() for _, rows, _ in self.blocks())
@@ -540,7 +540,7 @@ class _File:
         kinds: dict[tuple[str, tuple[str, object] | None], _Smallest],
         kind: tuple[str, tuple[str, object] | None],
         numbers: NDArray[np.intp],
-        rows: Recorded,
+        rows: RecordedRows,
         gives: NDArray[np.uint64],
         which: NDArray[np.bool_],
     ) -> None:
@@ -561,7 +561,9 @@ class _Smallest:
     size: tuple[int, ...]
     mismatch: Mismatch | None
 
-    def add(self, spec: DotAdd, numbers: NDArray[np.intp], rows: Recorded, gives: NDArray[np.uint64]) -> None:
+    def add(
+        self, spec: DotAdd, numbers: NDArray[np.intp], rows: RecordedRows, gives: NDArray[np.uint64]
+    ) -> None:
         self.count += len(numbers)
         x = rows.rows
         sizes = row_sizes(spec, *(side.astype(np.int64) for side in (x.a, x.b, x.c)))
@@ -570,10 +572,8 @@ class _Smallest:
         if self.mismatch is None or size < self.size:
             case, recorded = rows.one(i)
             self.size = size
-            codes = case.a, case.b, case.c
-            self.mismatch = Mismatch(
-                int(numbers[i]), *codes, recorded, int(gives[i]), case.scale_a, case.scale_b
-            )
+            scales, place = (case.scale_a, case.scale_b), int(numbers[i])
+            self.mismatch = Mismatch(place, case.a, case.b, case.c, recorded, int(gives[i]), *scales)
 
 
 def _seen(

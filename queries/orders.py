@@ -28,7 +28,7 @@ from mmaformal.cases.codes import some_nan
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.kernels.rows import dot_add
-from mmaformal.queries.elimination import Recorded, differ, ordinary, refuting, sums
+from mmaformal.queries.elimination import RecordedRows, differ, ordinary, refuting, sums
 from mmaformal.queries.paths import Path, Paths, Places, marked
 from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
@@ -65,7 +65,7 @@ class _TimeUpError(Exception):
 
 
 @dataclass(frozen=True, repr=False)
-class Ordered(ShortRepr):
+class OrdersFound(ShortRepr):
     """What was found of the orders of products, for the parameters that are likeliest."""
 
     exact: tuple[tuple[DotAdd, DotAdd], ...]  #: what explains every row, and the model that it is a detail of
@@ -96,7 +96,7 @@ class Ordered(ShortRepr):
         }
 
 
-def ordered(rows: Recorded, names: Sequence[str], timeout: float, progress: Progress) -> Ordered:
+def ordered(rows: RecordedRows, names: Sequence[str], timeout: float, progress: Progress) -> OrdersFound:
     """The likeliest parameters of these algorithms, with every order of the products.
 
     Likely are those that, in orders by chance, often give what was recorded.  An order that explains all rows is then
@@ -129,11 +129,11 @@ def ordered(rows: Recorded, names: Sequence[str], timeout: float, progress: Prog
             refuted.append(spec)
     settled = {*refuted, *(spec for spec, _ in unsettled), *(family.in_order for family in exact.values())}
     left = sum(spec not in settled for spec in specs)
-    return Ordered(tuple(exact.items()), tuple(refuted), tuple(unsettled), left)
+    return OrdersFound(tuple(exact.items()), tuple(refuted), tuple(unsettled), left)
 
 
 def _detailed(
-    rows: Recorded, specs: Sequence[DotAdd], order: Sequence[int], most: int, until: float = math.inf
+    rows: RecordedRows, specs: Sequence[DotAdd], order: Sequence[int], most: int, until: float = math.inf
 ) -> dict[DotAdd, DotAdd]:
     """The models in this order that explain every row, and what they are details of; of many, not all details."""
     few = rows.at(rows.telling_first()[:_FEW])
@@ -165,7 +165,7 @@ def _classes(spec: DotAdd) -> list[object]:
     return [spec.class_of(i) for i in range(spec.k)]
 
 
-def _orders_of(spec: DotAdd, rows: Recorded, deadline: float) -> tuple[list[tuple[int, ...]], str]:
+def _orders_of(spec: DotAdd, rows: RecordedRows, deadline: float) -> tuple[list[tuple[int, ...]], str]:
     """The orders that explain rows, and why these are not all, if they are not."""
     found: list[tuple[int, ...]] = []
     if Paths.steps(spec.k, _classes(spec)[: spec.parameters.step_products]) > _MOST_STEPS:
@@ -180,7 +180,7 @@ def _orders_of(spec: DotAdd, rows: Recorded, deadline: float) -> tuple[list[tupl
     return found, ""
 
 
-def _likely(specs: list[DotAdd], rows: Recorded, deadline: float) -> list[DotAdd]:
+def _likely(specs: list[DotAdd], rows: RecordedRows, deadline: float) -> list[DotAdd]:
     """Those that are likeliest to give what was recorded, in an order by chance."""
     rng = np.random.default_rng(0)
     for count, orders, kept in _ROUNDS:
@@ -205,18 +205,18 @@ def _likely(specs: list[DotAdd], rows: Recorded, deadline: float) -> list[DotAdd
     return specs
 
 
-def _shuffled(rows: Recorded, orders: int, rng: np.random.Generator) -> Recorded:
+def _shuffled(rows: RecordedRows, orders: int, rng: np.random.Generator) -> RecordedRows:
     """All rows with their products in an order by chance, then again in another, and so on."""
     taken = [rng.permutation(rows.k) for _ in range(orders)]
     x = rows.rows
     parts = [replace(rows, rows=replace(x, a=x.a[:, each], b=x.b[:, each])) for each in taken]
-    return Recorded.join(parts)
+    return RecordedRows.join(parts)
 
 
 # ---- all orders, of one choice of parameters -------------------------------------------------------------------------
 
 
-def explaining(spec: DotAdd, rows: Recorded, deadline: float) -> Iterator[tuple[int, ...]]:
+def explaining(spec: DotAdd, rows: RecordedRows, deadline: float) -> Iterator[tuple[int, ...]]:
     """Every order with which these parameters explain rows, whatever zeros and special values do, each once.
 
     Raises _TimeUpError.
@@ -241,7 +241,7 @@ def explaining(spec: DotAdd, rows: Recorded, deadline: float) -> Iterator[tuple[
 class _Orders:
     """Rows followed through the steps of one choice of parameters."""
 
-    def __init__(self, spec: DotAdd, rows: Recorded, deadline: float) -> None:
+    def __init__(self, spec: DotAdd, rows: RecordedRows, deadline: float) -> None:
         self.spec, self.types, self.deadline = spec, rows.types, deadline
         #: one step, whose products are in their places
         self.step = spec.replace(k=spec.parameters.step_products, product_order=())

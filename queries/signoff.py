@@ -24,10 +24,10 @@ from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
-from mmaformal.cases.questions import Found, Places
+from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
-from mmaformal.cases.smallest import Search
+from mmaformal.cases.smallest import SmallestSearch
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
@@ -44,7 +44,7 @@ from mmaformal.hardware.undefined import Choice, choose, constants_undefined, dr
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.queries.classes import one_nan
-from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.elimination import differ as rows_differ
 from mmaformal.recordings.read import read, require_fit
 from mmaformal.result import Result
@@ -207,7 +207,7 @@ def on_recording(
     types = Types.of(spec)
     wrong, first, done = 0, "", 0
     for block in recording.blocks(_BLOCK):
-        given = Recorded.of(block, types, spec.k)
+        given = RecordedRows.of(block, types, spec.k)
         d = simulate(
             files,
             spec,
@@ -373,12 +373,12 @@ class _Signoff:
 
     def _fails(self, codes: Codes) -> Fails:
         search = _Smallest(self, _SHRINKING)
-        found = search.at_places(Found(search.made_smaller(codes), ()))
+        found = search.at_places(FoundCase(search.made_smaller(codes), ()))
         search.note(found)
         found = search.shrink(found)
         return self.found_wrong(found, search.minimality)
 
-    def found_wrong(self, found: Found, minimality: tuple[str, ...]) -> Fails:
+    def found_wrong(self, found: FoundCase, minimality: tuple[str, ...]) -> Fails:
         """The answer that an input gives, which is run once more.  Raises WitnessError if d is right there."""
         rows = Rows.of([found.codes])
         model = int(compiled_results(self.spec, rows)[0])
@@ -410,7 +410,7 @@ def _of_undefined(choice: Choice) -> list[str]:
     return [*said[:_NAMED], f"{counted(more, 'more undefined bit')} of which the same is to be said"]
 
 
-class _Smallest(Search):
+class _Smallest(SmallestSearch):
     """The search for a small case on which the design is wrong; no two cases are known to be alike."""
 
     nothing = "the design is right"
@@ -426,14 +426,14 @@ class _Smallest(Search):
     def left(self) -> float:
         return min(self._until - self.asker.elapsed, self.asker.left)
 
-    def note(self, found: Found) -> None:
+    def note(self, found: FoundCase) -> None:
         """A case was found: it is the answer if the time is up before another."""
         if self._noted is None or self.size(found) < self._noted:
             self._noted = self.size(found)
             said = self.nothing_proved(found, "the time given was used up")
             self.asker.best = lambda: self.signed.found_wrong(found, said)
 
-    def least(self, limit: float) -> tuple[Outcome, Found | None]:
+    def least(self, limit: float) -> tuple[Outcome, FoundCase | None]:
         """Whether there is a case at all."""
         return self.ask(None, "all inputs at once", "the design is right for every input", limit=limit)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mmaformal.recordings import CheckReport, check_file
-from mmaformal.recordings.backing import FILE, Facts, Measured, page, save
+from mmaformal.recordings.backing import FILE, BackingFacts, Measured, page, save
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="+", type=Path, help="recordings (.npz), or folders of them")
     paths = parser.parse_args().paths
     try:
-        facts: Facts = {
+        facts: BackingFacts = {
             "recordings": [
                 measured(file)
                 for path in paths

@@ -196,7 +196,7 @@ class Grid(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace:
+class AmxTrace:
     """The interfaces of one instruction, in order."""
 
     on: Fields
@@ -216,7 +216,7 @@ def one_by_one(rho: Conversion, on: Fields, elements: Sequence[Element]) -> list
     return [alu(each.x, each.y, each.z, on, rho).result for each in elements]
 
 
-def execute(name: str, state: State, operand: Lane, unit: Unit = one_by_one) -> Trace:
+def execute(name: str, state: State, operand: Lane, unit: Unit = one_by_one) -> AmxTrace:
     """fma16, fma32 or fma64 with an operand, a signed lane of 64 bits."""
     on, fmt = fields(operand), FORMATS[name]
     x = _lanes(name, state.x, on.x_offset, on.x_f16, on.x_enable)
@@ -225,11 +225,11 @@ def execute(name: str, state: State, operand: Lane, unit: Unit = one_by_one) -> 
     rows = [changes(on, r, stride) for r in range(ROWS)]
     grid = _grid(state.z, _elements(on, rows, state.z, x, y), on, fmt, unit)
     if name != "fma16":
-        return Trace(on, x, y, rows, grid, None, State(state.x, state.y, grid.after))
+        return AmxTrace(on, x, y, rows, grid, None, State(state.x, state.y, grid.after))
     pairs = _grid(state.z, _pairs(state.z, x, y), on, fp32, unit)
     mixed = on.z_f32 & invert(on.vector)
     z = [where(mixed, u, v) for u, v in zip(pairs.after, grid.after, strict=True)]
-    return Trace(on, x, y, rows, grid, pairs, State(state.x, state.y, z))
+    return AmxTrace(on, x, y, rows, grid, pairs, State(state.x, state.y, z))
 
 
 def changes(on: Fields, row: int, stride: int) -> Flag:
@@ -286,4 +286,16 @@ def _pairs(z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
     ]
 
 
-__all__ = ["Alu", "Element", "Fields", "Grid", "Lanes", "State", "Trace", "Unit", "alu", "execute", "fields"]
+__all__ = [
+    "Alu",
+    "AmxTrace",
+    "Element",
+    "Fields",
+    "Grid",
+    "Lanes",
+    "State",
+    "Unit",
+    "alu",
+    "execute",
+    "fields",
+]

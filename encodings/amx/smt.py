@@ -201,7 +201,7 @@ class Grid(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace:
+class AmxTrace:
     """The interfaces of one instruction, in order."""
 
     skip: BitVec
@@ -221,7 +221,7 @@ def computed(rho: Conversion, skip: BitVec, element: Element) -> BitVec:
     return alu(rho, skip, element.x, element.y, element.z).result
 
 
-def execute(name: str, state: State, operand: BitVec, unit: Unit = computed) -> Trace:
+def execute(name: str, state: State, operand: BitVec, unit: Unit = computed) -> AmxTrace:
     """fma16, fma32 or fma64 with an operand of 64 bits."""
     rho, skip = RHO[name], skips(operand)
     x = _lanes(name, state.x, field(operand, 10, 9), flag(operand, 61), field(operand, 41, 7))
@@ -229,11 +229,11 @@ def execute(name: str, state: State, operand: BitVec, unit: Unit = computed) -> 
     rows = row_mask(operand, ROWS // len(x.codes))
     grid = _grid(rho, skip, _elements(flag(operand, 63), rows, x, y, state.z), unit)
     if name != "fma16":
-        return Trace(skip, x, y, rows, grid, None, State(state.x, state.y, tuple(grid.after)))
+        return AmxTrace(skip, x, y, rows, grid, None, State(state.x, state.y, tuple(grid.after)))
     pairs = _grid(IEEE_FP32, skip, _pairs(x, y, state.z), unit)
     mixed = field(operand, 62, 2) == 1
     z = tuple(z3.If(mixed, u, v) for u, v in zip(pairs.after, grid.after, strict=True))
-    return Trace(skip, x, y, rows, grid, pairs, State(state.x, state.y, z))
+    return AmxTrace(skip, x, y, rows, grid, pairs, State(state.x, state.y, z))
 
 
 def _lanes(name: str, pool: BitVec, offset: BitVec, half: Bool, enable: BitVec) -> Lanes:
@@ -283,4 +283,4 @@ def _grid(rho: Conversion, skip: BitVec, elements: list[list[Element]], unit: Un
     return Grid(elements, codes, merged, [z3.Concat(row[::-1]) for row in merged])
 
 
-__all__ = ["Alu", "Element", "Grid", "Lanes", "State", "Trace", "Unit", "alu", "execute"]
+__all__ = ["Alu", "AmxTrace", "Element", "Grid", "Lanes", "State", "Unit", "alu", "execute"]

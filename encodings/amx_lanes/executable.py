@@ -118,7 +118,7 @@ def equal_bits(x: Lane, y: Lane, bits: int) -> Lane:
     return bits - count
 
 
-class Sum(NamedTuple):
+class LaneSum(NamedTuple):
     """The interfaces of an accumulation, in order."""
 
     x: Lane  #: magnitudes
@@ -133,7 +133,7 @@ def size_of(code: Lane, bits: int, signed: bool) -> tuple[Lane, Lane]:
     return (code ^ (sign * ((1 << bits) - 1))) + sign, sign
 
 
-def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> Sum:
+def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> LaneSum:
     """z ± (term >> s), its result a code, s of 0 to 31."""
     u, v = integer(x, on.x_bits, on.x_signed), integer(y, on.y_bits, on.y_signed)
     (p, p_sign), (q, q_sign) = size_of(x, on.x_bits, on.x_signed), size_of(y, on.y_bits, on.y_signed)
@@ -147,7 +147,7 @@ def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> Sum
     total = term + integer(z, on.z_bits, signed=True) if on.with_z else term
     if on.high_half:
         total = maximum(minimum(total, 0x7FFF), -0x8000)
-    return Sum(p, q, product, total & ((1 << on.z_bits) - 1))
+    return LaneSum(p, q, product, total & ((1 << on.z_bits) - 1))
 
 
 def reduced(on: Reduction, code: Lane, shift: Lane) -> Lane:

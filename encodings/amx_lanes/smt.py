@@ -117,7 +117,7 @@ def equal_bits(x: BitVec, y: BitVec) -> BitVec:
     return ones[0]
 
 
-class Sum(NamedTuple):
+class LaneSum(NamedTuple):
     """The interfaces of an accumulation, in order."""
 
     x: BitVec  #: magnitudes
@@ -131,7 +131,7 @@ def size_of(code: BitVec, signed: bool) -> BitVec:
     return z3.If(sign(code) == 1, -code, code) if signed else code
 
 
-def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec) -> Sum:
+def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec) -> LaneSum:
     """z ± (term >> s), its result a code; codes of the bits that `on` says, s of 5 bits."""
     bits = on.x_bits + on.y_bits
     p, q = size_of(x, on.x_signed), size_of(y, on.y_signed)
@@ -155,7 +155,7 @@ def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec
     total = (w if on.with_z else z3.BitVecVal(0, WIDE)) + (-term if on.negative else term)
     if on.high_half:
         total = z3.If(total > 0x7FFF, z3.BitVecVal(0x7FFF, WIDE), z3.If(total < -0x8000, -0x8000, total))
-    return Sum(p, q, product, resize(total, on.z_bits))
+    return LaneSum(p, q, product, resize(total, on.z_bits))
 
 
 def reduced(on: Reduction, code: BitVec, shift: BitVec) -> BitVec:

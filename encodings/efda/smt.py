@@ -116,7 +116,7 @@ NEAR = 2  #: binades within which the first two terms are added first
 
 
 @dataclass(frozen=True)
-class Inputs:
+class EfdaInputs:
     a: tuple[Operand, ...]
     b: tuple[Operand, ...]
     c: Operand
@@ -181,7 +181,7 @@ def with_zero_sign(rounded: Rounded, total: BitVec, terms: Sequence[Term]) -> Ro
 # ---- fixed point ------------------------------------------------------------------------------------------------
 
 
-def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
+def fixed_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> FixedStep:
     """One step, the products summed in fixed point."""
     a_format, b_format, rho = spec.a_format, spec.b_format, parameters.rho
     own = product_range(a_format, b_format)
@@ -270,7 +270,7 @@ def sorted_terms(x: Term, y: Term, z: Term) -> tuple[Term, Term, Term]:
     return (*ordered(x, y), z)
 
 
-def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
+def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
     """One step of at most three terms."""
     rho, c_format = parameters.rho, spec.c_format
     exponents, zero = exponents_of(spec), lowest(spec)
@@ -346,7 +346,7 @@ def step(
     b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
     c_operand = stages.decode(c, spec.c_format)
     special = stages.classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
-    inputs = Inputs(a_operands, b_operands, c_operand, special, stages)
+    inputs = EfdaInputs(a_operands, b_operands, c_operand, special, stages)
     fixed = in_fixed_point(spec, parameters)
     return (fixed_step if fixed else sorted_step)(spec, parameters, inputs)
 

@@ -73,7 +73,7 @@ class Common(NamedTuple):
     largest: Lane
 
 
-class Run(NamedTuple):
+class SumRun(NamedTuple):
     """One sum: the unit's traces, one for each product of words of each of its blocks, and where it goes."""
 
     start: Lane  #: the first chain's c
@@ -89,7 +89,7 @@ class EmulatedStep:
 
     a: tuple[Words, ...]
     b: tuple[Words, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[SumRun, ...]
     result: Lane
     commons: tuple[Common, ...] = ()  #: of a and b
 
@@ -153,7 +153,7 @@ def run(
     total: Lane,
     commons: Sequence[Common],
     stages: Stages,
-) -> Run:
+) -> SumRun:
     """One sum of a part, over some blocks."""
     start = partial = stages.zero(total) if part.every else total
     chain = []
@@ -165,7 +165,7 @@ def run(
             partial = stages.made("unit", [*x, *y, partial], trace.result, trace=trace)
             chain.append(trace)
     if not part.every:
-        return Run(start, tuple(chain), partial, None, partial)
+        return SumRun(start, tuple(chain), partial, None, partial)
     if commons:
         tops = [each.largest for each in commons]
         scale = tops[0] + tops[1] - 2 * (p.common + fp32.bias - 1) - part.shift
@@ -175,7 +175,7 @@ def run(
     else:
         scaled = partial
     addition = stages.add(total, scaled, IEEE_FP32, _NAN)
-    return Run(start, tuple(chain), scaled, addition, addition.result)
+    return SumRun(start, tuple(chain), scaled, addition, addition.result)
 
 
 def step(

@@ -65,7 +65,7 @@ class Common(NamedTuple):
     largest: BitVec
 
 
-class Run(NamedTuple):
+class SumRun(NamedTuple):
     """One sum of a part, and the total after it."""
 
     start: BitVec  #: the first chain's c
@@ -81,7 +81,7 @@ class EmulatedStep:
 
     a: tuple[Words, ...]
     b: tuple[Words, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[SumRun, ...]
     result: BitVec
     commons: tuple[Common, ...] = ()  #: of a and b
 
@@ -159,7 +159,7 @@ def block_sum(
     total: BitVec,
     commons: Sequence[Common],
     stages: Stages,
-) -> Run:
+) -> SumRun:
     """The sum of the products of whole blocks, and the total with it."""
     unit = parameters.unit
     start = partial = stages.zero(fp32) if part.every > 0 else total
@@ -172,12 +172,12 @@ def block_sum(
             traces.append(smt.dot_add(unit, x, y, partial))
             partial = stages.made("unit", [*x, *y, partial], traces[-1].result, trace=traces[-1], unit=unit)
     if part.every == 0:
-        return Run(start, tuple(traces), partial, None, partial)
+        return SumRun(start, tuple(traces), partial, None, partial)
     scaled = descaled(partial, part, parameters, commons)
     if commons or part.shift:
         stages.code("scale", [partial, *(each.largest for each in commons)], scaled, fp32)
     addition = stages.add(total, scaled, IEEE_FP32, canonical_nan(fp32))
-    return Run(start, tuple(traces), scaled, addition, addition.result)
+    return SumRun(start, tuple(traces), scaled, addition, addition.result)
 
 
 def step(
@@ -190,7 +190,7 @@ def step(
     each = commons or (None, None)
     of_a = tuple(words(x, p, p.unit.a_format, each[0], spec.a_format, stages) for x in a)
     of_b = tuple(words(x, p, p.unit.b_format, each[1], spec.b_format, stages) for x in b)
-    runs: list[Run] = []
+    runs: list[SumRun] = []
     for part in p.parts:
         products = (part.every or p.blocks) * p.unit.k
         for start in range(0, len(a), products):

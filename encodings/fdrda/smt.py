@@ -80,7 +80,7 @@ class FdrdaStep:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class FdrdaInputs:
     """What fdrda and gfdrda have in common up to the products."""
 
     a: tuple[Operand, ...]
@@ -110,7 +110,9 @@ def overflows(product: Term, exponents: ExponentRange) -> Bool:
     return z3.Or(z3.UGT(product.exponent, last), z3.And(product.exponent == last, at_least_two))
 
 
-def inputs_of(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Inputs:
+def inputs_of(
+    spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
+) -> FdrdaInputs:
     """Decode, classify, multiply.  A zero product takes the least exponent, where it cannot be the largest."""
     a_operands = tuple(decode(x, spec.a_format) for x in a)
     b_operands = tuple(decode(x, spec.b_format) for x in b)
@@ -132,7 +134,7 @@ def inputs_of(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[
     else:
         special = classify(factors, [c_operand], overflows=too_big)
     all_zero = all_of([z3.Or(is_zero(x), is_zero(y)) for x, y in factors])
-    return Inputs(a_operands, b_operands, c_operand, special, products, all_zero)
+    return FdrdaInputs(a_operands, b_operands, c_operand, special, products, all_zero)
 
 
 def dot_bound(parameters: Fdrda, products: int) -> int:

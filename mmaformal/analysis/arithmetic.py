@@ -62,7 +62,7 @@ _LEAST_EXPONENT, _MOST_EXPONENT = -400, 400
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class FloatArithmetic:
     """t bits of precision, exponents e_min … e_max, f_max its largest number; round to nearest, ties to even.
 
     Unbounded, it has neither underflow nor overflow.  Where two numbers are as near, that with an even significand is
@@ -110,7 +110,7 @@ class Arithmetic:
         return self.name if self.subnormals else f"{self.name} without subnormals"
 
     @classmethod
-    def of(cls, fmt: Format, *, subnormals: bool = True, bounded: bool = True) -> Arithmetic:
+    def of(cls, fmt: Format, *, subnormals: bool = True, bounded: bool = True) -> FloatArithmetic:
         """That of a format; ue8m0 and ue4m3, which have no sign, have none."""
         if not (fmt.signed and fmt.has_zero):
             raise ValueError(f"{fmt.name} has no negative numbers, so nothing is rounded to it")
@@ -118,7 +118,7 @@ class Arithmetic:
         return cls(fmt.name, t, e_min, e_max, _largest(fmt), subnormals, bounded)
 
     @classmethod
-    def named(cls, name: str, *, subnormals: bool = True, bounded: bool = True) -> Arithmetic:
+    def named(cls, name: str, *, subnormals: bool = True, bounded: bool = True) -> FloatArithmetic:
         """That of a format by its name here, in the paper's Table 2.1, or among the types of ml_dtypes."""
         text(name, "a format's name")
         known = {paper.lower(): ours for paper, ours in TABLE_2_1.items()}.get(name.lower(), name)
@@ -146,7 +146,7 @@ class Arithmetic:
         return self.t == PRECISION
 
     @property
-    def unbounded(self) -> Arithmetic:
+    def unbounded(self) -> FloatArithmetic:
         """The same without limits of the exponent; binary64 itself, whose limits no product of these comes near."""
         return self if self.is_binary64 else replace(self, bounded=False)
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmaformal.analysis.arithmetic import Arithmetic, as_floats
+from mmaformal.analysis.arithmetic import FloatArithmetic, as_floats
 from mmaformal.analysis.rounding import Floats, rounded
 from mmaformal.analysis.scaling import powers, root_below
 from mmaformal.analysis.units import Unit
@@ -51,7 +51,7 @@ def bound(
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome(HtmlText):
+class ScaledProductOutcome(HtmlText):
     """A product of matrices on an instruction, their rows and columns scaled."""
 
     row_scales: Floats  #: Λ's diagonal
@@ -79,8 +79,8 @@ class Recommendation(HtmlText):
 
     instruction: Instruction
     theta: tuple[Fraction, Fraction]  #: of A's rows, and of B's columns
-    scaled: Outcome
-    unscaled: Outcome
+    scaled: ScaledProductOutcome
+    unscaled: ScaledProductOutcome
     A: Floats
     B: Floats
 
@@ -121,8 +121,8 @@ def recommend_scaling(A: object, B: object, instruction: Instruction) -> Recomme
 def thetas(unit: Unit, K: int) -> tuple[Fraction, Fraction]:
     """The largest θ of A and of B with which nothing overflows in K products.  Raises ValueError if there are none."""
     i = unit.instruction
-    one, other = Arithmetic.of(i.a_format), Arithmetic.of(i.b_format)
-    d, c_least = Arithmetic.of(i.d_format), Fraction(2) ** i.c_format.min_exponent
+    one, other = FloatArithmetic.of(i.a_format), FloatArithmetic.of(i.b_format)
+    d, c_least = FloatArithmetic.of(i.d_format), Fraction(2) ** i.c_format.min_exponent
     padded = max(-(-K // i.k), 1) * i.k
     most = (d.f_max / (1 + unit.factor(K)) - c_least) / padded
     if one.f_max * other.f_max <= most:
@@ -137,10 +137,12 @@ def thetas(unit: Unit, K: int) -> tuple[Fraction, Fraction]:
         raise ValueError(f"{i.label}: no scaling keeps {K} products from overflowing") from None
 
 
-def _outcome(unit: Unit, a: Floats, b: Floats, left: Floats, right: Floats, exact: Floats) -> Outcome:
+def _outcome(
+    unit: Unit, a: Floats, b: Floats, left: Floats, right: Floats, exact: Floats
+) -> ScaledProductOutcome:
     i, spec = unit.instruction, unit.instruction.spec
     x, y = left[:, None] * a, b * right
-    one, other = (rounded(v, Arithmetic.of(f)) for v, f in ((x, i.a_format), (y, i.b_format)))
+    one, other = (rounded(v, FloatArithmetic.of(f)) for v, f in ((x, i.a_format), (y, i.b_format)))
     scales: dict[str, Matrix] = {}
     if spec.scale_format is not None:
         blocks = -(-a.shape[1] // spec.scale_block)
@@ -151,7 +153,7 @@ def _outcome(unit: Unit, a: Floats, b: Floats, left: Floats, right: Floats, exac
         }
     nothing = np.full(exact.shape, np.inf)
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
-        return Outcome(left, right, np.full(exact.shape, np.nan), nothing, nothing)
+        return ScaledProductOutcome(left, right, np.full(exact.shape, np.nan), nothing, nothing)
     A, B = _of_format(one, i.a_format), _of_format(other, i.b_format)
     with np.errstate(all="ignore"):
         D = np.asarray(matmul(A, B, instruction=i, **scales)).astype(np.float64)
@@ -160,7 +162,7 @@ def _outcome(unit: Unit, a: Floats, b: Floats, left: Floats, right: Floats, exac
         rounding = off_x @ np.abs(y) + np.abs(one) @ off_y
         most = (rounding + unit.bound(A, B, **scales)) / left[:, None] / right
         most = most * (1 + a.shape[1] * _ROUNDING)
-    return Outcome(left, right, total, most, np.abs(total - exact))
+    return ScaledProductOutcome(left, right, total, most, np.abs(total - exact))
 
 
 def _of_format(x: Floats, fmt: Format) -> Matrix:

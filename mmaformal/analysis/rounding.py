@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.analysis.arithmetic import PRECISION, Arithmetic
+from mmaformal.analysis.arithmetic import PRECISION, FloatArithmetic
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.ieee import check_processor
 
@@ -24,7 +24,7 @@ _EXPONENT = np.int64(0x7FF0000000000000)
 WIDTH = 8
 
 
-class Limits(NamedTuple):
+class DoubleArithmetic(NamedTuple):
     """An arithmetic in numbers of binary64."""
 
     rounds: bool  #: whether there is anything to do: not for binary64
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     f_max: float  #: infinity where it is unbounded
 
     @classmethod
-    def of(cls, arithmetic: Arithmetic) -> Limits:
+    def of(cls, arithmetic: FloatArithmetic) -> DoubleArithmetic:
         if arithmetic.is_binary64:
             return cls(False, 0.0, 0.0, 0.0, np.inf)
         magic = 1.5 * 2.0 ** (PRECISION - arithmetic.t)
@@ -102,20 +102,20 @@ def accumulate_as_it_is(a: Floats, b: Floats, total: Floats, scale: float) -> No
                 total[i, j] += scale * (x * b[k, j])
 
 
-def rounded(x: Floats, arithmetic: Arithmetic) -> Floats:
+def rounded(x: Floats, arithmetic: FloatArithmetic) -> Floats:
     """fl(x): every element rounded; infinity where it overflows."""
     check_processor()
     result = np.array(x, np.float64, order="C")
-    limits = Limits.of(arithmetic)
+    limits = DoubleArithmetic.of(arithmetic)
     if limits.rounds:
         round_all(result.reshape(-1), *limits[1:])
     return result
 
 
-def add_products(a: Floats, b: Floats, total: Floats, scale: float, arithmetic: Arithmetic) -> None:
+def add_products(a: Floats, b: Floats, total: Floats, scale: float, arithmetic: FloatArithmetic) -> None:
     """Add scale · a·b to `total`, product by product, every operation rounded."""
     check_processor()
-    limits = Limits.of(arithmetic)
+    limits = DoubleArithmetic.of(arithmetic)
     if limits.rounds:
         accumulate(a, b, total, scale, *limits[1:])
     else:

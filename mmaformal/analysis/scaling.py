@@ -23,7 +23,7 @@ from math import isqrt
 
 import numpy as np
 
-from mmaformal.analysis.arithmetic import PRECISION, Arithmetic
+from mmaformal.analysis.arithmetic import PRECISION, FloatArithmetic
 from mmaformal.analysis.rounding import Floats
 
 
@@ -32,12 +32,12 @@ def pairs_of_words(p: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(p) for j in range(p - i)]
 
 
-def theta(input_: Arithmetic, accumulation: Arithmetic, n: int) -> Fraction:
+def theta(input_: FloatArithmetic, accumulation: FloatArithmetic, n: int) -> Fraction:
     """(3.2), rounded down to binary64."""
     return min(input_.f_max, root_below(accumulation.f_max / n))
 
 
-def safe_theta(input_: Arithmetic, accumulation: Arithmetic, n: int, p: int = 1) -> Fraction:
+def safe_theta(input_: FloatArithmetic, accumulation: FloatArithmetic, n: int, p: int = 1) -> Fraction:
     """The largest number θ of the input format with which no result overflows by the argument above.
 
     Raises ValueError if there is none: n is too large for these formats.

@@ -45,7 +45,7 @@ from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.lowered.proofs.exactness import Inner
+from mmaformal.encodings.lowered.proofs.exactness import InnerSteps
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format, fp16, fp32
@@ -56,7 +56,7 @@ from mmaformal.spec import DotAdd, Flushing, LossModel
 
 
 @dataclass(frozen=True, repr=False)
-class Stage(ShortRepr):
+class SumStage(ShortRepr):
     """Steps of one kind: what their sum is off at most, n · 2^(e_max − F), and the rounding after it."""
 
     n: Fraction
@@ -85,7 +85,7 @@ class Unit(ShortRepr):
     """An instruction's steps, the first of a product apart where they differ."""
 
     instruction: Instruction
-    stages: tuple[Stage, ...]  #: that each K of the instruction goes through, once or per `products`
+    stages: tuple[SumStage, ...]  #: that each K of the instruction goes through, once or per `products`
     flushing: Flushing | None = None
 
     @classmethod
@@ -202,7 +202,7 @@ def _left(x: Matrix, fmt: Format, name: str) -> tuple[Floats, Floats]:
     return np.where(normal, magnitude, 0.0), np.where(normal, 0.0, magnitude)
 
 
-def _stages(spec: DotAdd) -> tuple[Stage, ...]:
+def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
     p, one = spec.parameters, one_step(spec)
     rho, L = p.last_rounding, p.step_products
     if p.cuts_to_odd:
@@ -211,7 +211,7 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
         )
     match p.loss:
         case LossModel.NOTHING | LossModel.OPERATIONS:
-            return (Stage(Fraction(0), 0, rho, L),)
+            return (SumStage(Fraction(0), 0, rho, L),)
         case LossModel.INNER:
             return _inner_stages(spec)
         case LossModel.TERMS | LossModel.GROUPS:
@@ -235,18 +235,18 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
             )
         case _:
             raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
-    return (Stage(n, p.kept_places(spec), rho, L),)
+    return (SumStage(n, p.kept_places(spec), rho, L),)
 
 
-def _inner_stages(spec: DotAdd) -> tuple[Stage, ...]:
+def _inner_stages(spec: DotAdd) -> tuple[SumStage, ...]:
     """Those of the inner steps, and of the addition of c."""
     p = spec.parameters
     if not isinstance(p, Lowered):
         raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
-    inner = Inner(spec, p)
+    inner = InnerSteps(spec, p)
     count = len(p.order) // p.L
     n = max(case.n for first in (True, False)[:count] for case in inner.cases(first)[1])
-    return (Stage(n, p.F, p.rho, p.L), Stage(Fraction(0), p.F, p.addition, 0))
+    return (SumStage(n, p.F, p.rho, p.L), SumStage(Fraction(0), p.F, p.addition, 0))
 
 
 _BITS = 96

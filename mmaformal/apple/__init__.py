@@ -21,7 +21,7 @@ from mmaformal.apple import tables
 from mmaformal.apple.elements import ARITHMETIC, Elements, Sides
 from mmaformal.apple.memory import Transfer, move
 from mmaformal.apple.moving import extract, lookup
-from mmaformal.apple.operand import FIELDS, MOVES, NUMBERS, OPS, Operand, Word, disassemble
+from mmaformal.apple.operand import FIELDS, MOVES, NUMBERS, OPS, AmxOperand, Word, disassemble
 from mmaformal.apple.registers import Codes, as_bytes, codes
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.amx import executable as amx
@@ -29,7 +29,7 @@ from mmaformal.encodings.amx_lanes import executable as lanes
 from mmaformal.rounding import Conversion
 
 
-def execute(state: AmxState, name: str, operand: Operand | int, generation: int = 1) -> AmxState:
+def execute(state: AmxState, name: str, operand: AmxOperand | int, generation: int = 1) -> AmxState:
     """The state after an instruction with an operand, its fields or its 64 bits, as an M1, M2, M3 or M4 has it.
 
     `set` and `clr` clear all registers, and ignore the operand.  Raises ValueError for a load or store (`move` does
@@ -41,7 +41,7 @@ def execute(state: AmxState, name: str, operand: Operand | int, generation: int 
         raise ValueError(f"no AMX instruction {name!r} here; there are {', '.join(NUMBERS)}, set, clr")
     if generation not in (1, 2, 3, 4):
         raise ValueError(f"a generation is 1 to 4, of M1 to M4, not {generation!r}")
-    bits = operand.encode() if isinstance(operand, Operand) else operand
+    bits = operand.encode() if isinstance(operand, AmxOperand) else operand
     on = tables.decode(name, bits)
     if name in ARITHMETIC:
         z = np.frombuffer(state.z, np.uint8).copy()
@@ -91,7 +91,7 @@ def _fma(state: AmxState, name: str, bits: int, unit: amx.Unit = _at_once) -> Am
 
 def _fms(state: AmxState, name: str, bits: int) -> AmxState:
     """z − x·y as fma does it of −x, or of −y where x is skipped; −0 where all three are."""
-    on = Operand.decode(bits)
+    on = AmxOperand.decode(bits)
     fmt = amx.FORMATS[fma := name.replace("s", "a")]
     side, size = ("y" if on.skip_x else "x"), fmt.storage_bits // 8
     half = name == "fms32" and getattr(on, f"{side}_f16")

@@ -42,7 +42,7 @@ class Floating(NamedTuple):
         return found
 
 
-class Accumulated(NamedTuple):
+class IntegerOperation(NamedTuple):
     """An integer operation with its shift."""
 
     on: Accumulation
@@ -228,10 +228,10 @@ def _float_width(sides: Sides) -> tuple[Format, Format]:
     return tables.FLOAT_WIDTHS.get(width, tables.FLOAT_WIDTH)
 
 
-def _accumulated(on: dict[str, int], alu: int, bits: tuple[int, int, int]) -> Accumulated:
+def _accumulated(on: dict[str, int], alu: int, bits: tuple[int, int, int]) -> IntegerOperation:
     mode = tables.INTEGER_MODES[alu]
     shift = 0 if mode.term == "equal bits" else on["shift"]
-    return Accumulated(
+    return IntegerOperation(
         mode._replace(
             x_bits=bits[0],
             y_bits=bits[1],
@@ -340,7 +340,7 @@ def mac16(sides: Sides) -> Iterator[Elements]:
     bits = {f"{side}_bits": 8 if on[f"{side}_i8"] else 16 for side in "xy"}
     mode = Accumulation(term, **bits, z_bits=8 * wide, x_signed=True, y_signed=True, with_z=not on["skip_z"])  # type: ignore[arg-type]
     enable = [enabled(on[f"{s}_enable_mode"], on[f"{s}_enable_value"], 2, several_zeros=False) for s in "xy"]
-    operation = Accumulated(mode, on["shift"])
+    operation = IntegerOperation(mode, on["shift"])
     if not on["vector"]:
         yield _low_bytes(_matrix(x, y, (enable[0], enable[1]), (2, 2, wide), on["z_row"], operation), mode)
         return

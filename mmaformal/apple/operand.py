@@ -45,7 +45,7 @@ FIELDS = {
 
 
 @dataclass(frozen=True, repr=False)
-class Operand(ShortRepr):
+class AmxOperand(ShortRepr):
     """The operand of an fma: what each field of the 64 bits says.  Raises ValueError if one does not fit."""
 
     y_offset: int = 0  #: in bytes, into the pool of Y
@@ -72,7 +72,7 @@ class Operand(ShortRepr):
                 )
 
     @classmethod
-    def decode(cls, bits: int) -> Operand:
+    def decode(cls, bits: int) -> AmxOperand:
         """The fields of 64 bits; those that the instructions ignore are left out.  Raises ValueError if not 64 bits."""
         if not 0 <= bits < 1 << 64:
             raise ValueError(f"an operand has 64 bits, not {bits:#x}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mmaformal.apple.operand import Operand
+from mmaformal.apple.operand import AmxOperand
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.display import HtmlText, short_text
 
@@ -28,7 +28,7 @@ class AmxWitness(HtmlText):
         return f"{self.name} with the operand {self.operand:#018x}: {self.note}"
 
     def __str__(self) -> str:
-        lines = [f"operand  {self.operand:#018x}  {Operand.decode(self.operand)}"]
+        lines = [f"operand  {self.operand:#018x}  {AmxOperand.decode(self.operand)}"]
         for name in SIZES:
             data = getattr(self.state, name)
             rows = [(start, data[start : start + 64]) for start in range(0, len(data), 64)]

@@ -32,7 +32,7 @@ TYPES = {
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class AmdRow(ShortRepr):
     """An instruction: m×n×k, the matrices it multiplies at once, its types, and its names.
 
     cdna1 and cdna2 write `f32_32x32x4f16`, cdna3 `f32_32x32x4_2b_f16`, and so does MMA-Sim Table IV for both.
@@ -63,27 +63,30 @@ class Row(ShortRepr):
         return f"{PREFIX}{self.d}_{self.shape}_{blocks}{types}"
 
 
-F64 = (Row("16x16x4", 1, "f64"), Row("4x4x4", 4, "f64"))
+F64 = (AmdRow("16x16x4", 1, "f64"), AmdRow("4x4x4", 4, "f64"))
 F32 = (
-    Row("32x32x2", 1, "f32"),
-    Row("32x32x1", 2, "f32"),
-    Row("16x16x4", 1, "f32"),
-    Row("16x16x1", 4, "f32"),
-    Row("4x4x1", 16, "f32"),
+    AmdRow("32x32x2", 1, "f32"),
+    AmdRow("32x32x1", 2, "f32"),
+    AmdRow("16x16x4", 1, "f32"),
+    AmdRow("16x16x1", 4, "f32"),
+    AmdRow("4x4x1", 16, "f32"),
 )
-XF32 = (Row("16x16x8", 1, "xf32"), Row("32x32x4", 1, "xf32"))
+XF32 = (AmdRow("16x16x8", 1, "xf32"), AmdRow("32x32x4", 1, "xf32"))
 _K_8_4_16 = (("32x32x8", 1), ("32x32x4", 2), ("16x16x16", 1), ("16x16x4", 4), ("4x4x4", 16))
-F16 = tuple(Row(shape, blocks, "f16") for shape, blocks in _K_8_4_16)
-BF16_1K = tuple(Row(shape, blocks, "bf16_1k") for shape, blocks in _K_8_4_16)
+F16 = tuple(AmdRow(shape, blocks, "f16") for shape, blocks in _K_8_4_16)
+BF16_1K = tuple(AmdRow(shape, blocks, "bf16_1k") for shape, blocks in _K_8_4_16)
 BF16 = (
-    Row("32x32x4", 1, "bf16"),
-    Row("32x32x2", 2, "bf16"),
-    Row("16x16x8", 1, "bf16"),
-    Row("16x16x2", 4, "bf16"),
-    Row("4x4x2", 16, "bf16"),
+    AmdRow("32x32x4", 1, "bf16"),
+    AmdRow("32x32x2", 2, "bf16"),
+    AmdRow("16x16x8", 1, "bf16"),
+    AmdRow("16x16x2", 4, "bf16"),
+    AmdRow("4x4x2", 16, "bf16"),
 )
 F8 = tuple(
-    Row(shape, 1, a, b) for shape in ("16x16x32", "32x32x16") for a in ("bf8", "fp8") for b in ("bf8", "fp8")
+    AmdRow(shape, 1, a, b)
+    for shape in ("16x16x32", "32x32x16")
+    for a in ("bf8", "fp8")
+    for b in ("bf8", "fp8")
 )
 
 _SFMA = {"rho": "MMA-Sim §IV-A (IEEE fma)", "nan": "not recorded"}
@@ -109,40 +112,42 @@ _EFDA = dict.fromkeys(
 
 
 @dataclass(frozen=True, repr=False)
-class Kind(ShortRepr):
+class TypeRule(ShortRepr):
     """What an architecture makes of one of the types: its algorithm, with L or G as if K were large."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AmdRow, ...]
     parameters: Parameters
     sources: dict[str, str]
 
 
-SFMA_FP32 = Kind(F32, Sfma(IEEE_FP32), _SFMA)
-SFMA_FP64 = Kind(F64, Sfma(IEEE_FP64), _SFMA)
+SFMA_FP32 = TypeRule(F32, Sfma(IEEE_FP32), _SFMA)
+SFMA_FP64 = TypeRule(F64, Sfma(IEEE_FP64), _SFMA)
 
 CDNA1 = (
     SFMA_FP32,
-    Kind(F16, Efda(L=4, rho=IEEE_FP32), _EFDA),
-    Kind(BF16, Efda(L=2, rho=IEEE_FP32), _EFDA),
+    TypeRule(F16, Efda(L=4, rho=IEEE_FP32), _EFDA),
+    TypeRule(BF16, Efda(L=2, rho=IEEE_FP32), _EFDA),
 )
 CDNA2 = (
     SFMA_FP64,
     SFMA_FP32,
-    Kind(F16, Gps(G=4), _GPS),
-    Kind(BF16, Gps(G=2), _GPS),
-    Kind(BF16_1K, Gps(G=4), _GPS),
+    TypeRule(F16, Gps(G=4), _GPS),
+    TypeRule(BF16, Gps(G=2), _GPS),
+    TypeRule(BF16_1K, Gps(G=4), _GPS),
 )
 CDNA3 = (
     SFMA_FP64,
     SFMA_FP32,
-    Kind(XF32, Fdrda(F=24, L=4, rho=IEEE_FP32), _FDRDA),
-    Kind(F16, Fdrda(F=24, L=8, rho=IEEE_FP32), _FDRDA),
-    Kind(BF16_1K, Fdrda(F=24, L=8, rho=IEEE_FP32), _FDRDA),
-    Kind(F8, Gfdrda(F=24, L=16, rho=IEEE_FP32), _GFDRDA),
+    TypeRule(XF32, Fdrda(F=24, L=4, rho=IEEE_FP32), _FDRDA),
+    TypeRule(F16, Fdrda(F=24, L=8, rho=IEEE_FP32), _FDRDA),
+    TypeRule(BF16_1K, Fdrda(F=24, L=8, rho=IEEE_FP32), _FDRDA),
+    TypeRule(F8, Gfdrda(F=24, L=16, rho=IEEE_FP32), _GFDRDA),
 )
 
 
-def _instructions(architecture: str, kinds: tuple[Kind, ...], *, new_names: bool) -> Iterator[Instruction]:
+def _instructions(
+    architecture: str, kinds: tuple[TypeRule, ...], *, new_names: bool
+) -> Iterator[Instruction]:
     for kind in kinds:
         for row in kind.rows:
             names = (row.new_name, row.old_name) if new_names else (row.old_name, row.new_name)

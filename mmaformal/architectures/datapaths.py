@@ -288,7 +288,7 @@ def _told(kind: str, given: dict[str, object]) -> str:
 # ---- as an architecture ----------------------------------------------------------------------------------------------
 
 
-class Space(Architecture):
+class DatapathSpace(Architecture):
     """All datapaths: found where they are spelled out; a few are listed."""
 
     @property
@@ -324,14 +324,14 @@ def _examples() -> Iterator[Instruction]:
     yield gfda(k=64, group=16, frac_bits=24, scale="ue4m3", block=16)
 
 
-def datapath() -> Space:
-    return Space(NAME, "the design space of TensorGauge", _examples())
+def datapath() -> DatapathSpace:
+    return DatapathSpace(NAME, "the design space of TensorGauge", _examples())
 
 
 __all__ = [
     "KINDS",
     "NAME",
-    "Space",
+    "DatapathSpace",
     "datapath",
     "fda",
     "fma",

@@ -259,7 +259,7 @@ def spelling(scheme: Callable[..., Instruction]) -> str:
 # ---- as an architecture ----------------------------------------------------------------------------------------------
 
 
-class Space(Architecture):
+class EmulationSpace(Architecture):
     """All emulations: found where they are spelled out; a few are listed."""
 
     @property
@@ -303,14 +303,14 @@ _EXAMPLES = (
 )
 
 
-def emulation() -> Space:
-    return Space(NAME, "programs over instructions", map(named, _EXAMPLES))
+def emulation() -> EmulationSpace:
+    return EmulationSpace(NAME, "programs over instructions", map(named, _EXAMPLES))
 
 
 __all__ = [
     "NAME",
     "SCHEMES",
-    "Space",
+    "EmulationSpace",
     "bf16x3",
     "bf16x6",
     "bf16x9",

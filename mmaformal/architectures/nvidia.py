@@ -32,13 +32,13 @@ from mmaformal.formats import (
     ue4m3,
     ue8m0,
 )
-from mmaformal.instruction import Instruction, Sizes
+from mmaformal.instruction import FreeSizes, Instruction
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, RNE_FP16, RZ_E8M13, RZ_FP32, Conversion
 from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
-class Unit(ShortRepr):
+class TreeParameters(ShortRepr):
     """A row of the parameter table: what one generation's multiply-add tree is built like."""
 
     name: str
@@ -61,13 +61,13 @@ class Unit(ShortRepr):
         )
 
 
-VOLTA = Unit("volta", "V100", 23, 8, -19, -131)
-TURING = Unit("turing", "T4", 24, 16, -20, -132)
-AMPERE = Unit("ampere", "A100, A2, A30", 24, 16, -20, -132)
-ADA = Unit("ada", "RTX 4090, L40S, RTX 1000 Ada", 24, 16, -20, -132, F_fp8=13, rho_fp8=RZ_E8M13)
-HOPPER = Unit("hopper", "H100, H200", 25, 32, -21, -133, F_fp8=13, rho_fp8=RZ_E8M13)
-BLACKWELL = Unit("blackwell", "B200", 25, 32, -21, -133)
-RTX_BLACKWELL = Unit("rtx_blackwell", "RTX PRO 6000", 25, 32, -21, -133)
+VOLTA = TreeParameters("volta", "V100", 23, 8, -19, -131)
+TURING = TreeParameters("turing", "T4", 24, 16, -20, -132)
+AMPERE = TreeParameters("ampere", "A100, A2, A30", 24, 16, -20, -132)
+ADA = TreeParameters("ada", "RTX 4090, L40S, RTX 1000 Ada", 24, 16, -20, -132, F_fp8=13, rho_fp8=RZ_E8M13)
+HOPPER = TreeParameters("hopper", "H100, H200", 25, 32, -21, -133, F_fp8=13, rho_fp8=RZ_E8M13)
+BLACKWELL = TreeParameters("blackwell", "B200", 25, 32, -21, -133)
+RTX_BLACKWELL = TreeParameters("rtx_blackwell", "RTX PRO 6000", 25, 32, -21, -133)
 
 #: MMA-Sim §IV-E; docs/semantics.md §3
 GDFS = Gdfs(F=35, G=16, L=64, rho=RZ_FP32, e_zero=-139)
@@ -82,7 +82,7 @@ SASS = {fp32: "F32", fp16: "F16", ue8m0: "E8", ue4m3: "UE4M3"} | {f: f.name.uppe
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class NvidiaRow(ShortRepr):
     """An instruction: SASS name, PTX spellings, shape, types, block scales."""
 
     name: str
@@ -90,12 +90,12 @@ class Row(ShortRepr):
     shape: tuple[int, int, int]  #: m, n, k
     types: tuple[Format, Format, Format, Format]  #: of a, b, c, d
     scale: tuple[Format | None, int] = (None, 0)  #: format, block
-    sizes: Sizes | None = None
+    sizes: FreeSizes | None = None
 
 
-def _mma(name: str, m: int, n: int, k: int, a: Format, c: Format, d: Format, *more_names: str) -> Row:
+def _mma(name: str, m: int, n: int, k: int, a: Format, c: Format, d: Format, *more_names: str) -> NvidiaRow:
     ptx = f"mma.m{m}n{n}k{k}.{PTX[d]}.{PTX[a]}.{PTX[a]}.{PTX[c]}"
-    return Row(name, (ptx, *more_names), (m, n, k), (a, a, c, d))
+    return NvidiaRow(name, (ptx, *more_names), (m, n, k), (a, a, c, d))
 
 
 HMMA_884 = (
@@ -119,14 +119,14 @@ DMMA_884 = (_mma("DMMA.884", 8, 8, 4, fp64, fp64, fp64, "DMMA.8x8x4"),)
 DMMA_HOPPER = tuple(_mma(f"DMMA.16x8x{k}", 16, 8, k, fp64, fp64, fp64) for k in (16, 8, 4))
 
 
-def _qmma(k: int, a: Format, b: Format, d: Format, kind: str = "") -> Row:
+def _qmma(k: int, a: Format, b: Format, d: Format, kind: str = "") -> NvidiaRow:
     types = f"{PTX[d]}.{PTX[a]}.{PTX[b]}.{PTX[d]}"
     plain = f"mma.m16n8k{k}.{types}"
     spellings: tuple[str, ...] = (plain,)
     if kind:
         of_kind = f"mma.m16n8k{k}.kind::{kind}.{types}"
         spellings = (of_kind, plain) if a in F8 and b in F8 else (of_kind,)
-    return Row(f"QMMA.168{k}.{SASS[d]}.{SASS[a]}.{SASS[b]}", spellings, (16, 8, k), (a, b, d, d))
+    return NvidiaRow(f"QMMA.168{k}.{SASS[d]}.{SASS[a]}.{SASS[b]}", spellings, (16, 8, k), (a, b, d, d))
 
 
 QMMA_16832 = tuple(_qmma(32, a, b, d) for d in (fp32, fp16) for a in F8 for b in F8)
@@ -134,10 +134,10 @@ QMMA_16816 = tuple(_qmma(16, a, b, d) for d in (fp32, fp16) for a in F8 for b in
 QMMA_F8F6F4 = tuple(_qmma(32, a, b, d, "f8f6f4") for d in (fp32, fp16) for a in F8F6F4 for b in F8F6F4)
 
 
-def _qmma_sf(a: Format, b: Format) -> Row:
+def _qmma_sf(a: Format, b: Format) -> NvidiaRow:
     ptx = f"mma.m16n8k32.kind::mxf8f6f4.block32.f32.{PTX[a]}.{PTX[b]}.f32.ue8m0"
     name = f"QMMA.SF.16832.F32.{SASS[a]}.{SASS[b]}.E8"
-    return Row(name, (ptx,), (16, 8, 32), (a, b, fp32, fp32), (ue8m0, 32))
+    return NvidiaRow(name, (ptx,), (16, 8, 32), (a, b, fp32, fp32), (ue8m0, 32))
 
 
 QMMA_SF = tuple(_qmma_sf(a, b) for a in F8F6F4 for b in F8F6F4)
@@ -161,27 +161,27 @@ MX_FP4 = (
 E2M1_TYPES = (e2m1, e2m1, fp32, fp32)
 
 
-def _omma_sf(mx: MxFp4) -> Row:
+def _omma_sf(mx: MxFp4) -> NvidiaRow:
     ptx = (
         f"mma.m16n8k64.kind::{kind}.block{mx.block}.f32.e2m1.e2m1.f32.{PTX[mx.scale]}" for kind in mx.kinds
     )
     name = f"OMMA.SF.16864.F32.E2M1.E2M1.{mx.ending}"
-    return Row(name, tuple(ptx), (16, 8, 64), E2M1_TYPES, (mx.scale, mx.block))
+    return NvidiaRow(name, tuple(ptx), (16, 8, 64), E2M1_TYPES, (mx.scale, mx.block))
 
 
 OMMA_SF = tuple(map(_omma_sf, MX_FP4))
 
 _EIGHTS, _SIXTEENS = range(8, 257, 8), range(16, 257, 16)
-WGMMA_SIZES = Sizes(((64, _EIGHTS),))
+WGMMA_SIZES = FreeSizes(((64, _EIGHTS),))
 #: PTX ISA, table "Various combinations of .kind and shapes", dense, without .ws: m256 is a pair of CTAs'
 #: (.cta_group::2, UTC….2CTA in SASS), which takes m128 too, with n a multiple of 16.
-TCGEN05_SIZES = Sizes(((64, _EIGHTS), (128, _EIGHTS), (256, _SIXTEENS)))
-TCGEN05_SCALED_SIZES = Sizes(((128, _EIGHTS), (256, _SIXTEENS)))
+TCGEN05_SIZES = FreeSizes(((64, _EIGHTS), (128, _EIGHTS), (256, _SIXTEENS)))
+TCGEN05_SCALED_SIZES = FreeSizes(((128, _EIGHTS), (256, _SIXTEENS)))
 
 
-def _wgmma(name: str, k: int, a: Format, b: Format, d: Format) -> Row:
+def _wgmma(name: str, k: int, a: Format, b: Format, d: Format) -> NvidiaRow:
     ptx = f"wgmma.m64n8k{k}.{PTX[d]}.{PTX[a]}.{PTX[b]}"
-    return Row(name, (ptx,), (64, 8, k), (a, b, d, d), sizes=WGMMA_SIZES)
+    return NvidiaRow(name, (ptx,), (64, 8, k), (a, b, d, d), sizes=WGMMA_SIZES)
 
 
 HGMMA = (
@@ -198,9 +198,9 @@ QGMMA = tuple(
 )
 
 
-def _tcgen05(name: str, k: int, kind: str, a: Format, b: Format, d: Format) -> Row:
+def _tcgen05(name: str, k: int, kind: str, a: Format, b: Format, d: Format) -> NvidiaRow:
     ptx = f"tcgen05.mma.m64n8k{k}.kind::{kind}.{PTX[d]}.{PTX[a]}.{PTX[b]}"
-    return Row(name, (ptx,), (64, 8, k), (a, b, d, d), sizes=TCGEN05_SIZES)
+    return NvidiaRow(name, (ptx,), (64, 8, k), (a, b, d, d), sizes=TCGEN05_SIZES)
 
 
 UTCHMMA = (
@@ -217,29 +217,29 @@ UTCQMMA = tuple(
 )
 
 
-def _utcqmma_sf(a: Format, b: Format) -> Row:
+def _utcqmma_sf(a: Format, b: Format) -> NvidiaRow:
     ptx = f"tcgen05.mma.m128n8k32.kind::mxf8f6f4.block32.f32.{PTX[a]}.{PTX[b]}.ue8m0"
     name = f"UTCQMMA.SF.F32.{SASS[a]}.{SASS[b]}.E8"
-    return Row(name, (ptx,), (128, 8, 32), (a, b, fp32, fp32), (ue8m0, 32), TCGEN05_SCALED_SIZES)
+    return NvidiaRow(name, (ptx,), (128, 8, 32), (a, b, fp32, fp32), (ue8m0, 32), TCGEN05_SCALED_SIZES)
 
 
 UTCQMMA_SF = tuple(_utcqmma_sf(a, b) for a in F8F6F4 for b in F8F6F4)
 
 
-def _utcomma(mx: MxFp4) -> Row:
+def _utcomma(mx: MxFp4) -> NvidiaRow:
     ptx = (
         f"tcgen05.mma.m128n8k64.kind::{kind}.block{mx.block}.f32.e2m1.e2m1.{PTX[mx.scale]}"
         for kind in mx.kinds
     )
     name = f"UTCOMMA.F32.E2M1.E2M1.{mx.ending}"
-    return Row(name, tuple(ptx), (128, 8, 64), E2M1_TYPES, (mx.scale, mx.block), TCGEN05_SCALED_SIZES)
+    return NvidiaRow(name, tuple(ptx), (128, 8, 64), E2M1_TYPES, (mx.scale, mx.block), TCGEN05_SCALED_SIZES)
 
 
 UTCOMMA = tuple(map(_utcomma, MX_FP4))
 
 #: mma.m16n8k32 with fp8 operands where there is no such instruction (docs/semantics.md §6, "Lowered PTX")
 LOWERED_FP8 = tuple(
-    Row(f"mma.m16n8k32.{PTX[d]}.{PTX[a]}.{PTX[b]}.{PTX[d]}", (), (16, 8, 32), (a, b, d, d))
+    NvidiaRow(f"mma.m16n8k32.{PTX[d]}.{PTX[a]}.{PTX[b]}.{PTX[d]}", (), (16, 8, 32), (a, b, d, d))
     for d in (fp32, fp16)
     for a in F8
     for b in F8
@@ -269,7 +269,7 @@ SOURCES = {
 }
 
 
-def _instruction(unit: Unit, row: Row, parameters: Parameters, **sources: str) -> Instruction:
+def _instruction(unit: TreeParameters, row: NvidiaRow, parameters: Parameters, **sources: str) -> Instruction:
     m, n, k = row.shape
     return Instruction(
         name=row.name,
@@ -283,23 +283,23 @@ def _instruction(unit: Unit, row: Row, parameters: Parameters, **sources: str) -
     )
 
 
-def _fda(unit: Unit, *tables: Iterable[Row], **sources: str) -> Iterator[Instruction]:
+def _fda(unit: TreeParameters, *tables: Iterable[NvidiaRow], **sources: str) -> Iterator[Instruction]:
     for row in chain(*tables):
         a, _, _, d = row.types
         yield _instruction(unit, row, unit.fda(row.shape[2], a, d), **sources)
 
 
-def _sfma(unit: Unit, *tables: Iterable[Row]) -> Iterator[Instruction]:
+def _sfma(unit: TreeParameters, *tables: Iterable[NvidiaRow]) -> Iterator[Instruction]:
     for row in chain(*tables):
         yield _instruction(unit, row, Sfma(IEEE_FP64))
 
 
-def _gdfs(unit: Unit, table: Iterable[Row]) -> Iterator[Instruction]:
+def _gdfs(unit: TreeParameters, table: Iterable[NvidiaRow]) -> Iterator[Instruction]:
     for row in table:
         yield _instruction(unit, row, GDFS)
 
 
-def _lowered(unit: Unit, table: Iterable[Row]) -> Iterator[Instruction]:
+def _lowered(unit: TreeParameters, table: Iterable[NvidiaRow]) -> Iterator[Instruction]:
     """Each half of the products is one HMMA.16816 of the unit: its parameters are those of fp16 operands."""
     for row in table:
         d = row.types[3]
@@ -359,7 +359,7 @@ REVISIONS = (
 # ---- the architectures -----------------------------------------------------------------------------------
 
 
-def _architecture(unit: Unit, *instructions: Iterable[Instruction]) -> Architecture:
+def _architecture(unit: TreeParameters, *instructions: Iterable[Instruction]) -> Architecture:
     return Architecture(unit.name, unit.gpus, chain(*instructions), REVISIONS)
 
 

@@ -21,7 +21,7 @@ _APPLE = "corsix/amx"
 
 
 @dataclass(frozen=True, repr=False)
-class Products(ShortRepr):
+class GenerationDevices(ShortRepr):
     """Devices of one generation."""
 
     architecture: str
@@ -34,8 +34,8 @@ def _numbered(prefix: str, *numbers: int | str) -> tuple[str, ...]:
 
 
 PRODUCTS = (
-    Products("volta", ("V100", "V100S", "TITAN V", "GV100", "sm_70"), _NVIDIA),
-    Products(
+    GenerationDevices("volta", ("V100", "V100S", "TITAN V", "GV100", "sm_70"), _NVIDIA),
+    GenerationDevices(
         "turing",
         (
             "T4",
@@ -45,34 +45,36 @@ PRODUCTS = (
         ),
         _NVIDIA,
     ),
-    Products("turing", ("sm_75",), _NVIDIA),
-    Products("ampere", ("A100", "A800", "A30", "sm_80"), _NVIDIA),
-    Products("ampere", ("A2", "A10", "A10G", "A16", "A40", "sm_86"), _NVIDIA),
-    Products(
+    GenerationDevices("turing", ("sm_75",), _NVIDIA),
+    GenerationDevices("ampere", ("A100", "A800", "A30", "sm_80"), _NVIDIA),
+    GenerationDevices("ampere", ("A2", "A10", "A10G", "A16", "A40", "sm_86"), _NVIDIA),
+    GenerationDevices(
         "ampere", _numbered("RTX", 3050, 3060, 3070, 3080, 3090, "A2000", "A4000", "A5000", "A6000"), _NVIDIA
     ),
-    Products("ada", ("L4", "L40", "L40S", *_numbered("RTX", 4050, 4060, 4070, 4080, 4090), "sm_89"), _NVIDIA),
-    Products("ada", tuple(f"RTX {n} Ada" for n in (1000, 2000, 4000, 5000, 6000)), _NVIDIA),
-    Products("hopper", ("H100", "H200", "H800", "H20", "GH200", "sm_90", "sm_90a"), _NVIDIA),
-    Products("blackwell", ("B100", "B200", "GB200", "sm_100", "sm_100a", "sm_100f"), _NVIDIA),
-    Products("rtx_blackwell", _numbered("RTX", 5050, 5060, 5070, 5080, 5090), _NVIDIA),
-    Products("rtx_blackwell", _numbered("RTX PRO", 4000, 4500, 5000, 6000), _NVIDIA),
-    Products("rtx_blackwell", ("sm_120", "sm_120a", "sm_120f"), _NVIDIA),
-    Products("cdna1", ("MI100", "gfx908"), _AMD),
-    Products("cdna2", ("MI210", "MI250", "MI250X", "gfx90a"), _AMD),
-    Products("cdna3", ("MI300A", "MI300X", "MI325X", "gfx942"), _AMD),
-    Products("sapphire_rapids", ("Sapphire Rapids", "SPR", "Xeon Max"), _INTEL),
-    Products("sapphire_rapids", ("Emerald Rapids", "EMR", "Granite Rapids", "GNR"), _INTEL),
-    Products(
+    GenerationDevices(
+        "ada", ("L4", "L40", "L40S", *_numbered("RTX", 4050, 4060, 4070, 4080, 4090), "sm_89"), _NVIDIA
+    ),
+    GenerationDevices("ada", tuple(f"RTX {n} Ada" for n in (1000, 2000, 4000, 5000, 6000)), _NVIDIA),
+    GenerationDevices("hopper", ("H100", "H200", "H800", "H20", "GH200", "sm_90", "sm_90a"), _NVIDIA),
+    GenerationDevices("blackwell", ("B100", "B200", "GB200", "sm_100", "sm_100a", "sm_100f"), _NVIDIA),
+    GenerationDevices("rtx_blackwell", _numbered("RTX", 5050, 5060, 5070, 5080, 5090), _NVIDIA),
+    GenerationDevices("rtx_blackwell", _numbered("RTX PRO", 4000, 4500, 5000, 6000), _NVIDIA),
+    GenerationDevices("rtx_blackwell", ("sm_120", "sm_120a", "sm_120f"), _NVIDIA),
+    GenerationDevices("cdna1", ("MI100", "gfx908"), _AMD),
+    GenerationDevices("cdna2", ("MI210", "MI250", "MI250X", "gfx90a"), _AMD),
+    GenerationDevices("cdna3", ("MI300A", "MI300X", "MI325X", "gfx942"), _AMD),
+    GenerationDevices("sapphire_rapids", ("Sapphire Rapids", "SPR", "Xeon Max"), _INTEL),
+    GenerationDevices("sapphire_rapids", ("Emerald Rapids", "EMR", "Granite Rapids", "GNR"), _INTEL),
+    GenerationDevices(
         "sapphire_rapids", _numbered("Xeon", 8480, 8490, 8468, 8462, 8558, 8592, "6980P", "6972P"), _INTEL
     ),
-    Products("armv8_6", ("Neoverse V1", "Neoverse V2", "Neoverse N2"), _ARM),
-    Products("armv8_6", ("Graviton3", "Graviton4"), _AWS),
-    Products("armv8_6", ("Grace",), "NVIDIA, Grace CPU Superchip"),
-    Products("riscv", ("riscv_rvbna", "RVBNA", "Spike"), "RISC-V ISA; Spike"),
-    Products("sme", ("armv9_sme", "FEAT_SME"), "Arm Architecture Reference Manual"),
-    Products("power10", ("Power10", "IBM Power E1080", "IBM Power S1022"), _IBM),
-    Products("apple_amx", ("M1", "M2", "M3", "M4"), _APPLE),
+    GenerationDevices("armv8_6", ("Neoverse V1", "Neoverse V2", "Neoverse N2"), _ARM),
+    GenerationDevices("armv8_6", ("Graviton3", "Graviton4"), _AWS),
+    GenerationDevices("armv8_6", ("Grace",), "NVIDIA, Grace CPU Superchip"),
+    GenerationDevices("riscv", ("riscv_rvbna", "RVBNA", "Spike"), "RISC-V ISA; Spike"),
+    GenerationDevices("sme", ("armv9_sme", "FEAT_SME"), "Arm Architecture Reference Manual"),
+    GenerationDevices("power10", ("Power10", "IBM Power E1080", "IBM Power S1022"), _IBM),
+    GenerationDevices("apple_amx", ("M1", "M2", "M3", "M4"), _APPLE),
 )
 
 #: Devices that are asked about and have no model, and why.
@@ -145,4 +147,4 @@ def names_of(architecture: str) -> tuple[str, ...]:
     return tuple(name for each in PRODUCTS if each.architecture == architecture for name in each.names)
 
 
-__all__ = ["NOT_MODELLED", "PRODUCTS", "Products", "architecture_of", "names_of", "why_not_modelled"]
+__all__ = ["NOT_MODELLED", "PRODUCTS", "GenerationDevices", "architecture_of", "names_of", "why_not_modelled"]

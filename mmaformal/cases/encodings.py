@@ -29,7 +29,7 @@ SAMPLES = 384
 
 
 @dataclass(frozen=True)
-class Lanes:
+class InputLanes:
     """The inputs of a dot product-add as lanes."""
 
     a: tuple[Lane, ...]
@@ -48,7 +48,7 @@ class Traces(Generic[StepT]):
 
     spec: DotAdd
     inputs: Inputs
-    lanes: Lanes
+    lanes: InputLanes
     executable: Trace[ExecutableStep]  #: the executable encoding's trace, of lanes
     smt: smt.Trace[StepT]  #: the SMT encoding's, of terms
 
@@ -68,7 +68,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
             return tracer.lift(_signed(code.as_long(), fmt))
         return tracer.input(code, sample(fmt, rng))
 
-    lanes = Lanes(
+    lanes = InputLanes(
         tuple(lane(x, spec.a_format) for x in inputs.a),
         tuple(lane(x, spec.b_format) for x in inputs.b),
         lane(inputs.c, spec.c_format),
@@ -91,7 +91,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
     )
 
 
-def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Trace[ExecutableStep]) -> None:
+def _check_samples(spec: DotAdd, lanes: InputLanes, symbolic: Trace[ExecutableStep]) -> None:
     """That NumPy computes what the symbolic lanes' samples say, at every interface."""
 
     def samples(side: Sequence[Lane]) -> list[Sample]:

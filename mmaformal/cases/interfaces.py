@@ -67,7 +67,7 @@ class Multiplies(Decodes, Protocol):
     def products(self) -> Sequence[Term]: ...
 
 
-class OneProduct(AnyStep, Protocol):
+class OneProductStep(AnyStep, Protocol):
     """A step of one product."""
 
     @property

@@ -29,7 +29,7 @@ Bound = Callable[[Inputs, Places], list[z3.BoolRef]]  #: a bound on the size of 
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCase:
     """A case, and the places whose products may be nonzero."""
 
     codes: Codes
@@ -73,7 +73,7 @@ class Questions(ABC):
         """Seconds left for the search."""
         return self.asker.left
 
-    def note(self, found: Found) -> None:  # noqa: B027 - not every search keeps it
+    def note(self, found: FoundCase) -> None:  # noqa: B027 - not every search keeps it
         """A case was found."""
 
     @property
@@ -168,7 +168,7 @@ class Questions(ABC):
         statement: str,
         bounds: Sequence[Bound] = (),
         limit: float | None = None,
-    ) -> tuple[Outcome, Found | None]:
+    ) -> tuple[Outcome, FoundCase | None]:
         """Ask for a case that shows it, its nonzero products only at `active`, within bounds."""
         self.progress(f"{self.asker.elapsed:5.1f} s  {name}")
         if self.left <= 0:
@@ -191,7 +191,7 @@ class Questions(ABC):
             for constant in [z3.BitVec(name, bits)]
         ]
         seen = tuple(z3.simplify(z3.substitute(r, *values)).as_long() for r in results)
-        found = Found(codes, active if active is not None else tuple(range(self.spec.k)), seen)
+        found = FoundCase(codes, active if active is not None else tuple(range(self.spec.k)), seen)
         self.note(found)
         return outcome, found
 
@@ -208,7 +208,7 @@ class Questions(ABC):
 
     def ask_within(
         self, active: Places, name: str, bounds: Sequence[Bound], limit: float | None = None
-    ) -> tuple[Outcome, Found | None]:
+    ) -> tuple[Outcome, FoundCase | None]:
         places = ", ".join(map(str, active)) or "none"
         return self.ask(
             active, name, f"{self.nothing} with {name}, nonzero products only at {places}", bounds, limit

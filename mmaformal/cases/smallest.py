@@ -26,7 +26,7 @@ from mmaformal.cases.codes import (
     significand_bits,
 )
 from mmaformal.cases.inputs import Codes, Inputs
-from mmaformal.cases.questions import Bound, Found, Places, Questions
+from mmaformal.cases.questions import Bound, FoundCase, Places, Questions
 from mmaformal.cases.shrink import size
 from mmaformal.checked import Progress
 from mmaformal.display import counted
@@ -52,7 +52,7 @@ class Objective:
         return lambda inputs, active: at_most(self.terms(inputs, active), bound)
 
 
-class Search(Questions):
+class SmallestSearch(Questions):
     """A search for the smallest of the cases that show something."""
 
     def __init__(
@@ -83,15 +83,15 @@ class Search(Questions):
 
     # ---- few products ---------------------------------------------------------------------------------------------
 
-    def size(self, found: Found) -> tuple[int, ...]:
+    def size(self, found: FoundCase) -> tuple[int, ...]:
         return size(self.spec, found.codes)
 
-    def products(self, found: Found) -> int:
+    def products(self, found: FoundCase) -> int:
         return self.size(found)[0]
 
     def with_products(
         self, count: int, left: Callable[[], float], first_try: float | None = None
-    ) -> Found | None:
+    ) -> FoundCase | None:
         """A case with `count` nonzero products, or None; what is not ruled out is noted in `unsettled`.
 
         The search is broken off when nothing is `left`; `first_try` is the most that one question has.
@@ -124,7 +124,7 @@ class Search(Questions):
 
     # ---- making it smaller ----------------------------------------------------------------------------------------
 
-    def shrink(self, found: Found) -> Found:
+    def shrink(self, found: FoundCase) -> FoundCase:
         """The smallest case with as many nonzero products as the one found; and what is known of each objective."""
         while True:
             count = self.products(found)
@@ -136,7 +136,7 @@ class Search(Questions):
         self.minimality = tuple(self._claims(smaller, reasons))
         return smaller
 
-    def at_places(self, found: Found) -> Found:
+    def at_places(self, found: FoundCase) -> FoundCase:
         """The same, active only where it is."""
         x, spec = found.codes, self.spec
         active = tuple(
@@ -146,7 +146,7 @@ class Search(Questions):
         )
         return replace(found, active=active)
 
-    def _shrink(self, found: Found, count: int) -> tuple[Found, list[str]]:
+    def _shrink(self, found: FoundCase, count: int) -> tuple[FoundCase, list[str]]:
         ways = list(itertools.islice(self.ways(count), _WAYS + 1))
         complete = len(ways) <= _WAYS
         if not complete:
@@ -165,8 +165,8 @@ class Search(Questions):
         return found, [*reasons, reason or ("" if complete else "other places for the products not tried")]
 
     def _least(
-        self, objective: Objective, found: Found, bounds: Sequence[Bound], ways: Sequence[Places]
-    ) -> tuple[Found, str]:
+        self, objective: Objective, found: FoundCase, bounds: Sequence[Bound], ways: Sequence[Places]
+    ) -> tuple[FoundCase, str]:
         """A case that is least in one objective within bounds, and why it may not be."""
         name = objective.name if objective.name != "c" else "nonzero c"
         refuted: dict[Places, int] = {}  # less than that is refuted there
@@ -174,7 +174,7 @@ class Search(Questions):
         why: dict[Places, str] = {}
         bold = True
 
-        def ask(way: Places, bound: int) -> Found | None:
+        def ask(way: Places, bound: int) -> FoundCase | None:
             limits = [*bounds, objective.at_most(bound)]
             outcome, better = self.ask_within(way, f"{name} at most {bound}", limits)
             if outcome.verdict == "unsat":
@@ -206,16 +206,18 @@ class Search(Questions):
             found = self._improved(better, objective)
         return found, ""
 
-    def _improved(self, found: Found, objective: Objective) -> Found:
+    def _improved(self, found: FoundCase, objective: Objective) -> FoundCase:
         """A case at most as large, in the objectives up to this one too, of which there are bounds."""
         codes = self.made_smaller(found.codes)
         if codes == found.codes:
             return found
         measures = self.objectives[: self.objectives.index(objective) + 1]
         within = all(measure.value(codes) <= measure.value(found.codes) for measure in measures)
-        return self.at_places(Found(codes, ())) if within else found
+        return self.at_places(FoundCase(codes, ())) if within else found
 
-    def _first(self, found: Found, bounds: Sequence[Bound], ways: Sequence[Places]) -> tuple[Found, str]:
+    def _first(
+        self, found: FoundCase, bounds: Sequence[Bound], ways: Sequence[Places]
+    ) -> tuple[FoundCase, str]:
         """Of the cases within bounds, the one at the first places with the least codes; and why it may not be."""
         name = "lesser codes"
         for way in ways:
@@ -242,18 +244,18 @@ class Search(Questions):
                 return found, outcome.why if outcome.verdict == "unknown" else ""
             found = better
 
-    def _claims(self, found: Found, reasons: Sequence[str]) -> Iterator[str]:
+    def _claims(self, found: FoundCase, reasons: Sequence[str]) -> Iterator[str]:
         count = self.products(found)
         least = [not count, *(not objective.value(found.codes) for objective in self.objectives), False]
         open_ = [self.products_open(count), *reasons]
         for what, zero, reason in zip(self._measured(found), least, open_, strict=True):
             yield f"{what}: " + (f"best found ({reason})" if reason and not zero else "proved minimal")
 
-    def nothing_proved(self, found: Found, why: str) -> tuple[str, ...]:
+    def nothing_proved(self, found: FoundCase, why: str) -> tuple[str, ...]:
         """The claims for a case of which only that it was found is known."""
         return tuple(f"{what}: best found ({why})" for what in self._measured(found))
 
-    def _measured(self, found: Found) -> Iterator[str]:
+    def _measured(self, found: FoundCase) -> Iterator[str]:
         """What is claimed to be least, in order."""
         count = self.products(found)
         yield f"{count} nonzero product{'s' if count != 1 else ''}"

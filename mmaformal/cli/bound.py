@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
@@ -95,7 +95,7 @@ def bound(
 
         words = f"K={K}", f"promote={promote_every}", f"least={least}", *solvers
         kept = store if evidence is None and smtlib is None else None
-        answer = Question("bound", (instruction,), *words).ask(kept, timeout, ask)
+        answer = RecallKey("bound", (instruction,), *words).ask(kept, timeout, ask)
     if smtlib is not None and not isinstance(answer, Recalled):
         answer.write_smtlib(smtlib)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)

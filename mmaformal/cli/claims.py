@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mmaformal.cli.recall import Question, Recalled, brief, seconds
+from mmaformal.cli.recall import Recalled, RecallKey, brief, seconds
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from mmaformal.solver.evidence import EvidenceStore
 
 
-class Prover(Protocol):
+class ClaimProver(Protocol):
     """What settles a claim about an instruction within a time."""
 
     def prove(self, claim: str, name: str, timeout: float, /) -> Answer: ...
 
 
 def settle(
-    prover: Prover,
+    prover: ClaimProver,
     wanted: Iterable[tuple[str, str]],
     timeout: float,
     *,
@@ -49,7 +49,7 @@ def settle(
 
     found: list[tuple[dict[str, str], Answer | Recalled]] = []
     for claim, name in wanted:
-        question = Question("claim", (), *asked, claim, name)
+        question = RecallKey("claim", (), *asked, claim, name)
         answer = question.ask(None if smtlib is not None else store, timeout, partial(ask, claim, name))
         found.append(({"instruction": name, "claim": claim}, answer))
         if not as_json and table is None:

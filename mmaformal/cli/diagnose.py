@@ -12,7 +12,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, contents
+from mmaformal.cli.recall import RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
 
@@ -85,7 +85,7 @@ def diagnose(
     found = []
     for path in files:
         with options.remembering(evidence, no_cache) as store:
-            question = Question("diagnose", every, f"--orders {orders}", *given, *contents([path]))
+            question = RecallKey("diagnose", every, f"--orders {orders}", *given, *contents([path]))
             answer = question.ask(
                 store if evidence is None else None,
                 timeout,

@@ -12,7 +12,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, contents
+from mmaformal.cli.recall import RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
 
@@ -72,7 +72,7 @@ def diagnose_gemm(
 
         with options.remembering(evidence, no_cache) as store:
             words = f"--arch {arch.name if arch else None}", str(path), *contents([path])
-            answer = Question("diagnose-gemm", tried, *words).ask(
+            answer = RecallKey("diagnose-gemm", tried, *words).ask(
                 store if evidence is None else None,
                 timeout,
                 ask,

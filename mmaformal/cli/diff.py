@@ -12,7 +12,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction
@@ -104,7 +104,7 @@ def diff(
             return _asked(left, right, constraints, timeout, memory, solvers)
 
         if evidence is None and smtlib is None and not any(files.values()):
-            answer = Question("diff", (left, right), *constraints, *solvers).ask(store, timeout, ask)
+            answer = RecallKey("diff", (left, right), *constraints, *solvers).ask(store, timeout, ask)
         else:
             answer = ask()
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)

@@ -12,7 +12,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.claims import require_known
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
@@ -132,7 +132,7 @@ def _found(
         with Status() as status:
             return find(chosen, timeout=timeout, progress=status.show)
 
-    return Question("fingerprint", chosen).ask(store, timeout, ask, whole=lambda answer: answer.complete)
+    return RecallKey("fingerprint", chosen).ask(store, timeout, ask, whole=lambda answer: answer.complete)
 
 
 def _rows(found: Fingerprint, named: Named) -> list[dict[str, object]]:

@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question
+from mmaformal.cli.recall import RecallKey
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
@@ -71,7 +71,7 @@ def less_accurate(
         def ask() -> Answer:
             return _asked(one, other, products, timeout, memory, solvers)
 
-        question = Question(
+        question = RecallKey(
             "less-accurate", (one, *([] if other is None else [other])), f"{products}", *solvers
         )
         answer = question.ask(store if evidence is None else None, timeout, ask)

@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
@@ -78,7 +78,7 @@ def max_difference(
         def ask() -> Apart:
             return _asked(left, right, where, proving, timeout, memory, solvers)
 
-        question = Question(
+        question = RecallKey(
             "max-difference", (left, right), *where, *(["--prove"] if proving else []), *solvers
         )
         kept = store if evidence is None else None

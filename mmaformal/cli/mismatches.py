@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled, contents
+from mmaformal.cli.recall import Recalled, RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
 from mmaformal.cli.terminal import Status, said
 
@@ -73,7 +73,7 @@ def mismatches(
     words += [f"--replace {name}={value!r}" for name, value in changes]
     with options.remembering(evidence, no_cache) as store:
         kept = store if evidence is None and cuda is None and c_file is None else None
-        found = Question("mismatches", every, *words, str(file), *contents([file])).ask(
+        found = RecallKey("mismatches", every, *words, str(file), *contents([file])).ask(
             kept, timeout, ask, whole=lambda found: found.complete, improvable=True
         )
     told = found.to_json()

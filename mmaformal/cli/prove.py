@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled, brief
+from mmaformal.cli.recall import Recalled, RecallKey, brief
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 from mmaformal.display import clipped, columns, width_to_fit
@@ -141,7 +141,7 @@ def prove(
 
             if evidence is not None or smtlib is not None:
                 return ask()
-            return Question("prove", (instruction,), name, *solvers).ask(store, timeout, ask)
+            return RecallKey("prove", (instruction,), name, *solvers).ask(store, timeout, ask)
 
         if every:
             return _all(instruction, settled, verbose, as_json, table, smtlib)

@@ -105,7 +105,7 @@ def brief(answer: Told | Recalled) -> str:
     return str(summary or getattr(answer, "why", ""))
 
 
-class Question:
+class RecallKey:
     """What is asked, as a key: the same text for the same question, and no other."""
 
     def __init__(self, kind: str, instructions: tuple[Instruction, ...], *words: str) -> None:
@@ -243,4 +243,4 @@ def source() -> str:
     return read.hexdigest()
 
 
-__all__ = ["Question", "Recalled", "Told", "brief", "contents", "seconds", "source", "source_files"]
+__all__ = ["RecallKey", "Recalled", "Told", "brief", "contents", "seconds", "source", "source_files"]

@@ -11,7 +11,7 @@ import click
 
 from mmaformal.cli import options
 from mmaformal.cli.claims import row
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
@@ -74,7 +74,7 @@ def roundoff(
         kept = store if evidence is None and smtlib is None else None
         for name in formats or NAMES:
             words = name, f"subnormals={subnormals}", f"nearest={nearest}", *solvers
-            answer = Question("roundoff", (), *words).ask(kept, timeout, partial(ask, name))
+            answer = RecallKey("roundoff", (), *words).ask(kept, timeout, partial(ask, name))
             answers[name] = answer
             if not as_json and table is None:
                 answered(told(answer, verbose), SETTLED)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, contents
+from mmaformal.cli.recall import RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
@@ -255,7 +255,7 @@ def _signed(
             )
 
     words = design.words
-    question = Question("signoff", (instruction,), *(words or ()), *limits.alike, *limits.solvers)
+    question = RecallKey("signoff", (instruction,), *(words or ()), *limits.alike, *limits.solvers)
     answer = question.ask(store if words is not None else None, limits.timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
     return answered(text, _STATUS[answer.verdict])

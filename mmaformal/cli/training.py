@@ -86,7 +86,7 @@ def training(
                     width,
                     lambda done, of: status.show(f"{done} of {of} trainings"),
                 )
-        whole = report.Report(results, found, chosen, seeds)
+        whole = report.StudyReport(results, found, chosen, seeds)
         told = report.text(whole)
         (out / "training.md").write_text(told, encoding="utf-8")
         if not no_plot:

@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 from mmaformal.solver.portfolio import BACKENDS
 
@@ -80,7 +80,7 @@ def verify(
     from mmaformal.cli.verification import Request, Verified, run
     from mmaformal.solver.evidence import EvidenceError, EvidenceStore
 
-    question = Question("verify", tuple(instructions))
+    question = RecallKey("verify", tuple(instructions))
     plain = cluster is None and limits["confirm"] is None and not (limits["evidence"] or limits["smtlib"])
     if plain and not limits["no_cache"] and (known := _known(question, limits["timeout"])) is not None:
         return _told_again(known, limits["as_json"], limits["table"])
@@ -97,7 +97,7 @@ def verify(
         raise EvidenceError(f"{error} (--evidence FILE records elsewhere, --no-cache nowhere)") from None
 
 
-def _known(question: Question, timeout: float) -> Recalled | None:
+def _known(question: RecallKey, timeout: float) -> Recalled | None:
     """What was proved before; None where nothing can be remembered, which the run says itself."""
     from mmaformal.solver.evidence import EvidenceError, EvidenceStore, default_path
 

@@ -17,7 +17,7 @@ from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.fused_steps import (
     E2M1_PRODUCT,
-    Aligned,
+    AlignedTerms,
     Fused,
     prove_e_max,
     prove_highest,
@@ -167,7 +167,7 @@ class KnownTerm:
     of_c: Sequence[z3.BoolRef] = ()
 
 
-def placed_terms(x: Fused | Aligned) -> list[Placed]:
+def placed_terms(x: Fused | AlignedTerms) -> list[Placed]:
     """The terms of a step, or of a group, in a fixed point that holds every one of them exactly."""
     x = x.whole if isinstance(x, Fused) else x
     most = max(s.fraction_bits for s in x.summands)

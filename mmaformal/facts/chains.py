@@ -14,7 +14,7 @@ from types import CodeType, FunctionType, ModuleType
 
 import z3
 
-from mmaformal.cases.encodings import Lanes, trace
+from mmaformal.cases.encodings import InputLanes, trace
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import executable, part, smt
 from mmaformal.lanes import Tracer
@@ -149,7 +149,7 @@ def _alike(x: object, y: object) -> bool:
     return x is y or (isinstance(x, (str, int, Parameters, Conversion)) and x == y)
 
 
-def _check_step(encoding: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | Lanes) -> None:
+def _check_step(encoding: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | InputLanes) -> None:
     """That a step is the same terms, whichever chain it is of; `codes` are inputs of the short one."""
     module, (loop, _) = _module(encoding, short), _follow(encoding, short, codes.c)
 

@@ -66,7 +66,7 @@ from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled, WideNumbers
-from mmaformal.theory.rounded_sums import Kept, NearSum, Part, Shown, Span
+from mmaformal.theory.rounded_sums import KeptIntegers, KeptTerm, NearSum, Shown, Span
 
 
 @dataclass(frozen=True)
@@ -298,14 +298,14 @@ class TwoTerms:
 
     def prove(self) -> Shown:
         """Raises NotProvedError."""
-        w, s, kept, total = self.w, self.terms, Kept(self.w), self.terms.sum.total
+        w, s, kept, total = self.w, self.terms, KeptIntegers(self.w), self.terms.sum.total
         u = fit(s.sum.e_max, w.exponent_bits) + (s.exponents.low - s.frame)
         in_u = w.in_range(u, [self.said["least e_max"]])
         sizes, ranges = (self.first, self.addend), []
         for size, known in zip(sizes, s.invariants, strict=True):
             ranges.append(w.in_range(size.t, [known]))
-        x = Part(s.x.sign, Scaled(s.sum.x, u), self.first)
-        y = Part(s.y.sign, Scaled(s.sum.y, u), self.addend)
+        x = KeptTerm(s.x.sign, Scaled(s.sum.x, u), self.first)
+        y = KeptTerm(s.y.sign, Scaled(s.sum.y, u), self.addend)
         given = [kept.prove(part, [in_u, each]) for part, each in zip((x, y), ranges, strict=True)]
         given += kept.sum_of_two(total, x, y)
         values = [(kept.kept(part), kept.number(part)) for part in (x, y)]

@@ -233,7 +233,7 @@ def flushed(instruction: Instruction) -> CaseWitness:
     return witness
 
 
-class Rounding(NamedTuple):
+class ExactRounding(NamedTuple):
     """One rounding of a computation in which each one before is exact."""
 
     whole: bool  #: whether nothing is cut off before
@@ -242,7 +242,7 @@ class Rounding(NamedTuple):
 
 
 #: All of a computation, in order.
-Roundings = Iterator[Rounding]
+Roundings = Iterator[ExactRounding]
 
 Number = tuple[Fraction, int]  #: a value and the exponent it is aligned by
 
@@ -310,7 +310,7 @@ def roundings_of_steps(
         part = terms[start : start + L]
         whole = loses_nothing(start, part, addend(c, spec.c_format))
         c += total(part)
-        yield Rounding(whole, c, spec.parameters.last_rounding)
+        yield ExactRounding(whole, c, spec.parameters.last_rounding)
 
 
 def roundings_of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Roundings:
@@ -330,4 +330,4 @@ def roundings_of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: boo
             if i < L and not numbers:
                 continue
             fine = fine and not_below(value, fp32)
-            yield Rounding(fine, value, rho if i >= L else IEEE_FP32)
+            yield ExactRounding(fine, value, rho if i >= L else IEEE_FP32)

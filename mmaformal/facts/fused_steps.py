@@ -45,9 +45,9 @@ class Fused:
         return ((), ()) if isinstance(step, gfda.GfdaStep) else (step.scale_a, step.scale_b)
 
     @property
-    def whole(self) -> Aligned:
+    def whole(self) -> AlignedTerms:
         """All of its terms, and their sum."""
-        return Aligned(
+        return AlignedTerms(
             self.summands,
             self.bounds,
             e_max=self.step.e_max,
@@ -58,7 +58,7 @@ class Fused:
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignedTerms:
     """Terms that are aligned to one unit 2^(e_max - F) and added: all of a step, or a group."""
 
     summands: tuple[Summand, ...]

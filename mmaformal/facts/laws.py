@@ -8,7 +8,7 @@ A search for the smallest case looks at one case of those that are alike.  Which
 - *zeros*: a product of ±0 and a finite number is ±0·+0 of its sign ("signed"), or +0·+0 ("plus").
 
 The last three are about one product.  A step's result is made of terms that depend on one product alone, and of the
-rest: so it is enough that a change of that product leaves each of those terms as it is (`Terms`).  That is a lemma
+rest: so it is enough that a change of that product leaves each of those terms as it is (`FactorTerms`).  That is a lemma
 about one product, and the same for all that look alike.
 
 A law is proved of one step of a model, for any c.  A chain is made of such steps, the result of one being the c of the
@@ -58,7 +58,7 @@ Change = Sequence[tuple[z3.ExprRef, z3.ExprRef]]  #: what the codes `a` and `b` 
 
 
 @dataclass(frozen=True)
-class Terms:
+class FactorTerms:
     """The largest terms of formulas that depend on the codes of one product alone.
 
     A formula's value depends on a product through these only.  `conditions` are those that are asserted as they are;
@@ -90,7 +90,7 @@ class Terms:
 _MIXED = -1
 
 
-def product_terms(assertions: Sequence[z3.ExprRef], inputs: Inputs, joined: bool = True) -> list[Terms]:
+def product_terms(assertions: Sequence[z3.ExprRef], inputs: Inputs, joined: bool = True) -> list[FactorTerms]:
     """For each product, what formulas make of it alone.
 
     With `joined`, what a disjunction (or a conjunction) is told of one product is one term, whatever its parts.
@@ -149,7 +149,7 @@ def product_terms(assertions: Sequence[z3.ExprRef], inputs: Inputs, joined: bool
         found = ((z3.substitute(x, *pairs, *_scales_of(x, scales)), x) for x in terms.values())
         return {generic.get_id(): (generic, x) for generic, x in found}
 
-    return [Terms(renamed(values[k], k), renamed(conditions[k], k)) for k in range(len(inputs.a))]
+    return [FactorTerms(renamed(values[k], k), renamed(conditions[k], k)) for k in range(len(inputs.a))]
 
 
 def _conjuncts(formulas: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
@@ -167,7 +167,7 @@ def _scales_of(term: z3.ExprRef, scales: set[int]) -> list[tuple[z3.ExprRef, z3.
 
 
 @dataclass(frozen=True)
-class OneProduct:
+class AnyProduct:
     """The factors of any product, and what may become of them."""
 
     spec: DotAdd
@@ -245,7 +245,7 @@ class Laws:
         self.asker = asker
         self._shares = {"order": _ORDER * asker.timeout}
         self._told: set[tuple[str, DotAdd]] = set()
-        self._steps: dict[DotAdd, tuple[Inputs, z3.BitVecRef, list[Terms]]] = {}
+        self._steps: dict[DotAdd, tuple[Inputs, z3.BitVecRef, list[FactorTerms]]] = {}
 
     def order(self, spec: DotAdd) -> bool:
         """Whether products of one class may change places."""
@@ -303,7 +303,7 @@ class Laws:
         asker.proved = proved
         return True
 
-    def _step(self, one: DotAdd) -> tuple[Inputs, z3.BitVecRef, list[Terms]]:
+    def _step(self, one: DotAdd) -> tuple[Inputs, z3.BitVecRef, list[FactorTerms]]:
         """One step's inputs, its result, and what that makes of each product."""
         if one not in self._steps:
             x = symbolic_inputs(one)
@@ -312,7 +312,7 @@ class Laws:
         return self._steps[one]
 
     def _prove_change(self, law: str, one: DotAdd, asker: Asker) -> bool | None:
-        product = OneProduct(one)
+        product = AnyProduct(one)
         change = product.change(law)
         if change is None:
             return False
@@ -326,7 +326,7 @@ class Laws:
 
     def _prove_plus(self, law: str, one: DotAdd, asker: Asker) -> bool | None:
         """Prove that neither the factors of a zero product matter nor its sign."""
-        product, (x, result, _) = OneProduct(one), self._step(one)
+        product, (x, result, _) = AnyProduct(one), self._step(one)
         change, (premise, text) = product.change(law), product.premise(law)
         if change is None:
             return False
@@ -368,7 +368,7 @@ def _step(spec: DotAdd) -> str:
     return f"a step of {spec.types}, {spec.parameters.algorithm} {spec.parameters.describe()},"
 
 
-def distinct(terms: Sequence[Terms]) -> list[Terms]:
+def distinct(terms: Sequence[FactorTerms]) -> list[FactorTerms]:
     """Each of several once."""
     return list({each.key: each for each in terms}.values())
 

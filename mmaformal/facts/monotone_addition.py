@@ -46,7 +46,7 @@ def added(addition: Addition, after: Callable[[z3.BitVecRef], z3.BitVecRef] = la
 
 
 @dataclass(frozen=True)
-class LastAddition:
+class MonotoneLastAddition:
     """A step that ends with the addition of c to `other`, any code of the format."""
 
     fmt: Format
@@ -85,7 +85,7 @@ def prove_in_c(
 
     The first step takes c as it is, or what `flush` makes of it; d is the `same` as the sum.
     """
-    runs, last = two_runs(spec), LastAddition(spec.d_format, add)
+    runs, last = two_runs(spec), MonotoneLastAddition(spec.d_format, add)
     theorem, start = last.prove(theory), runs.c
     if flush is not None:
         start = flush(runs.c[0]), flush(runs.c[1])

@@ -28,7 +28,7 @@ from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, Term, negate_if, sum_of
-from mmaformal.facts.fused_steps import Aligned, fused_step, prove_e_max, prove_highest, prove_small
+from mmaformal.facts.fused_steps import AlignedTerms, fused_step, prove_e_max, prove_highest, prove_small
 from mmaformal.proof.composition import Accumulated, Composing, accumulate, between, wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
@@ -95,8 +95,8 @@ class SumsPair:
 
     spec: DotAdd
     runs: Neighbours[Judged]
-    x: Aligned
-    y: Aligned
+    x: AlignedTerms
+    y: AlignedTerms
     rho: Conversion
     lowest: int  #: of e_max
 
@@ -208,7 +208,7 @@ def bounded(x: z3.BitVecRef, most: z3.BitVecRef) -> z3.BoolRef:
     return z3.And(-most <= x, x <= most)
 
 
-class Sums:
+class PairedSums:
     """The sums of both runs, term by term; `small` are claims that aligned magnitudes are at most their bounds."""
 
     def __init__(self, proving: Composing, pair: SumsPair, small: Sequence[Sequence[z3.BoolRef]]) -> None:
@@ -384,7 +384,7 @@ def prove_in_order(
     (below0, some0), (below1, some1) = prove_e_max(proving, x), prove_e_max(proving, y)
     maxima = _maxima(proving, pair, step, [*below0, *below1, some0, some1])
     sides = (x, below0, some0), (y, below1, some1)
-    sums = Sums(proving, pair, [prove_small(proving, side, below) for side, below, _ in sides])
+    sums = PairedSums(proving, pair, [prove_small(proving, side, below) for side, below, _ in sides])
     for side in sides:
         prove_highest(proving, *side)
     totals = []

@@ -21,8 +21,15 @@ from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
-from mmaformal.facts.fused_steps import Aligned
-from mmaformal.facts.monotone_fused import Rise, Sums, SumsPair, bounded, prove_rounded_in_order, rounding_of
+from mmaformal.facts.fused_steps import AlignedTerms
+from mmaformal.facts.monotone_fused import (
+    PairedSums,
+    Rise,
+    SumsPair,
+    bounded,
+    prove_rounded_in_order,
+    rounding_of,
+)
 from mmaformal.proof.composition import within
 from mmaformal.proof.fused import Summand
 from mmaformal.proof.rules import Theory
@@ -82,12 +89,12 @@ def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Dpa
     return one, one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
 
 
-def sum_of(step: Sticky, exponents: ExponentRange, frame: int, fraction_bits: int) -> Aligned:
+def sum_of(step: Sticky, exponents: ExponentRange, frame: int, fraction_bits: int) -> AlignedTerms:
     """The sum of a step, of c with so many fraction bits; nothing is said of those of the other term."""
     x, y = terms_of(step)
     summands = Summand("term", x, step.sum.x, 0, ()), Summand("c", y, step.sum.y, fraction_bits, ())
     bounds = [(1 << s.aligned.size()) - 1 for s in summands]
-    return Aligned(summands, (bounds[0], bounds[1]), step.sum.e_max, step.sum.total, exponents, frame)
+    return AlignedTerms(summands, (bounds[0], bounds[1]), step.sum.e_max, step.sum.total, exponents, frame)
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
         [z3.ULE(s.aligned, bound) for s, bound in zip(x.summands, x.bounds, strict=True)]
         for x in (pair.x, pair.y)
     ]
-    sums, totals = Sums(theory, pair, small), []
+    sums, totals = PairedSums(theory, pair, small), []
     for rise in pair.rises:
         (A, B), (C, D), most = pair.aligned(0), pair.aligned(1), rise.lost(1)
         text = f"where e_max rises by {rise.name}, the other term changes by no more than {2 * int(rise.name)} units"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.encodings.smt.blocks import Trace
     from mmaformal.facts.exactness import Exact, Roundings
-    from mmaformal.facts.sums import Sum
+    from mmaformal.facts.sums import StepSum
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
@@ -155,11 +155,11 @@ class Facts(Generic[StepT]):
 
     # ---- sums
 
-    def sums(self, spec: DotAdd, step: StepT) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: StepT) -> list[StepSum]:
         """The accumulations of a step."""
         self.lack("which sums a step has")
 
-    def sums_without_c(self, spec: DotAdd, step: StepT) -> list[Sum]:
+    def sums_without_c(self, spec: DotAdd, step: StepT) -> list[StepSum]:
         """The same of a unit that does not read c."""
         self.lack("which sums a step has where c is not read")
 
@@ -169,7 +169,7 @@ class Facts(Generic[StepT]):
         """Derive `size`: that no term's significand is above the largest."""
         sums.significand_is_small(pairing, spec, step, significand, size)
 
-    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: Sum) -> None:
+    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: StepSum) -> None:
         """Derive that every partial sum of one of `sums` is within the sum of its terms' bounds."""
         sums.fits(pairing, spec, each, self.significand_is_small)
 

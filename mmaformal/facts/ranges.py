@@ -94,7 +94,7 @@ def places_in(
     return Link(z3.And(fits, z3.Or(z3.UGE(e_max, enough), low)), (e_max, total))
 
 
-class RoundedSum(Facts[RoundsOnceT]):
+class RoundsOneSum(Facts[RoundsOnceT]):
     """Those of an algorithm whose steps decode operands, tell special values apart, and round one sum."""
 
     def no_nan(

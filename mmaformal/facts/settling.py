@@ -12,12 +12,12 @@ import z3
 from mmaformal.cases.alike import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.questions import Found, Places
+from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import Search
+from mmaformal.cases.smallest import SmallestSearch
 from mmaformal.encodings.lowered import smt as lowered
-from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
+from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.proof.lemmas import Argument
@@ -30,7 +30,7 @@ _SOME = 100  #: cases that are run to see that a relation is about some
 _PATIENCE = 0.4  #: the part of the time given in which a witness is made smaller
 
 
-class _Smallest(Search):
+class _Smallest(SmallestSearch):
     """The search for a small case that breaks a relation."""
 
     nothing = "nothing breaks it"
@@ -56,7 +56,7 @@ class _Smallest(Search):
     def find_licences(self) -> Symmetries:
         """What leaves both runs' results as they are, and is allowed if what stands for it is."""
         relation, laws, inputs = self.relation, Laws(self.asker), symbolic_inputs(self.spec)
-        product, of_products = OneProduct(self.spec), product_terms([relation.broken(inputs)], inputs)
+        product, of_products = AnyProduct(self.spec), product_terms([relation.broken(inputs)], inputs)
 
         def changes_nothing(law: str) -> bool:
             change, (premise, text) = product.change(law), product.premise(law)
@@ -138,7 +138,7 @@ class _Smallest(Search):
 
     def _image_keeps_zeros(self, inputs: Inputs) -> bool:
         """Whether a zero product is one in the second run too, and is allowed if another one is."""
-        relation, product = self.relation, OneProduct(self.spec)
+        relation, product = self.relation, AnyProduct(self.spec)
         change, (premise, _) = product.change("zeros"), product.premise("zeros")
         image = relation.image(inputs) if relation.image is not None else inputs
         zeros = [is_zero_product(a, b, relation.right) for a, b in zip(image.a, image.b, strict=True)]
@@ -160,14 +160,14 @@ class _Smallest(Search):
 def smallest(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
     """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal."""
     search = _Smallest(asker, relation)
-    found = search.at_places(Found(shrink(relation.left, codes, relation.breaks), ()))
+    found = search.at_places(FoundCase(shrink(relation.left, codes, relation.breaks), ()))
     count = 0
     while count < search.products(found):
         better = search.with_products(count, lambda: search.left, search.left / 2)
         if better is None:
             count += 1
         else:
-            found = search.at_places(Found(shrink(relation.left, better.codes, relation.breaks), ()))
+            found = search.at_places(FoundCase(shrink(relation.left, better.codes, relation.breaks), ()))
     found = search.shrink(found)
     return found.codes, search.minimality
 

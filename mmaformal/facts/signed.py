@@ -31,9 +31,9 @@ from mmaformal.cases.shrink import size
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exactness import Exact, Roundings, claims_of
-from mmaformal.facts.exactness import Rounding as OneRounding
+from mmaformal.facts.exactness import ExactRounding as OneRounding
 from mmaformal.facts.protocol import Facts
-from mmaformal.facts.sums import Sum
+from mmaformal.facts.sums import StepSum
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -138,7 +138,7 @@ class SignedFacts(Facts[AnyStep]):
 
     # ---- sums
 
-    def sums(self, spec: DotAdd, step: AnyStep) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: AnyStep) -> list[StepSum]:
         if not spec.reads_c:
             return self.inner.sums_without_c(spec.plain, step)
         return self.inner.sums(spec.plain, step)

@@ -23,7 +23,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(ShortRepr):
+class StepSum(ShortRepr):
     """One accumulation of a step: `total` is the sum of `terms`, each of a magnitude of at most its bound."""
 
     what: str
@@ -42,7 +42,7 @@ class Sum(ShortRepr):
 Small: TypeAlias = Callable[[Pairing, DotAdd, Adds, z3.BitVecRef, Link], None]
 
 
-def fits(pairing: Pairing, spec: DotAdd, each: Sum, small: Small) -> None:
+def fits(pairing: Pairing, spec: DotAdd, each: StepSum, small: Small) -> None:
     """Derive that every partial sum is within the sum of its terms' bounds; the last is `within` of the total."""
     running: Link | None = None
     x, bound = None, 0
@@ -80,24 +80,24 @@ def _finite(pairing: Pairing, step: Decodes, n: int) -> list[Link]:
     return links
 
 
-def sum_of_two(step: Adds | None, what: str, each: StickySum) -> Sum:
+def sum_of_two(step: Adds | None, what: str, each: StickySum) -> StepSum:
     bounds = tuple((1 << x.size()) - 1 for x in (each.x, each.y))
     terms = tuple(summands(each.total, 2))
     if len(terms) != 2:
         raise ArgumentError(f"the sum of {what} is not made of two terms")
     signs = [term.arg(0) for term in terms]  # that the term is negative
     signed = ((signs[0], each.x), (signs[1], each.y))
-    return Sum(what, each.total, terms=terms, bounds=bounds, significands=(), step=step, signed=signed)
+    return StepSum(what, each.total, terms=terms, bounds=bounds, significands=(), step=step, signed=signed)
 
 
-def addition(each: Addition) -> Sum:
+def addition(each: Addition) -> StepSum:
     """The sum of magnitudes, where signs are equal."""
     added = each.total.arg(1)
     terms = tuple(added.children())
     bound = (1 << (added.size() - 1)) - 1
     signed = tuple((x.arg(0) if x.num_args() == 1 else x,) for x in terms)
     wider = z3.ZeroExt(1, terms[0]) + z3.ZeroExt(1, terms[1])
-    return Sum(
+    return StepSum(
         "two fp32 numbers",
         wider,
         terms=tuple(z3.ZeroExt(1, x) for x in terms),
@@ -109,12 +109,12 @@ def addition(each: Addition) -> Sum:
 
 def sum_of(
     step: Adds, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Term, int, int]], e_max: z3.BitVecRef
-) -> Sum:
+) -> StepSum:
     terms = tuple(summands(total, len(parts)))
     if len(terms) != len(parts):
         raise ArgumentError(f"the sum of {what} is not made of {len(parts)} terms")
     made = tuple((t.significand, largest, (t.sign, t.exponent, e_max)) for t, largest, _ in parts)
-    return Sum(what, total, terms, tuple(bound for *_, bound in parts), made, step)
+    return StepSum(what, total, terms, tuple(bound for *_, bound in parts), made, step)
 
 
 def aligned_terms(

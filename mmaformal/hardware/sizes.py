@@ -37,7 +37,7 @@ K, F = 16, 24
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class DatapathSize(ShortRepr):
     """One datapath's size."""
 
     datapath: str  #: as it is spelled
@@ -57,7 +57,7 @@ class Row(ShortRepr):
 class Sizes(Result):
     """The sizes of datapaths, in the order in which they were asked for."""
 
-    measured: tuple[Row, ...]
+    measured: tuple[DatapathSize, ...]
 
     @property
     def verdict(self) -> str:
@@ -113,7 +113,7 @@ def sizes(
             chosen.append(instruction_meant(kind))
         else:
             chosen += points([kind], k, frac_bits, a_format, cut)
-    found: dict[str, Row] = {}
+    found: dict[str, DatapathSize] = {}
     with processes(jobs) if jobs > 1 else nullcontext() as executor:
         for row in measure(chosen, None if path is None else Path(path), executor, timeout):
             found[row.datapath] = row
@@ -147,7 +147,7 @@ def points(
     return list(chosen.values())
 
 
-def measure_one(name: str, timeout: float, spec: DotAdd | None = None) -> Row:
+def measure_one(name: str, timeout: float, spec: DotAdd | None = None) -> DatapathSize:
     """The size of a datapath that is spelled out, or of any model of another name.
 
     Raises HardwareError without yosys, or when the time is up.
@@ -159,7 +159,7 @@ def measure_one(name: str, timeout: float, spec: DotAdd | None = None) -> Row:
         size = size_of([path], "unit", timeout=timeout)
     bits = spec.parameters["F"] if "F" in spec.parameters.keys() else None  # noqa: SIM118
     kind = name.partition("(")[0]
-    return Row(
+    return DatapathSize(
         name,
         kind,
         spec.k,
@@ -175,7 +175,7 @@ def measure(
     rows: Path | None = None,
     executor: Executor | None = None,
     timeout: float = 900.0,
-) -> Iterator[Row]:
+) -> Iterator[DatapathSize]:
     """The sizes of datapaths, as they are found; those in the file `rows` first, to which new ones are added.
 
     timeout: seconds for each.  Raises HardwareError.
@@ -196,7 +196,9 @@ def name_of(instruction: Instruction) -> str:
     return instruction.name if instruction.architecture == datapaths.NAME else instruction.label
 
 
-def _measured(wanted: Mapping[str, DotAdd], executor: Executor | None, timeout: float) -> Iterator[Row]:
+def _measured(
+    wanted: Mapping[str, DotAdd], executor: Executor | None, timeout: float
+) -> Iterator[DatapathSize]:
     """Rows in the order in which they are done."""
     if executor is None:
         yield from (measure_one(name, timeout, spec) for name, spec in wanted.items())
@@ -205,24 +207,24 @@ def _measured(wanted: Mapping[str, DotAdd], executor: Executor | None, timeout: 
     yield from (future.result() for future in as_completed(futures))
 
 
-def _read(path: Path) -> dict[str, Row]:
+def _read(path: Path) -> dict[str, DatapathSize]:
     """Raises HardwareError for a file of anything else."""
-    found: dict[str, Row] = {}
+    found: dict[str, DatapathSize] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            row = Row(**json.loads(line))
+            row = DatapathSize(**json.loads(line))
         except (ValueError, TypeError):
             raise HardwareError(f"{path}:{number} is no row of sizes; give another --out") from None
         found[row.datapath] = row
     return found
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[DatapathSize]) -> str:
     """In Markdown: by group size, and by fractional bits; then what was asked for besides."""
     return "\n\n".join(part for part in (_by_group(rows), _by_bits(rows), _others(rows)) if part)
 
 
-def _others(rows: Sequence[Row]) -> str:
+def _others(rows: Sequence[DatapathSize]) -> str:
     """Those of no table above, each by itself."""
     others = [row for row in rows if row.kind not in KINDS or not _in_a_table(row, rows)]
     told = [
@@ -233,13 +235,13 @@ def _others(rows: Sequence[Row]) -> str:
     return "\n".join([*head, *told]) if told else ""
 
 
-def _in_a_table(row: Row, rows: Sequence[Row]) -> bool:
+def _in_a_table(row: DatapathSize, rows: Sequence[DatapathSize]) -> bool:
     some_bits = len({each.frac_bits for each in rows if each.kind == row.kind and each.k == K}) > 1
     by_group = row.kind in _CHAINS or row.frac_bits == F
     return any(each.kind not in _CHAINS for each in rows) and (by_group or (row.k == K and some_bits))
 
 
-def _by_group(rows: Sequence[Row]) -> str:
+def _by_group(rows: Sequence[DatapathSize]) -> str:
     at = {(row.kind, row.k): row for row in rows if row.frac_bits in (None, F)}
     groups = sorted({k for kind, k in at if kind not in _CHAINS})
     kinds = [kind for kind in KINDS if any(kind == own for own, _ in at)]
@@ -259,7 +261,7 @@ def _by_group(rows: Sequence[Row]) -> str:
     return "\n".join(told)
 
 
-def _by_bits(rows: Sequence[Row]) -> str:
+def _by_bits(rows: Sequence[DatapathSize]) -> str:
     at = {(row.kind, row.frac_bits): row for row in rows if row.frac_bits is not None and row.k == K}
     bits = sorted({b for _, b in at if b is not None})
     kinds = [kind for kind in KINDS if any(kind == own for own, _ in at)]
@@ -274,4 +276,4 @@ def _by_bits(rows: Sequence[Row]) -> str:
     return "\n".join(told)
 
 
-__all__ = ["Row", "Sizes", "measure", "measure_one", "name_of", "points", "sizes", "table"]
+__all__ = ["DatapathSize", "Sizes", "measure", "measure_one", "name_of", "points", "sizes", "table"]

@@ -204,13 +204,13 @@ def _is_rounding(context: Numba, builder: Numba, signature: Numba, arguments: Nu
 
 
 @dataclass(frozen=True, repr=False)
-class Sources(ShortRepr):
+class KernelSources(ShortRepr):
     """An argument that stands for these sources: what takes it is not found on disk once they are others."""
 
     _numba_type_: ClassVar[Known] = Known("sources")
 
 
-SOURCES = Sources()
+SOURCES = KernelSources()
 
 
 # ---- lanes -------------------------------------------------------------------------------------------------

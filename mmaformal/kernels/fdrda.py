@@ -45,7 +45,7 @@ from mmaformal.kernels.compiled import (
 )
 from mmaformal.kernels.fused import (
     FAR,
-    Fused,
+    FusedPlanes,
     aligned_sum,
     largest_exponent,
     special_of,
@@ -61,7 +61,7 @@ from mmaformal.spec import DotAdd
 _UNCUT, _FAR = 1 << 20, 1 << 40  #: more fractional bits than any sum has; farther than any two exponents
 
 
-class Sums(NamedTuple):
+class DotProductSums(NamedTuple):
     """A dot product without c, as fdrda's stages read it."""
 
     e_max: Lane
@@ -111,16 +111,16 @@ def _reach_of(parameters: Numba) -> Numba:
 
 
 @inlined
-def both_dots(parameters: Fdrda, e_even: Lane, even: Lane, e_odd: Lane, odd: Lane) -> Sums:
+def both_dots(parameters: Fdrda, e_even: Lane, even: Lane, e_odd: Lane, odd: Lane) -> DotProductSums:
     """`gfdrda.add_dots`; of one group, that."""
     if parameters.L == 1:  # groups
-        return Sums(e_even, even)
+        return DotProductSums(e_even, even)
     e, cut = maximum(e_even, e_odd), parameters.cut
-    return Sums(e, shift_right(even, e - e_even, cut) + shift_right(odd, e - e_odd, cut))
+    return DotProductSums(e, shift_right(even, e - e_even, cut) + shift_right(odd, e - e_odd, cut))
 
 
 @inlined
-def rounded_code(spec: Ends, parameters: Fdrda, dot: Sums, c: Operand) -> Lane:
+def rounded_code(spec: Ends, parameters: Fdrda, dot: DotProductSums, c: Operand) -> Lane:
     """The code of the sum of the dot product and c."""
     e_max, _, _, with_c = add_c(spec, parameters, dot, c, reach_of(parameters))
     return encode(rounded_total(parameters, with_c, e_max), parameters.rho)
@@ -316,7 +316,7 @@ def even_and_odd(L: int) -> list[int]:
     return [*range(0, L, 2), *range(1, L, 2)]
 
 
-class FdrdaKernel(Fused):
+class FdrdaKernel(FusedPlanes):
     """fdrda and gfdrda."""
 
     algorithms = ("fdrda", "gfdrda")

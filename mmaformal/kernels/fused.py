@@ -38,7 +38,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Scales
 from mmaformal.kernels.compiled import (
     SOURCES,
-    Sources,
+    KernelSources,
     at,
     cast,
     driver,
@@ -406,7 +406,14 @@ def summed(
 
 @driver
 def run_fda_rows(
-    sources: Sources, given: Plane, a: Plane, b: Plane, c: Plane, scale_a: Plane, scale_b: Plane, d: Plane
+    sources: KernelSources,
+    given: Plane,
+    a: Plane,
+    b: Plane,
+    c: Plane,
+    scale_a: Plane,
+    scale_b: Plane,
+    d: Plane,
 ) -> None:
     """Rows of fda: a chain of its own, since `chain.run_chain` takes half as long again."""
     vectorised()
@@ -432,7 +439,7 @@ def run_fda_rows(
 # ---- kernels -----------------------------------------------------------------------------------------------
 
 
-class Fused(Kernel):
+class FusedPlanes(Kernel):
     """The planes that fda and fdrda have in common."""
 
     def __init__(self, spec: DotAdd, wide: Widths, L: int, zero: int | None) -> None:
@@ -485,7 +492,7 @@ def fda_numbers(spec: DotAdd, p: Fda | Lowered | Gfda) -> tuple[int, ...]:
     return p.F, e_zero, p.e_zero is None, canonical_nan(spec.d_format), p.cut is Rounding.RO
 
 
-class FdaKernel(Fused):
+class FdaKernel(FusedPlanes):
     """fda, with or without block scales."""
 
     algorithms = ("fda",)

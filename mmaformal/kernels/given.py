@@ -46,7 +46,7 @@ class GivenConversion(NamedTuple):
     signed_zero: bool
 
 
-class Formats(NamedTuple):
+class GivenFormats(NamedTuple):
     """What stages read of a `DotAdd`."""
 
     a_format: Format
@@ -104,7 +104,7 @@ def formats(given: Plane) -> DotAdd:
     """The formats of a, b, c and d, which is all that stages read of a `DotAdd`."""
     a, b = _number_format(given, _A), _number_format(given, _B)
     c, d = _number_format(given, _C), _number_format(given, _D)
-    return Formats(a, b, c, d)  # type: ignore[return-value]
+    return GivenFormats(a, b, c, d)  # type: ignore[return-value]
 
 
 @inlined

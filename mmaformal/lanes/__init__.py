@@ -32,5 +32,5 @@ from mmaformal.lanes.ranges import INT64 as INT64
 from mmaformal.lanes.ranges import LaneError as LaneError
 from mmaformal.lanes.ranges import Range as Range
 from mmaformal.lanes.ranges import fit as fit
-from mmaformal.lanes.rules import Rule as Rule
+from mmaformal.lanes.rules import LaneRule as LaneRule
 from mmaformal.lanes.tracer import Tracer as Tracer

@@ -13,7 +13,7 @@ from mmaformal.lanes.ranges import BITS, INTEGERS, Range, fit, lies_in, no_wrap,
 
 
 @dataclass(frozen=True)
-class Rule:
+class LaneRule:
     """What is to be proved of an operation, for all operands in their ranges."""
 
     statement: str

@@ -25,7 +25,7 @@ from mmaformal.lanes.ranges import (
     no_wrap,
     power_text,
 )
-from mmaformal.lanes.rules import Rule, claim_of, entries_of, ranges_of
+from mmaformal.lanes.rules import LaneRule, claim_of, entries_of, ranges_of
 
 
 class Tracer:
@@ -37,12 +37,12 @@ class Tracer:
 
     def __init__(self, strict: bool = True) -> None:
         self.strict: Final = strict
-        self._rules: dict[tuple[object, ...], Rule] = {}
+        self._rules: dict[tuple[object, ...], LaneRule] = {}
         self.violations: list[z3.BoolRef] = []
         self._made: dict[Lane, tuple[Range, z3.BitVecRef]] = {}
 
     @property
-    def rules(self) -> Mapping[tuple[object, ...], Rule]:
+    def rules(self) -> Mapping[tuple[object, ...], LaneRule]:
         """What is to be proved of the operations.  Nothing can be taken out of it: ranges of lanes rest on them all."""
         return MappingProxyType(self._rules)
 
@@ -212,7 +212,7 @@ class Tracer:
                 for entry in entries
                 if entry.op in ("<<", ">>") and entries[entry.operands[1]].op != "constant"
             ]
-            self._rules[key] = Rule(statement, claim, place_of(frames), len(shifts) > 1)
+            self._rules[key] = LaneRule(statement, claim, place_of(frames), len(shifts) > 1)
 
 
 def _crossing(op: str, x: Lane) -> int:

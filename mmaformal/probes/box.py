@@ -30,7 +30,7 @@ Terms: TypeAlias = Mapping[int, Fraction]
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class Response(ShortRepr):
     """One answer of the unit, as codes."""
 
     a: tuple[int, ...]
@@ -90,7 +90,7 @@ class Box(ShortRepr):
         self.asked += len(c)
         return d.astype(np.uint64)
 
-    def ask_codes(self, cases: Iterable[tuple[Mapping[int, tuple[int, int]], int]]) -> list[Row]:
+    def ask_codes(self, cases: Iterable[tuple[Mapping[int, tuple[int, int]], int]]) -> list[Response]:
         """The answers to cases: codes of a and b at some places, and a code of c."""
         listed = list(cases)
         a, b = (np.zeros((len(listed), self.k), np.uint64) for _ in range(2))
@@ -101,11 +101,11 @@ class Box(ShortRepr):
                 a[row, place], b[row, place] = x, y
         d = self.run(a, b, c) if listed else c
         return [
-            Row(tuple(x), tuple(y), z, w)
+            Response(tuple(x), tuple(y), z, w)
             for x, y, z, w in zip(a.tolist(), b.tolist(), c.tolist(), d.tolist(), strict=True)
         ]
 
-    def ask(self, cases: Sequence[Terms]) -> list[Row]:
+    def ask(self, cases: Sequence[Terms]) -> list[Response]:
         """The answers to terms, all of which `can_hold`."""
         return self.ask_codes(map(self.codes, cases))
 
@@ -131,7 +131,7 @@ class Box(ShortRepr):
         assert addend is not None
         return factors, addend
 
-    def number(self, row: Row) -> Fraction | None:
+    def number(self, row: Response) -> Fraction | None:
         """The result as a number; None if it is none."""
         fmt = self.types.d
         return fmt.value(row.d) if fmt.is_finite(row.d) else None

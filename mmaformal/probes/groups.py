@@ -10,14 +10,14 @@ from dataclasses import replace
 from itertools import combinations
 
 from mmaformal.probes.box import Box, Terms, power
-from mmaformal.probes.kept import BesideC, Kept, Seen, exponent_for, terms
+from mmaformal.probes.kept import BesideC, KeptPlaces, Seen, exponent_for, terms
 from mmaformal.summation import Node
 
 #: roundings that leave nothing of a positive half
 _DROPS_HALVES = {"RZ", "RD", "RNE", "RNZ", "RND"}
 
 
-def by_cancelling(box: Box, products: Sequence[int], kept: Kept) -> list[list[int]] | None:
+def by_cancelling(box: Box, products: Sequence[int], kept: KeptPlaces) -> list[list[int]] | None:
     """Groups among products of one fused sum, found beside M and −M; None where none could be seen."""
     if kept.more or len(kept.cut) != 1 or kept.cut[0] not in _DROPS_HALVES or len(products) < 4:
         return None

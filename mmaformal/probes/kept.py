@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import exponent_of
-from mmaformal.probes.box import Box, Row, Terms, code_of, power
+from mmaformal.probes.box import Box, Response, Terms, code_of, power
 from mmaformal.probes.modes import POINTS, agreeing
 
 #: No more places than these are asked for.
@@ -24,14 +24,14 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, repr=False)
-class Kept(ShortRepr):
+class KeptPlaces(ShortRepr):
     """Of a small term, the places kept below the largest of the terms it was summed with."""
 
     places: int
     more: bool  #: nothing was lost as far as the types reach: so many places or more
     cut: tuple[str, ...]  #: how the rest is cut: the roundings that give the answers; none: not told
     large: int  #: the exponent that the largest term had
-    rows: tuple[Row, ...]
+    rows: tuple[Response, ...]
     reach: int | None = (
         None  #: a term farther below leaves nothing, where nearer ones do by how they are cut; None: not seen
     )
@@ -53,7 +53,7 @@ class Kept(ShortRepr):
         }
 
 
-def cancelling(box: Box, large: tuple[int, int], small: int) -> Kept | None:
+def cancelling(box: Box, large: tuple[int, int], small: int) -> KeptPlaces | None:
     """M and −M at two places, a small term at a third; None where these types do not reach."""
     top = min(box.largest_product, box.types.c.max_exponent, box.types.d.max_exponent)
     far = range(min(MOST, top - box.least_result) + 1)
@@ -69,7 +69,7 @@ def cancelling(box: Box, large: tuple[int, int], small: int) -> Kept | None:
     if kept == 0 or ladder[:kept] != list(range(kept)):
         return None
     if kept == usable:
-        return Kept(kept - 1, True, (), top, tuple(beside[kept - 1 : kept]))
+        return KeptPlaces(kept - 1, True, (), top, tuple(beside[kept - 1 : kept]))
     last = top - kept + 1
     cases = [(x, {**pair, small: x * power(last)}) for x in POINTS]
     cases = [(x, case) for x, case in cases if box.can_hold(case)]
@@ -79,14 +79,14 @@ def cancelling(box: Box, large: tuple[int, int], small: int) -> Kept | None:
     if not cut and end is not None:
         cut = agreeing({x: y for x, y in answers.items() if exponent_of(x) >= end - last})
     reach = top - end if end is not None and set(cut) <= LEAVE_TRACES else None
-    return Kept(kept - 1, False, cut, top, (*beside[kept - 1 : kept + 1], *rows[:_SHOWN]), reach)
+    return KeptPlaces(kept - 1, False, cut, top, (*beside[kept - 1 : kept + 1], *rows[:_SHOWN]), reach)
 
 
 #: roundings in which a term of some sign is seen however small it is
 LEAVE_TRACES = {"RD", "RU", "RA", "RO"}
 
 
-def carried(box: Box, places: tuple[int, int], after: int) -> Kept | None:
+def carried(box: Box, places: tuple[int, int], after: int) -> KeptPlaces | None:
     """What the result of a sum keeps for the next one: M and a small term at two places of it, −M in the next sum.
 
     M is 3 · 2^e, so that the sum is of one binade on either side.
@@ -103,21 +103,21 @@ def carried(box: Box, places: tuple[int, int], after: int) -> Kept | None:
     if n == 0 or ladder[:n] != list(range(n)):
         return None
     if n == len(ladder):
-        return Kept(n - 1, True, (), top, (rows[-1],))
+        return KeptPlaces(n - 1, True, (), top, (rows[-1],))
     last, answers = power(top - n + 1), {}
     cases = {x: {**{k: _sign(x) * y for k, y in pair.items()}, small: x * last} for x in POINTS}
     cases = {x: case for x, case in cases.items() if box.can_hold(case)}
     for x, row in zip(cases, box.ask(list(cases.values())), strict=True):
         answers[x] = _in_places(box, row, top - n + 1)
     cut = agreeing(answers) if len(answers) > len(POINTS) // 2 else ()
-    return Kept(n - 1, False, cut, top, tuple(rows[n - 1 : n + 1]))
+    return KeptPlaces(n - 1, False, cut, top, tuple(rows[n - 1 : n + 1]))
 
 
 def _sign(x: Fraction) -> int:
     return 1 if x > 0 else -1
 
 
-def normalised(box: Box, places: tuple[int, int, int], kept: Kept) -> bool | None:
+def normalised(box: Box, places: tuple[int, int, int], kept: KeptPlaces) -> bool | None:
     """Whether a product of 2 or more is normalised before terms are aligned to it: then a term is lost that is kept
     beside 1; None where these types cannot tell."""
     x, y, small = places
@@ -154,7 +154,7 @@ def _leading(facts: Iterable[bool]) -> int:
     return n
 
 
-def _in_places(box: Box, row: Row, last: int) -> Fraction | None:
+def _in_places(box: Box, row: Response, last: int) -> Fraction | None:
     number = box.number(row)
     return None if number is None else number / power(last)
 
@@ -179,7 +179,7 @@ class Seen(ShortRepr):
     context: Context
     places: int
     more: bool  #: seen as far as these types reach
-    rows: tuple[Row, ...]
+    rows: tuple[Response, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,13 +189,13 @@ class BesideC(ShortRepr):
     seen: tuple[Seen, ...]
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> KeptPlaces | None:
         """The fewest places, where the sum has c's exponent."""
         level = [s for s in self.seen if s.context.binade == 0]
         if not level:
             return None
         least = _least(level)
-        return Kept(least.places, least.more, self.cut, 0, least.rows)
+        return KeptPlaces(least.places, least.more, self.cut, 0, least.rows)
 
     @property
     def least(self) -> Seen:

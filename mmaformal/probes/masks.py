@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Row, code_of, factors_of, number_text, power
+from mmaformal.probes.box import Box, Response, code_of, factors_of, number_text, power
 from mmaformal.probes.tree import Tree
 from mmaformal.summation import Node
 
@@ -44,7 +44,7 @@ class Masked(ShortRepr):
     why_not: str
     large: int  #: exponents of M and u
     small: int
-    rows: tuple[Row, ...]  #: some of those asked
+    rows: tuple[Response, ...]  #: some of those asked
 
     @property
     def says(self) -> str:
@@ -185,7 +185,7 @@ def _components(edges: NDArray[np.bool_]) -> Iterator[list[int]]:
         yield sorted(part)
 
 
-def _evidence(box: Box, tree: Tree, large: int, small: int) -> tuple[Row, ...]:
+def _evidence(box: Box, tree: Tree, large: int, small: int) -> tuple[Response, ...]:
     """For some nodes: M and −M in two of its terms, and u in a third, or outside."""
     cases = []
     for node in tree.nodes:

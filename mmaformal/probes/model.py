@@ -21,7 +21,7 @@ from mmaformal.cases.in_common import Trait, in_common
 from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
-from mmaformal.probes.box import Box, Row
+from mmaformal.probes.box import Box, Response
 from mmaformal.probes.modes import MODES
 from mmaformal.probes.special import Behaviour
 from mmaformal.probes.sums import ProbedSum
@@ -61,7 +61,7 @@ class Check(ShortRepr):
     agree: int  #: signs of zeros aside
     why_not: str = ""  #: why no model was made of the reading
     in_common: tuple[Trait, ...] = ()  #: of the rows that it gets wrong
-    wrong: tuple[Row, ...] = ()  #: the first of them
+    wrong: tuple[Response, ...] = ()  #: the first of them
     how: str = ""  #: what was chosen so that most answers agree
     changed: int = 0  #: rows that have another answer when asked again
 
@@ -425,7 +425,7 @@ def _compared(box: Box, rows: Rows, expected: Sequence[Fraction]) -> Check:
     numbers = [t.d.value(code) if t.d.is_finite(code) else None for code in d]
     wrong = np.array([x != y for x, y in zip(numbers, expected, strict=True)])
     cases = [(rows[int(i)], d[int(i)]) for i in np.nonzero(wrong)[0][:3]]
-    shown = tuple(Row(case.a, case.b, case.c, code) for case, code in cases)
+    shown = tuple(Response(case.a, case.b, case.c, code) for case, code in cases)
     common = in_common(t[:4], rows, wrong) if wrong.any() else []
     changed = _changed(box, rows, answers)
     return Check(len(d), int((~wrong).sum()), "", tuple(common), shown, changed=changed)

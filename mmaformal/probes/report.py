@@ -16,13 +16,13 @@ from mmaformal.checked import integer
 from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.probes.box import Box, Row, Unit, power
+from mmaformal.probes.box import Box, Response, Unit, power
 from mmaformal.probes.exactness import carries, products_exact
-from mmaformal.probes.kept import Kept
+from mmaformal.probes.kept import KeptPlaces
 from mmaformal.probes.masks import masked
 from mmaformal.probes.model import Check, ReadModel, checked
 from mmaformal.probes.modes import WORDS
-from mmaformal.probes.rounding import Rounded
+from mmaformal.probes.rounding import SumRounding
 from mmaformal.probes.special import Behaviour, Nans, nans, overflow, subnormals
 from mmaformal.probes.steps import steps
 from mmaformal.probes.sums import ProbedSum, read_sums
@@ -60,7 +60,7 @@ class Probed(Result):
     overflow: tuple[Behaviour, ...]
     nans: Nans
     asked: int = field(compare=False)  #: how many rows the unit was asked
-    evidence: tuple[Row, ...] = field(compare=False)  #: of the order
+    evidence: tuple[Response, ...] = field(compare=False)  #: of the order
     check: Check | None = None  #: the model read, run on other rows; None: it was not to be
     complete: bool = True  #: whether everything was read; if not, the time was up
 
@@ -179,11 +179,11 @@ def _between(found: Probed) -> str:
     return ""
 
 
-def _ways(kept: Kept) -> str:
+def _ways(kept: KeptPlaces) -> str:
     return f", rounded {' or '.join(f'{WORDS[name]} ({name})' for name in kept.cut)}" if kept.cut else ""
 
 
-def _result(found: Rounded) -> str:
+def _result(found: SumRounding) -> str:
     """`results have 23, rounded toward zero (RZ)`."""
     if found.places is None:
         return "how results are rounded cannot be told by these types"
@@ -332,7 +332,7 @@ def _checked(box: Box, found: Probed, rows: int) -> Check:
     return checked(box, partial(ReadModel, box.types, found.tree, found.sums, *told), rows)
 
 
-def _order(box: Box) -> tuple[Tree | None, str, tuple[Row, ...]]:
+def _order(box: Box) -> tuple[Tree | None, str, tuple[Response, ...]]:
     """The order of summation, by masked sums, or by c alone where nothing is lost among three products."""
     found = masked(box)
     tree = found.tree

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Row, code_of, divides, factors_of, power
+from mmaformal.probes.box import Box, Response, code_of, divides, factors_of, power
 from mmaformal.probes.modes import POINTS, agreeing
 from mmaformal.spaces.common import Types
 
@@ -25,14 +25,14 @@ _FAR = 160
 
 
 @dataclass(frozen=True, repr=False)
-class Rounded(ShortRepr):
+class SumRounding(ShortRepr):
     """How one sum is rounded."""
 
     places: int | None  #: fractional places of the result; None: not told
     more: bool  #: so many or more
     names: tuple[str, ...]  #: roundings that give the answers; none: `why_not`, or none of those known
     why_not: str
-    rows: tuple[Row, ...]
+    rows: tuple[Response, ...]
     cut_at: int | None = (
         None  #: places of a term that are kept beside a larger one, where no result is between
     )
@@ -49,14 +49,14 @@ class Rounded(ShortRepr):
         return {**told, "cut_at": self.cut_at, "why_not": self.why_not, "rows": rows}
 
 
-def rounded(box: Box, slots: Sequence[int], kept: int | None) -> Rounded:
+def rounded(box: Box, slots: Sequence[int], kept: int | None) -> SumRounding:
     """The rounding of a sum; `slots`: places that are added in it, one of each of its terms, c first if it is one.
 
     `kept`: places that it keeps below its largest term; None where that is not known.
     """
     places = _places(box, slots[0], slots[-1])
     if places is None:
-        return Rounded(None, False, (), "no two terms are so far apart in these types", ())
+        return SumRounding(None, False, (), "no two terms are so far apart in these types", ())
     if kept is None:
         return _of_unknown_sum(box, slots, places)
     if kept > places:
@@ -69,7 +69,7 @@ _NO_HALVES = "these types have no two terms whose sum has half of a last place o
 _FEW_TERMS = "its terms are too few to carry the sum beyond the places that it keeps"
 
 
-def _carried(box: Box, slots: Sequence[int], places: int, kept: int) -> Rounded:
+def _carried(box: Box, slots: Sequence[int], places: int, kept: int) -> SumRounding:
     """Of a sum that keeps `kept` places of its terms, and has so many: by quarters of its last, or by halves."""
     carry = max(places + 2 - kept, 0)
     if 1 << carry > len(slots) - 1:
@@ -77,7 +77,7 @@ def _carried(box: Box, slots: Sequence[int], places: int, kept: int) -> Rounded:
     return _rounding(box, slots, places, carry)
 
 
-def _of_unknown_sum(box: Box, slots: Sequence[int], places: int) -> Rounded:
+def _of_unknown_sum(box: Box, slots: Sequence[int], places: int) -> SumRounding:
     """Of a sum that may be exact, or may keep few places of its terms: so quarters of a last place may be lost.
 
     A sum that is carried into a higher binade tells: halves of the last place there are sums of bits that were kept.
@@ -92,17 +92,17 @@ def _of_unknown_sum(box: Box, slots: Sequence[int], places: int) -> Rounded:
     return replace(halves, why_not=why)
 
 
-def _unsure(places: int, more: bool) -> Rounded:
-    return Rounded(places, more, (), _FEW_TERMS, ())
+def _unsure(places: int, more: bool) -> SumRounding:
+    return SumRounding(places, more, (), _FEW_TERMS, ())
 
 
-def _by_halves(box: Box, slots: Sequence[int], places: int, why_not: str) -> Rounded:
+def _by_halves(box: Box, slots: Sequence[int], places: int, why_not: str) -> SumRounding:
     """Halves of the last place of a sum of two terms that is about 2; one term has the half, and both have few bits."""
     cases = {}
     for x in _HALVES:
         case = _half(box, slots[0], slots[-1], x, places)
         if case is None:
-            return Rounded(places, False, (), why_not or _NO_HALVES, ())
+            return SumRounding(places, False, (), why_not or _NO_HALVES, ())
         cases[x] = case
     answers = {}
     rows = box.ask(list(cases.values()))
@@ -112,7 +112,7 @@ def _by_halves(box: Box, slots: Sequence[int], places: int, why_not: str) -> Rou
             abs(sum(case.values()) / (2 + abs(x) * power(1 - places))) * power(1 - places),
         )
         answers[x] = None if number is None else number / last - 2 * _sign(x) * power(places - 1)
-    return Rounded(places, False, agreeing(answers), why_not, tuple(rows))
+    return SumRounding(places, False, agreeing(answers), why_not, tuple(rows))
 
 
 def _half(box: Box, first: int, last: int, x: Fraction, places: int) -> dict[int, Fraction] | None:
@@ -126,7 +126,7 @@ def _half(box: Box, first: int, last: int, x: Fraction, places: int) -> dict[int
     return None
 
 
-def _rounding(box: Box, slots: Sequence[int], places: int, carry: int) -> Rounded:
+def _rounding(box: Box, slots: Sequence[int], places: int, carry: int) -> SumRounding:
     """2^carry equal terms, and in the last place of the result some quarters."""
     ones, part = slots[: 1 << carry], slots[-1]
     cases, points = [], []
@@ -142,8 +142,8 @@ def _rounding(box: Box, slots: Sequence[int], places: int, carry: int) -> Rounde
         last = power(carry - places) * abs(case[ones[0]])
         answers[x] = None if number is None else (number - whole) / last
     if len(answers) < len(POINTS) // 2:
-        return Rounded(places, False, (), "these types have no terms for a sum between two results", ())
-    return Rounded(places, False, agreeing(answers), "", tuple(rows[:_SHOWN]))
+        return SumRounding(places, False, (), "these types have no terms for a sum between two results", ())
+    return SumRounding(places, False, agreeing(answers), "", tuple(rows[:_SHOWN]))
 
 
 def _sign(x: Fraction) -> Fraction:

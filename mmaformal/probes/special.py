@@ -9,7 +9,7 @@ from itertools import combinations
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, Specials
-from mmaformal.probes.box import Box, Row, Terms, code_of, power
+from mmaformal.probes.box import Box, Response, Terms, code_of, power
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,7 +18,7 @@ class Behaviour(ShortRepr):
 
     case: str
     does: str | None  #: None: these types cannot tell
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Response, ...] = ()
 
     @property
     def found(self) -> str:
@@ -47,7 +47,7 @@ def subnormals(box: Box) -> tuple[Behaviour, ...]:
     return (*(_subnormal_factor(box, side) for side in "ab"), addend, product, total)
 
 
-def _told(case: str, asked: Row, right: bool, twin: Row, twin_right: bool, zero: bool) -> Behaviour:
+def _told(case: str, asked: Response, right: bool, twin: Response, twin_right: bool, zero: bool) -> Behaviour:
     """`kept`, `flushed`, or something else; the twin is a normal number with a bit in the same place."""
     if right:
         return Behaviour(case, "kept", (asked,))
@@ -147,7 +147,7 @@ def _result_overflow(box: Box) -> Behaviour:
     return Behaviour(case, f"is {_end(box, row)}", (row,))
 
 
-def _end(box: Box, row: Row) -> str:
+def _end(box: Box, row: Response) -> str:
     d = box.types.d
     if d.is_infinite(row.d):
         return "infinity"
@@ -215,7 +215,7 @@ class Nans(ShortRepr):
 
     rule: str | None  #: None: these types have no NaN and no infinity
     codes: tuple[tuple[str, int], ...]  #: what each case gives
-    rows: tuple[Row, ...]
+    rows: tuple[Response, ...]
 
     @property
     def says(self) -> str:

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from mmaformal.probes.box import Box, Row, Terms, power
+from mmaformal.probes.box import Box, Response, Terms, power
 from mmaformal.probes.kept import cancelling
 from mmaformal.summation import Node
 
 _SHOWN = 4
 
 
-def steps(box: Box, places: int) -> tuple[Node, tuple[Row, ...]] | str:
+def steps(box: Box, places: int) -> tuple[Node, tuple[Response, ...]] | str:
     """The sums that c goes through, or why they are not told; results have so many fractional places."""
     last = _last_place(box, places)
     if last is None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box
 from mmaformal.probes.groups import by_c, by_cancelling, with_groups
-from mmaformal.probes.kept import LEAVE_TRACES, BesideC, Kept, beside_c, cancelling, carried, normalised
+from mmaformal.probes.kept import LEAVE_TRACES, BesideC, KeptPlaces, beside_c, cancelling, carried, normalised
 from mmaformal.probes.modes import WORDS
-from mmaformal.probes.rounding import Rounded, rounded
+from mmaformal.probes.rounding import SumRounding, rounded
 from mmaformal.probes.tree import Tree, flat
 from mmaformal.summation import Node
 
@@ -19,12 +19,14 @@ class ProbedSum(ShortRepr):
     """What was read of one sum."""
 
     node: Node  #: with its groups
-    product: Kept | None  #: of a product beside larger products; None: not told, or two terms only
-    c: Kept | None  #: of c beside larger products
+    product: KeptPlaces | None  #: of a product beside larger products; None: not told, or two terms only
+    c: KeptPlaces | None  #: of c beside larger products
     beside_c: BesideC | None  #: of products beside a larger c
-    rounded: Rounded
+    rounded: SumRounding
     groups_told: bool = True  #: whether products that are summed on their own first would have been seen
-    carried: Kept | None = None  #: what the next sum gets of the result; None: not told, or there is none
+    carried: KeptPlaces | None = (
+        None  #: what the next sum gets of the result; None: not told, or there is none
+    )
     normalised: bool | None = None  #: whether products are normalised before they are aligned; None: not told
 
     @property
@@ -38,7 +40,7 @@ class ProbedSum(ShortRepr):
         return len(flat(self.node).children)
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> KeptPlaces | None:
         """What is told of the places kept: of products, if something was seen to be lost; else beside c; else of c."""
         beside = self.beside_c.kept if self.beside_c else None
         found = [each for each in (self.product, beside, self.c) if each is not None]
@@ -95,14 +97,14 @@ class ProbedSum(ShortRepr):
         }
 
 
-def _kept_words(kept: Kept) -> str:
+def _kept_words(kept: KeptPlaces) -> str:
     ways = " or ".join(WORDS[name] for name in kept.cut)
     cut = f", the rest cut {ways}" if ways else ""
     drop = f"; a term more than {kept.reach} places below is dropped" if kept.reach is not None else ""
     return f"{kept.count} fractional places kept{cut}{drop}"
 
 
-def carried_words(kept: Kept) -> str:
+def carried_words(kept: KeptPlaces) -> str:
     """One sentence about what a sum hands to the next."""
     if kept.more:
         return f"{kept.count} fractional places"
@@ -110,7 +112,7 @@ def carried_words(kept: Kept) -> str:
     return f"{kept.count} fractional places, {ways or 'rounded in a way that is not told'}"
 
 
-def rounded_words(found: Rounded) -> str:
+def rounded_words(found: SumRounding) -> str:
     """One sentence about a rounding."""
     if found.places is None:
         return f"its rounding cannot be told: {found.why_not}"
@@ -146,7 +148,7 @@ def slots(box: Box, node: Node) -> tuple[int | None, list[int], list[int]]:
     return c, products, own
 
 
-def _carried(box: Box, node: Node, after: Node | None) -> Kept | None:
+def _carried(box: Box, node: Node, after: Node | None) -> KeptPlaces | None:
     """What the next sum gets of the result of a sum."""
     if after is None or node.open or after.open:
         return None
@@ -186,5 +188,5 @@ def _read(box: Box, node: Node, after: Node | None) -> ProbedSum:
     return ProbedSum(found, product, small_c, beside, first, told, _carried(box, node, after), unlike)
 
 
-def _leaves_traces(kept: Kept | None) -> bool:
+def _leaves_traces(kept: KeptPlaces | None) -> bool:
     return kept is not None and not kept.more and bool(kept.cut) and set(kept.cut) <= LEAVE_TRACES

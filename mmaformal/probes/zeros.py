@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Row, Terms, code_of, power
+from mmaformal.probes.box import Box, Response, Terms, code_of, power
 
 
 @dataclass(frozen=True, repr=False)
@@ -16,7 +16,7 @@ class ZeroSign(ShortRepr):
 
     case: str
     sign: str  #: `+0`, `−0`, or the text of another result
-    row: Row
+    row: Response
 
 
 def signs(box: Box) -> tuple[ZeroSign, ...]:
@@ -49,7 +49,7 @@ def _zero_cases(box: Box) -> Iterator[tuple[str, dict[int, tuple[int, int]], int
         yield "a negative product an eighth of d's least number", *box.codes({0: -below})
 
 
-def _zero_text(box: Box, row: Row) -> str:
+def _zero_text(box: Box, row: Response) -> str:
     fmt = box.types.d
     if row.d == 0:
         return "+0"
@@ -63,7 +63,7 @@ class ZeroExponent(ShortRepr):
     exponent: int | None  #: that of 0·0 and c = 0; None: not told
     at_most: int | None  #: where it is not told, it is this or lower
     fields: bool | None  #: whether a product 0·x has an exponent that grows with x; None: not told
-    rows: tuple[Row, ...]
+    rows: tuple[Response, ...]
 
     @property
     def says(self) -> str:
@@ -98,7 +98,7 @@ class KnownZeros(ShortRepr):
 
 def zero_exponent(box: Box, known: KnownZeros) -> ZeroExponent:
     """That of a fused sum."""
-    rows: list[Row] = []
+    rows: list[Response] = []
     bounds: list[int] = []
     value = None
     if known.c is not None:
@@ -109,7 +109,9 @@ def zero_exponent(box: Box, known: KnownZeros) -> ZeroExponent:
     return ZeroExponent(value, None if value is not None or not bounds else min(bounds), fields, tuple(rows))
 
 
-def _by_lonely_c(box: Box, kept: int, result: int | None, bounds: list[int], rows: list[Row]) -> int | None:
+def _by_lonely_c(
+    box: Box, kept: int, result: int | None, bounds: list[int], rows: list[Response]
+) -> int | None:
     """From the smallest c that is its own result, all products being zero."""
     ladder = _lonely(box)
     if not ladder:
@@ -128,12 +130,12 @@ def _by_lonely_c(box: Box, kept: int, result: int | None, bounds: list[int], row
     return exponent
 
 
-def _lonely(box: Box) -> tuple[int, Row, Row | None] | None:
+def _lonely(box: Box) -> tuple[int, Response, Response | None] | None:
     """The exponent of the smallest c that is its own result, its row, and that of the next smaller one."""
     c, d = box.types.c, box.types.d
     low = max(c.min_exponent - c.fraction_bits, box.least_result)
     exponents = list(range(min(c.max_exponent, d.max_exponent, 0), low - 1, -1))
-    found: tuple[int, Row, Row | None] | None = None
+    found: tuple[int, Response, Response | None] | None = None
     for exponent, row in zip(exponents, box.ask([{box.c: power(e)} for e in exponents]), strict=True):
         if box.number(row) != power(exponent):
             return None if found is None else (found[0], found[1], row)
@@ -141,7 +143,9 @@ def _lonely(box: Box) -> tuple[int, Row, Row | None] | None:
     return found
 
 
-def _by_products(box: Box, known: KnownZeros, least: int, bounds: list[int], rows: list[Row]) -> int | None:
+def _by_products(
+    box: Box, known: KnownZeros, least: int, bounds: list[int], rows: list[Response]
+) -> int | None:
     """From the smallest product that is seen beside 2^least, the smallest result, or half of it; all else is zero."""
     base, tiny = known.products
     ends = []
@@ -166,7 +170,7 @@ def _by_products(box: Box, known: KnownZeros, least: int, bounds: list[int], row
 
 def _faintest(
     box: Box, base: Terms, place: int, sign: int, top: int
-) -> tuple[int, bool, tuple[Row, ...]] | None:
+) -> tuple[int, bool, tuple[Response, ...]] | None:
     """The exponent of the smallest product seen beside `base`, whether a smaller one is not, and both rows."""
     least = box.least_product - box.types.a.fraction_bits - box.types.b.fraction_bits
     exponents = [e for e in range(top - 2, max(least, top - 80) - 1, -1) if box.holds(place, power(e))]
@@ -180,7 +184,7 @@ def _faintest(
     return exponents[n - 1], n < len(seen), tuple(answers[n - 1 : n + 1])
 
 
-def _fields(box: Box, known: KnownZeros, rows: list[Row]) -> bool | None:
+def _fields(box: Box, known: KnownZeros, rows: list[Response]) -> bool | None:
     """Whether 0·x, x being large, makes a small term be cut."""
     t = box.types
     high = max(t.a.max_exponent + t.b.min_exponent, t.a.min_exponent + t.b.max_exponent)

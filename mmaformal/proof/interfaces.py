@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 import z3
 
 from mmaformal.solver.terms import (
-    Node,
+    TermNode,
     app_decl,
     ast_kind,
     decl_kind,
@@ -164,7 +164,7 @@ def shared(formulas: Sequence[z3.BoolRef]) -> Iterator[list[z3.ExprRef]]:
         opened |= _outermost(nodes, found.keys()) or found.keys()
 
 
-def _outermost(nodes: Sequence[Node], found: Collection[int]) -> set[int]:
+def _outermost(nodes: Sequence[TermNode], found: Collection[int]) -> set[int]:
     """Of the terms that are found, those that others are in, and that are in no other."""
     above: set[int] = set()  #: what has one of them below it
     for node in nodes:

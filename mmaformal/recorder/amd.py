@@ -16,8 +16,8 @@ from mmaformal.architectures import amd
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
-from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
-from mmaformal.recorder.rows import Layout
+from mmaformal.recorder.program import RecorderError, RecorderProgram, found, source, words_of
+from mmaformal.recorder.rows import RowLayout
 
 _ROWS = 1 << 16
 LANES = 64
@@ -81,7 +81,7 @@ def mfma_of(instruction: Instruction) -> Mfma:
     return Mfma(builtin, i.m, i.k, _BLOCKS[i.name], i.a_format, i.b_format, i.d_format)
 
 
-def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> Program:
+def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> RecorderProgram:
     """The program of a GPU's unit.  Raises RecorderError, one line, for what is missing."""
     target = TARGETS[instruction.architecture]
     tools: tuple[str, ...] = (compiler or "hipcc",)
@@ -94,8 +94,8 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
         label=instruction.label,
         architecture=instruction.architecture,
     )
-    text = source(Layout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
-    return Program(text, ".hip", tools, ("-O2", f"--offload-arch={target}"))
+    text = source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
+    return RecorderProgram(text, ".hip", tools, ("-O2", f"--offload-arch={target}"))
 
 
 def kernel_source(mfma: Mfma, target: str) -> str:

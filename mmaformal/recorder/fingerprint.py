@@ -8,8 +8,8 @@ from string import Template
 
 from mmaformal.cases.inputs import Codes
 from mmaformal.instruction import Instruction
-from mmaformal.recorder.program import Program, RecorderError
-from mmaformal.recorder.rows import Layout
+from mmaformal.recorder.program import RecorderError, RecorderProgram
+from mmaformal.recorder.rows import RowLayout
 from mmaformal.recorder.units import program_of
 
 #: Where the programs that copy rows have their own.
@@ -63,7 +63,7 @@ def program(
     compiler: str | None = None,
     *,
     here: bool = False,
-) -> Program:
+) -> RecorderProgram:
     """Of an instruction whose K divides that of the cases; `models`: the names of each, and what it gives.
 
     Exit status of the program: 0 if the unit is one of the models, 1 if not, 2 if there is no such unit.
@@ -95,7 +95,7 @@ def program(
 def _piece(instruction: Instruction, case: Codes, issue: int) -> str:
     """The products of one instruction, as the row that it takes."""
     values: list[str] = []
-    for field in Layout(instruction).fields:
+    for field in RowLayout(instruction).fields:
         if not field.count:
             values.append(f"{case.c if field.name == 'c' else 0:#x}")
             continue

@@ -41,7 +41,7 @@ LAYOUTS = ("row-major", "column-major")
 
 
 @dataclass(frozen=True, repr=False)
-class Call(ShortRepr):
+class LibraryCall(ShortRepr):
     """A product that a library is asked for: A (M×K) times B (K×N), one type for all."""
 
     fmt: Format
@@ -87,7 +87,7 @@ def record_product(
         type = _USUAL[library]
     if type not in FORMATS or FORMATS[type] not in _TYPES:
         raise RecorderError(f"products are recorded of {', '.join(map(str, _TYPES))}, not of {type!r}")
-    call = Call(FORMATS[type], shape, jobs, a_layout, b_layout, device)
+    call = LibraryCall(FORMATS[type], shape, jobs, a_layout, b_layout, device)
     call.check()
     check_seed(seed)
     path = Path(path)
@@ -117,7 +117,7 @@ def record_product(
     return read_product(path)
 
 
-def factors(call: Call, rng: np.random.Generator) -> tuple[Words, Words]:
+def factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Words]:
     """A and B as bit patterns; every product along K but, of an odd K, the last has its opposite elsewhere."""
     m, k, n = call.shape
     half, fmt = k // 2, call.fmt
@@ -168,7 +168,7 @@ class _Torch(Protocol):
     def get_float32_matmul_precision(self) -> str: ...
 
 
-def _by_torch(call: Call, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
+def _by_torch(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
     try:
         module = importlib.import_module("torch")
     except ImportError as error:
@@ -206,7 +206,7 @@ def _threads(torch: _Torch, threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _by_numpy(call: Call, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
+def _by_numpy(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
     if call.fmt not in (fp32, fp64):
         raise RecorderError(f"numpy multiplies fp32 and fp64 by a BLAS, not {call.fmt}")
     if call.device != "cpu" or call.threads is not None:
@@ -224,7 +224,7 @@ def _by_numpy(call: Call, A: Words, B: Words) -> tuple[Words, Mapping[str, objec
 
 
 #: Of each library what computes the bit patterns of D, and says what it is.
-LIBRARIES: Mapping[str, Callable[[Call, Words, Words], tuple[Words, Mapping[str, object]]]] = {
+LIBRARIES: Mapping[str, Callable[[LibraryCall, Words, Words], tuple[Words, Mapping[str, object]]]] = {
     "torch": _by_torch,
     "numpy": _by_numpy,
 }

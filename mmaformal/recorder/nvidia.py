@@ -17,8 +17,8 @@ from mmaformal.cuda import CHECKS, ROW, kernel_source
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.mma import mma_or_why_not
-from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
-from mmaformal.recorder.rows import Layout
+from mmaformal.recorder.program import RecorderError, RecorderProgram, found, source, words_of
+from mmaformal.recorder.rows import RowLayout
 
 #: Rows that are on the GPU at a time.
 _ROWS = 1 << 16
@@ -49,7 +49,7 @@ GENERATIONS = {
 
 
 @dataclass(frozen=True, repr=False)
-class Kernel(ShortRepr):
+class DeviceKernel(ShortRepr):
     """The part of a program that runs on the GPU."""
 
     text: str
@@ -58,7 +58,7 @@ class Kernel(ShortRepr):
     suffix: str  #: of the target: "a" where the instruction is of one generation only
 
 
-def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> Program:
+def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> RecorderProgram:
     """The program of a GPU's unit.  Raises RecorderError, one line, for what is missing."""
     if instruction.architecture not in GENERATIONS:
         raise RecorderError(f"{instruction.label}: no GPU of NVIDIA's is known to be of that architecture")
@@ -79,19 +79,19 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     tools: tuple[str, ...] = (compiler or "nvcc",)
     if here:
         tools = words_of(compiler) if compiler else (_nvcc(instruction),)
-    text = source(Layout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
-    return Program(text, ".cu", tools, ("-O2", f"-arch=sm_{generation.first}{kernel.suffix}"))
+    text = source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
+    return RecorderProgram(text, ".cu", tools, ("-O2", f"-arch=sm_{generation.first}{kernel.suffix}"))
 
 
-def kernel_of(instruction: Instruction) -> Kernel:
+def kernel_of(instruction: Instruction) -> DeviceKernel:
     """What runs the instruction: `mma.sync` or `wgmma`.  Raises RecorderError if neither does."""
     mma, why = mma_or_why_not(instruction)
     if mma is not None:
-        return Kernel(kernel_source(mma, memory=ROW), "mma_0::kernel", 32, mma.suffix)
+        return DeviceKernel(kernel_source(mma, memory=ROW), "mma_0::kernel", 32, mma.suffix)
     unit = wgmma.wgmma_of(instruction)
     if unit is None or unit.k != instruction.k:
         raise RecorderError(f"{instruction.label}: there is no program for it: {why}")
-    return Kernel(wgmma.kernel_source(unit), "kernel", 128, "a")
+    return DeviceKernel(wgmma.kernel_source(unit), "kernel", 128, "a")
 
 
 def _nvcc(instruction: Instruction) -> str:

@@ -12,9 +12,9 @@ import subprocess
 from string import Template
 
 from mmaformal.instruction import Instruction
-from mmaformal.intrinsics import Unit, function, preamble
-from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
-from mmaformal.recorder.rows import Layout
+from mmaformal.intrinsics import Intrinsic, function, preamble
+from mmaformal.recorder.program import RecorderError, RecorderProgram, found, source, words_of
+from mmaformal.recorder.rows import RowLayout
 
 _COMPILERS = ("gcc", "cc", "clang")
 #: For those that QEMU runs elsewhere: the compiler, the emulator, and Debian's packages of both.
@@ -89,8 +89,8 @@ static void describe(char *device, size_t size) {
 
 
 def program(
-    instruction: Instruction, unit: Unit, compiler: str | None = None, *, here: bool = True
-) -> Program:
+    instruction: Instruction, unit: Intrinsic, compiler: str | None = None, *, here: bool = True
+) -> RecorderProgram:
     """The program of a processor's unit.
 
     here: it is to run on this machine, so that the tools for that have to be found; else the compiler is as named, or
@@ -106,7 +106,7 @@ def program(
         raise RecorderError(
             f"{instruction.label} needs {_NAMES[unit.target]}: this one is {platform.machine()}"
         )
-    layout = Layout(instruction)
+    layout = RowLayout(instruction)
     body = _UNIT.substitute(
         target=unit.target,
         processor=_NAMES[unit.target],
@@ -118,10 +118,10 @@ def program(
     )
     text = source(layout, headers=preamble([(instruction, unit)]), unit=body, block=4096)
     flags = ("-O2", *(["-static"] if tools[1] else []))
-    return Program(text, ".c", *tools[:1], flags, tools[1])
+    return RecorderProgram(text, ".c", *tools[:1], flags, tools[1])
 
 
-def emulator(program: Program) -> str | None:
+def emulator(program: RecorderProgram) -> str | None:
     """What the program's results are of, if no processor's."""
     if not program.runner:
         return None

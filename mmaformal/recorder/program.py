@@ -14,7 +14,7 @@ from string import Template
 from typing import IO
 
 from mmaformal.display import ShortRepr
-from mmaformal.recorder.rows import MOST_LINE, Layout
+from mmaformal.recorder.rows import MOST_LINE, RowLayout
 
 #: Called with the rows that were fed so far.
 Progress = Callable[[int], None]
@@ -25,7 +25,7 @@ class RecorderError(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class Program(ShortRepr):
+class RecorderProgram(ShortRepr):
     """The source of a program, and how it is built and run."""
 
     source: str
@@ -87,7 +87,7 @@ int main(void) {
 """)
 
 
-def source(layout: Layout, *, headers: str, unit: str, block: int) -> str:
+def source(layout: RowLayout, *, headers: str, unit: str, block: int) -> str:
     """The text of a program; `unit` defines `prepare` and `run`, which gets at most `block` rows."""
     return _MAIN.substitute(
         types=layout.instruction.spec.types,
@@ -119,7 +119,7 @@ def words_of(compiler: str) -> tuple[str, ...]:
 
 
 def execute(
-    program: Program, rows: Iterable[bytes], row_bytes: int, outputs: Path, progress: Progress | None
+    program: RecorderProgram, rows: Iterable[bytes], row_bytes: int, outputs: Path, progress: Progress | None
 ) -> None:
     """Build a program, feed it, and let it write to a file.  Raises RecorderError: what it, or the compiler, says."""
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:

@@ -59,7 +59,7 @@ class Field(ShortRepr):
 
 
 @dataclass(frozen=True)
-class Layout(ShortRepr):
+class RowLayout(ShortRepr):
     """The rows of an instruction."""
 
     instruction: Instruction
@@ -94,7 +94,7 @@ def stream(instruction: Instruction, rows: int, seed: int) -> Iterator[bytes]:
     Random cases of all distributions, as many of each (`mmaformal.cases.generate`).  The first rows of more are the
     same.
     """
-    layout = Layout(instruction)
+    layout = RowLayout(instruction)
     yield f"{layout.title}\n{json.dumps({'rows': rows, 'seed': seed})}\n".encode()
     for number in count():
         drawn = min(_FIRST_DRAWN << number, _DRAWN)
@@ -104,7 +104,7 @@ def stream(instruction: Instruction, rows: int, seed: int) -> Iterator[bytes]:
             return
 
 
-def _draw(layout: Layout, rows: int, seeds: tuple[int, int]) -> NDArray[Any]:
+def _draw(layout: RowLayout, rows: int, seeds: tuple[int, int]) -> NDArray[Any]:
     """Rows of all distributions, in any order."""
     (seed,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64).tolist()
     drawn = generate(layout.instruction.spec, rows, seed, get_args(Mood))
@@ -137,7 +137,7 @@ class Outputs(ShortRepr):
     """A file that a program wrote: the rows with d, and what was said of them."""
 
     path: Path
-    layout: Layout
+    layout: RowLayout
     rows: int
     asked: dict[str, object]  #: the second line
     ran_on: dict[str, object]  #: the third
@@ -165,7 +165,7 @@ def read_outputs(path: Path) -> Outputs:
             raise RecordingError(
                 path, "no output of a recorder's program: its first line is not 'mmaformal rows of …'"
             )
-        layout = Layout(_instruction(name, path))
+        layout = RowLayout(_instruction(name, path))
         asked, ran_on = _object(file, path), _object(file, path)
         start = file.tell()
         size = file.seek(0, 2) - start

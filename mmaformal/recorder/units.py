@@ -15,8 +15,8 @@ from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import unit_of
 from mmaformal.recorder import amd, nvidia, processors
-from mmaformal.recorder.program import Program, RecorderError, execute
-from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
+from mmaformal.recorder.program import RecorderError, RecorderProgram, execute
+from mmaformal.recorder.rows import Outputs, RowLayout, check_request, read_outputs, stream
 from mmaformal.recorder.writing import write
 from mmaformal.recordings.layouts import layout_of, saver
 from mmaformal.recordings.read import Recording
@@ -45,7 +45,7 @@ def record(
     check_request(rows, seed)
     path = _checked(path)
     program = program_of(instruction, compiler)
-    layout = Layout(instruction)
+    layout = RowLayout(instruction)
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         outputs = Path(folder, "rows")
         say = None if progress is None else lambda done: progress(f"{done:,} of {rows:,} rows")
@@ -90,7 +90,9 @@ def write_program(
     return Carried(source, inputs, program.command_line(source.name, inputs.name, outputs), outputs)
 
 
-def program_of(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> Program:
+def program_of(
+    instruction: Instruction, compiler: str | None = None, *, here: bool = True
+) -> RecorderProgram:
     """The program of an instruction, to run on this machine (`here`) or on another.  Raises RecorderError."""
     tabled = instruction.architecture in ARCHITECTURES and ARCHITECTURES[instruction.architecture]
     if not tabled or instruction.name not in tabled or tabled[instruction.name] != instruction:

@@ -3,7 +3,7 @@
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.check import (
     CheckReport,
-    Failure,
+    FileFailure,
     Mismatch,
     NotModelled,
     NotModelledError,
@@ -14,19 +14,19 @@ from mmaformal.recordings.check import (
     exit_code,
     row_sizes,
 )
-from mmaformal.recordings.read import Block, Recording, read
+from mmaformal.recordings.read import Recording, RowBlock, read
 from mmaformal.recordings.write import write
 
 __all__ = [
-    "Block",
     "CheckReport",
-    "Failure",
+    "FileFailure",
     "Mismatch",
     "NotModelled",
     "NotModelledError",
     "Outcome",
     "Recording",
     "RecordingError",
+    "RowBlock",
     "check",
     "check_file",
     "check_files",

@@ -51,7 +51,7 @@ class Measured(TypedDict):
     products: int
 
 
-class Facts(TypedDict):
+class BackingFacts(TypedDict):
     """What `backing.json` has."""
 
     recordings: list[Measured]
@@ -59,7 +59,7 @@ class Facts(TypedDict):
 
 
 @dataclass(frozen=True, repr=False)
-class Recorded(ShortRepr):
+class ReproducedOutputs(ShortRepr):
     """Outputs of one kind of GPU, all of which the model reproduces."""
 
     gpu: str
@@ -83,7 +83,7 @@ class Backing(ShortRepr):
     """The evidence for one instruction."""
 
     instruction: Instruction
-    recorded: tuple[Recorded, ...]  #: of the instruction itself
+    recorded: tuple[ReproducedOutputs, ...]  #: of the instruction itself
     alike: tuple[Instruction, ...]  #: recorded ones that have the same arithmetic, or, lowered, are taken to
     mmasim: int  #: dot product-adds on which mmasim and the model agree
 
@@ -144,14 +144,14 @@ def _names(instructions: tuple[Instruction, ...]) -> str:
 
 
 @cache
-def _facts() -> Facts:
-    facts: Facts = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
+def _facts() -> BackingFacts:
+    facts: BackingFacts = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
     return facts
 
 
-def _recorded(label: str) -> tuple[Recorded, ...]:
+def _recorded(label: str) -> tuple[ReproducedOutputs, ...]:
     rows = [each for each in _facts()["recordings"] if each["instruction"] == label]
-    return tuple(Recorded(each["gpu"], each["rows"], each["products"]) for each in rows)
+    return tuple(ReproducedOutputs(each["gpu"], each["rows"], each["products"]) for each in rows)
 
 
 @cache
@@ -260,7 +260,7 @@ def _is(each: Backing, architecture: str) -> bool:
     return each.instruction.architecture == architecture
 
 
-def save(facts: Facts, path: Path) -> None:
+def save(facts: BackingFacts, path: Path) -> None:
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     _facts.cache_clear()
     _recorded_instructions.cache_clear()

@@ -18,7 +18,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.backing import HARDWARE, backing
-from mmaformal.recordings.read import Block, Progress, Recording, read, require_fit
+from mmaformal.recordings.read import Progress, Recording, RowBlock, read, require_fit
 from mmaformal.spec import DotAdd
 
 #: Of formats of so many bits the parts of every code are kept.
@@ -178,7 +178,7 @@ class NotModelled(HtmlText):
 
 
 @dataclass(frozen=True, repr=False)
-class Failure(HtmlText):
+class FileFailure(HtmlText):
     """A file that could not be checked, and why, in one line."""
 
     path: Path
@@ -198,7 +198,7 @@ class Failure(HtmlText):
         return {"file": str(self.path), "status": "error", "reason": self.reason}
 
 
-Outcome = CheckReport | NotModelled | Failure
+Outcome = CheckReport | NotModelled | FileFailure
 
 
 def check(
@@ -275,9 +275,9 @@ def check_file(
         model = _hypothesis(recording.instruction, replace or {})
         return check(recording, model, progress=progress)
     except RecordingError as error:
-        return Failure(error.path, error.reason)
+        return FileFailure(error.path, error.reason)
     except _HypothesisError as error:
-        return Failure(Path(path), str(error))
+        return FileFailure(Path(path), str(error))
 
 
 def check_files(
@@ -380,7 +380,7 @@ def _differ(recorded: NDArray[Any], modelled: NDArray[Any], spec: DotAdd) -> NDA
     return different
 
 
-def _padded(block: Block, k: int) -> Block:
+def _padded(block: RowBlock, k: int) -> RowBlock:
     """The block with a and b filled up to K positions; 0 is the code of +0 in every format of a factor."""
     missing = ((0, 0), (0, k - block.a.shape[1]))
     if missing[1] == (0, 0):

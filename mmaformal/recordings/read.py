@@ -36,7 +36,7 @@ _MOST_TERMS = 256  # no matrix instruction, sparse ones included, has a longer K
 Progress = Callable[[int, int], None]  #: called with rows done and rows in all
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Consecutive rows as native unsigned words: a, b of shape (rows, terms); c, d of shape (rows,)."""
 
     a: NDArray[Any]
@@ -94,18 +94,18 @@ class Recording:
     def _size(self) -> str:
         return f"{counted(self.rows, 'row')} of {counted(self.terms, 'product')}"
 
-    def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[Block]:
+    def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[RowBlock]:
         """All rows in order, at most `rows` at a time; memory is bounded by one block.
 
         Raises RecordingError if the file has changed since it was read.
         """
-        return (Block(**arrays) for arrays in self.arrays(rows))
+        return (RowBlock(**arrays) for arrays in self.arrays(rows))
 
     def arrays(self, rows: int = _BLOCK_ROWS) -> Iterator[Arrays]:
         """The same as arrays by their names."""
         return layout(self.layout).pieces(self.path, self.wanted, rows)
 
-    def load(self) -> Block:
+    def load(self) -> RowBlock:
         """All rows at once; takes as much memory as the arrays do.  Raises as `blocks`."""
         return next(self.blocks(self.rows))
 

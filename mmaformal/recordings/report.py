@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import overload
 
 from mmaformal.display import counted, html_folded, html_table, html_text, html_title
-from mmaformal.recordings.check import CheckReport, Failure, NotModelled, Outcome, check_files, exit_code
+from mmaformal.recordings.check import CheckReport, FileFailure, NotModelled, Outcome, check_files, exit_code
 from mmaformal.result import Result
 
 #: Of files that hold a recording each.
@@ -45,7 +45,7 @@ class Checks(Sequence[Outcome], Result):
             "match" if len(checked) - differ != 1 else "matches": len(checked) - differ,
             "do not match" if differ != 1 else "does not match": differ,
             "not modelled yet": sum(isinstance(each, NotModelled) for each in self.outcomes),
-            "could not be checked": sum(isinstance(each, Failure) for each in self.outcomes),
+            "could not be checked": sum(isinstance(each, FileFailure) for each in self.outcomes),
         }
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         return f"{counted(len(self.outcomes), 'file')}: {told}" if told else "no files"

@@ -104,7 +104,7 @@ def _with_types(
     return fits[0]
 
 
-class Formats(NamedTuple):
+class ArrayFormats(NamedTuple):
     """The formats of a recording's arrays."""
 
     a: Format
@@ -126,7 +126,7 @@ def lacking(meta: Mapping[str, object], vouched: Collection[str]) -> list[str]:
     return [name for name in found if not all(each in meta for each in instead.get(name, (name,)))]
 
 
-def formats_of(meta: Mapping[str, object], instruction: Instruction | None, path: Path) -> Formats:
+def formats_of(meta: Mapping[str, object], instruction: Instruction | None, path: Path) -> ArrayFormats:
     """The formats of the arrays.  c is of d's type, unless meta or the instruction says otherwise."""
     named = {
         name: _format(meta, name, path)
@@ -148,10 +148,10 @@ def formats_of(meta: Mapping[str, object], instruction: Instruction | None, path
                 path,
                 "meta lacks its formats, and no table has the instruction: add input_format and output_format",
             )
-        return Formats(a, b, c or d, d, scale, block)
+        return ArrayFormats(a, b, c or d, d, scale, block)
     spec = instruction.spec
     own_c = spec.c_format if d is None or d is spec.d_format else d
-    return Formats(
+    return ArrayFormats(
         a or spec.a_format,
         b or spec.b_format,
         c or own_c,

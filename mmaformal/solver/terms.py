@@ -55,7 +55,7 @@ def main_context() -> Context:
     return ctypes.c_void_p(z3.main_ctx().ref().value)
 
 
-class Node(NamedTuple):
+class TermNode(NamedTuple):
     """A term, once, with its operands' ids from left to right."""
 
     id: int
@@ -63,7 +63,7 @@ class Node(NamedTuple):
     operands: tuple[int, ...]
 
 
-def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int]]:
+def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[TermNode], Counter[int]]:
     """Every term once, its operands before it and from left to right; and how often each is used, by id.
 
     Raises ValueError for a quantifier, whose constants a walk does not see, and for terms of another z3 context, where
@@ -72,7 +72,7 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int
     if any(root.ctx is not z3.main_ctx() for root in roots):
         raise ValueError("a term of another z3 context")
     uses: Counter[int] = Counter()
-    order: list[Node] = []
+    order: list[TermNode] = []
     done: set[int] = set()
     context = main_context()
     stack: list[tuple[int, Handle, tuple[int, ...] | None]] = [
@@ -81,7 +81,7 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int
     while stack:
         number, handle, ready = stack.pop()
         if ready is not None:
-            order.append(Node(number, handle, ready))
+            order.append(TermNode(number, handle, ready))
         elif number not in done:
             done.add(number)
             operands = _operands(context, handle)
@@ -133,7 +133,7 @@ def apart(wanted: Sequence[z3.ExprRef], terms: Sequence[z3.ExprRef]) -> list[z3.
     return found
 
 
-def expression(node: Node) -> z3.ExprRef:
+def expression(node: TermNode) -> z3.ExprRef:
     """The term as z3's Python has it."""
     found: z3.ExprRef = _to_expr_ref(z3.Ast.from_buffer_copy(ctypes.c_void_p(node.handle)), z3.main_ctx())
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.analysis.arithmetic import FloatArithmetic
 from mmaformal.checked import Progress, caller
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS, Format, hex_float
@@ -103,7 +103,7 @@ def _reached(fmt: Format, subnormals: bool) -> tuple[str, ...]:
         f"|δ| = u/(1 + u), the most there is, of x = {hex_float(above)}; |η| = g of x = {hex_float(g_min)}"
     ]
     if fmt.name != "fp64" or subnormals:
-        arithmetic = Arithmetic.of(fmt, subnormals=subnormals)
+        arithmetic = FloatArithmetic.of(fmt, subnormals=subnormals)
         if (arithmetic.fl(above), arithmetic.fl(g_min)) != (f_min, Fraction(0)):
             raise WitnessError(f"{arithmetic} does not round {above} and {g_min} down")
     return tuple(notes)

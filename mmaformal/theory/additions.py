@@ -28,7 +28,7 @@ def finite(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
 
 
 @dataclass(frozen=True)
-class Addition:
+class AdditionFacts:
     """`code` is x + y, codes of ρ's format."""
 
     x: z3.BitVecRef
@@ -212,4 +212,4 @@ class Addition:
 def prove_addition(proving: Composing, rho: Conversion) -> None:
     """Prove that `ieee.add` of any two finite codes is their exact sum, rounded once."""
     x, y = z3.BitVecs("x y", rho.format.storage_bits)
-    Addition(x, y, ieee.add(x, y, rho, quiet_nan(rho.format)).result, rho).prove_rounded(proving)
+    AdditionFacts(x, y, ieee.add(x, y, rho, quiet_nan(rho.format)).result, rho).prove_rounded(proving)

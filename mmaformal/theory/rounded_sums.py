@@ -2,7 +2,7 @@
 
 The sum T · 2^u that is rounded is the exact one, or odd, with room for rounding, and less than one unit off
 (`NearSum`): what is kept of a term is the term, or odd and less than one unit off, and where one of two is exact, their
-sum is off by what the other one is (`Kept`).  `Shown` is what an algorithm shows of its sum.
+sum is off by what the other one is (`KeptIntegers`).  `Shown` is what an algorithm shows of its sum.
 
 d is ρ of the exact sum (`RoundedOnce`).  Let x be that with the sign of T, and M the magnitude of the sum.  By
 definition M lies between the midpoints of d, and where T is odd and has room, so does all that is less than one unit
@@ -36,11 +36,11 @@ from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_o
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import FixedPoint, Scaled, WideNumbers, near
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 
 @dataclass(frozen=True)
-class Part:
+class KeptTerm:
     """A term of a sum: what is kept of its magnitude, in units of 2^u, and the term."""
 
     sign: z3.BitVecRef
@@ -96,18 +96,18 @@ def is_small(total: z3.BitVecRef) -> z3.BoolRef:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptIntegers:
     """What is kept of terms, as integers."""
 
     w: WideNumbers
 
-    def number(self, part: Part) -> z3.BitVecRef:
+    def number(self, part: KeptTerm) -> z3.BitVecRef:
         return self.w.number(part.sign, part.term)
 
-    def kept(self, part: Part) -> z3.BitVecRef:
+    def kept(self, part: KeptTerm) -> z3.BitVecRef:
         return self.w.number(part.sign, part.kept)
 
-    def prove(self, part: Part, ranges: list[z3.BoolRef]) -> z3.BoolRef:
+    def prove(self, part: KeptTerm, ranges: list[z3.BoolRef]) -> z3.BoolRef:
         """Where a term is sharp, or odd and around, the same of the signed numbers."""
         w, theory = self.w, self.w.theory
         equal, about = (
@@ -132,7 +132,7 @@ class Kept:
         off = theory.claim("kept nearly", text, goal, cases)
         return theory.claim("kept", text, z3.And(exact, off), [exact, off])
 
-    def sum_of_two(self, total: z3.BitVecRef, x: Part, y: Part) -> list[z3.BoolRef]:
+    def sum_of_two(self, total: z3.BitVecRef, x: KeptTerm, y: KeptTerm) -> list[z3.BoolRef]:
         """That a sum of what is kept is one of those numbers, and odd if one of the two is."""
         parts = [(part.sign, part.kept.m) for part in (x, y)]
         added = self.w.signed_sum(total, parts, x.kept.t)
@@ -185,7 +185,7 @@ class Shown:
 class RoundedOnce:
     """A step's last sum, and the code of d; `exact` is the exact sum."""
 
-    grid: Grid
+    grid: RoundingGrid
     sum: NearSum
     exact: z3.BitVecRef
     special: Special
@@ -480,19 +480,19 @@ class Span(NamedTuple):
         )
 
 
-def grid_of(theory: Theory, rho: Conversion, span: Span) -> Grid:
+def grid_of(theory: Theory, rho: Conversion, span: Span) -> RoundingGrid:
     """The codes of ρ in a fixed point; its theorems are proved.  That the grid keeps the order is not yet."""
     point = FixedPoint(span.low - MARGIN, span.high + MARGIN, span.size + 1, SPARE)
     numbers = WideNumbers(theory, point, span.exponent_bits)
     numbers.prove()
-    return Grid(numbers, rho)
+    return RoundingGrid(numbers, rho)
 
 
 @dataclass(frozen=True)
 class ExactSum:
     """A step, and its theorem: if nothing is special, and `given` holds, d is `total` rounded, and has its sign."""
 
-    grid: Grid
+    grid: RoundingGrid
     step: Rounds
     given: z3.BoolRef
     total: z3.BitVecRef  #: the exact sum, by the codes alone
@@ -513,7 +513,7 @@ def prove_finite(proving: Composing, step: Rounds, operands: Sequence[Operand]) 
 
 
 def conclude(
-    grid: Grid,
+    grid: RoundingGrid,
     shown: Shown,
     step: Rounds,
     zero: z3.BitVecRef,
@@ -578,6 +578,6 @@ class RoundsExactly(Protocol):
 
     @property
     def span(self) -> Span: ...
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         ...

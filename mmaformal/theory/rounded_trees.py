@@ -22,7 +22,7 @@ from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import last_index
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition, finite
+from mmaformal.theory.additions import AdditionFacts, finite
 
 TOP = fp32.storage_bits - 1
 
@@ -81,10 +81,10 @@ def prove_finite(proving: Composing, code: z3.BitVecRef, same: z3.BoolRef, z: z3
 
 
 @dataclass(frozen=True)
-class RoundedSum:
+class TreeSum:
     """A sum of a tree, and z, a code that it is to be."""
 
-    addition: Addition
+    addition: AdditionFacts
     flushed: z3.BitVecRef  #: its code, flushed
     result: z3.BitVecRef  #: what the unit has of it: that, where the `inputs` are numbers
     z: z3.BitVecRef

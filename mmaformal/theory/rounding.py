@@ -1,6 +1,6 @@
 """ρ keeps the order of numbers.
 
-Of the integers of a fixed point, where ρ is RNE to all places of its format (`Grid`).  That d is ρ(x) is said by
+Of the integers of a fixed point, where ρ is RNE to all places of its format (`RoundingGrid`).  That d is ρ(x) is said by
 differences: x lies between the midpoints of d and its neighbours, or on one of them if d is even.  So one need not know
 how d was computed, nor x be more than an integer.
 
@@ -38,7 +38,7 @@ FAR = 5  #: highest bits that are the sign, of any number that is rounded
 
 
 @dataclass(frozen=True)
-class Grid:
+class RoundingGrid:
     """Codes of ρ, and what is rounded to them."""
 
     numbers: WideNumbers

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell
-from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.analysis.arithmetic import FloatArithmetic
 from mmaformal.analysis.recommend import bound, recommend_scaling, thetas
 from mmaformal.analysis.units import Unit
 
@@ -57,8 +57,8 @@ def test_the_largest_elements_do_not_overflow() -> None:
     for instruction in (*SOME[:5], hopper["HMMA.16816.F32.BF16"]):
         for n in (1, 40, 1000):
             one, other = thetas(Unit.of(instruction), n)
-            assert Arithmetic.of(instruction.a_format).fl(one) == one
-            assert Arithmetic.of(instruction.b_format).fl(other) == other
+            assert FloatArithmetic.of(instruction.a_format).fl(one) == one
+            assert FloatArithmetic.of(instruction.b_format).fl(other) == other
             A, B = np.full((1, n), float(one)), np.full((n, 1), float(other))
             assert not recommend_scaling(A, B, instruction).scaled.overflows
 

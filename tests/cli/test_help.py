@@ -160,7 +160,7 @@ def test_sizes_takes_kinds_and_instructions(
         for each in reversed(instructions):
             name = sizes.name_of(each)
             asked.append(name)
-            yield sizes.Row(name, name.partition("(")[0], each.k, 24, "fp16", 1000, 10)
+            yield sizes.DatapathSize(name, name.partition("(")[0], each.k, 24, "fp16", 1000, 10)
 
     monkeypatch.setattr(sizes, "measure", fake)
     status, out, err = run(capsys, "sizes", "h100 HMMA.16816.F32", "fda(k=4,frac_bits=24)", "--jobs", "1")

@@ -16,7 +16,7 @@ import pytest
 
 from mmaformal import Answer, Different, Instruction, ampere, cli, find_difference, hopper, prove
 from mmaformal.cli import recall, running
-from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.queries import find_difference as find_difference_module
 from mmaformal.solver.evidence import EvidenceStore
 from mmaformal.solver.portfolio import Outcome
@@ -103,17 +103,17 @@ def test_another_question_is_another(
 
 def test_another_model_or_source_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = ampere["HMMA.1688.F32"], hopper["HMMA.1688.F32"]
-    key = Question("diff", (x, y)).key
-    assert Question("diff", (x, y)).key == key
+    key = RecallKey("diff", (x, y)).key
+    assert RecallKey("diff", (x, y)).key == key
     others = [
-        Question("prove", (x, y)).key,
-        Question("diff", (y, x)).key,
-        Question("diff", (x, y.replace(F=24))).key,
-        Question("diff", (x, y), "finite").key,
-        Question("diff", (x, replace(y, spec=y.spec.replace(F=24)))).key,  # under the same name
+        RecallKey("prove", (x, y)).key,
+        RecallKey("diff", (y, x)).key,
+        RecallKey("diff", (x, y.replace(F=24))).key,
+        RecallKey("diff", (x, y), "finite").key,
+        RecallKey("diff", (x, replace(y, spec=y.spec.replace(F=24)))).key,  # under the same name
     ]
     monkeypatch.setattr(recall, "source", lambda: "another")
-    others.append(Question("diff", (x, y)).key)
+    others.append(RecallKey("diff", (x, y)).key)
     assert len({key, *others}) == 7
 
 
@@ -202,14 +202,14 @@ def test_a_property_asked_again_is_answered_from_before(
 def recalled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each question, whether it was answered from before."""
     found: list[bool] = []
-    original = Question.recall
+    original = RecallKey.recall
 
-    def spy(self: Question, *args: Any) -> Recalled | None:
+    def spy(self: RecallKey, *args: Any) -> Recalled | None:
         known = original(self, *args)
         found.append(known is not None)
         return known
 
-    monkeypatch.setattr(Question, "recall", spy)
+    monkeypatch.setattr(RecallKey, "recall", spy)
     return found
 
 

@@ -102,7 +102,9 @@ def test_roundoff(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sizes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fake(instructions: list[Any], *_: object) -> object:
-        yield from (sizes.Row(each.name, "fda", each.k, 8, "e4m3", 1000, 10) for each in instructions)
+        yield from (
+            sizes.DatapathSize(each.name, "fda", each.k, 8, "e4m3", 1000, 10) for each in instructions
+        )
 
     monkeypatch.setattr(sizes, "measure", fake)
     (row,) = table(capsys, "sizes", POINT.format(8), "--jobs", "1")

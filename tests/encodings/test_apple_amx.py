@@ -7,7 +7,7 @@ import pytest
 from support.recorded import SHARED
 
 from mmaformal import ampere, apple_amx, cdna3, find_difference, matmul
-from mmaformal.apple import AmxState, Operand, execute
+from mmaformal.apple import AmxOperand, AmxState, execute
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import both_results
@@ -27,7 +27,7 @@ def lane_of_z(i: Instruction, a: int, b: int, c: int) -> int:
     x, y, z = a.to_bytes(size, "little"), b.to_bytes(size, "little"), c.to_bytes(wide, "little")
     state = AmxState(x.ljust(512, b"\0"), y.ljust(512, b"\0"), z.ljust(4096, b"\0"))
     name, _, onto = i.name.partition(".")
-    after = execute(state, name, Operand(z_f32=int(onto == "F32")))
+    after = execute(state, name, AmxOperand(z_f32=int(onto == "F32")))
     return int.from_bytes(after.z[:wide], "little")
 
 

@@ -31,7 +31,7 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.fixed_point import FixedPoint, WideNumbers
 from mmaformal.theory.numbers import CodeNumbers
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 #: In fixed point; sorted, where no sum is narrow enough for that.
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
@@ -82,7 +82,7 @@ def test_instructions_of_cdna1_hold(query: Callable[..., Any], name: str) -> Non
 def claims(w: WideNumbers, spec: DotAdd) -> tuple[z3.BoolRef, z3.BitVecRef]:
     """(that a code is the sum of a step's numbers rounded, the code)."""
     code = z3.BitVec("code", spec.d_format.storage_bits)
-    return Grid(w, IEEE_FP32).rounds(CodeNumbers(w, spec).total, code), code
+    return RoundingGrid(w, IEEE_FP32).rounds(CodeNumbers(w, spec).total, code), code
 
 
 def test_the_exact_sum_is_rounded_to_one_code(theory: Theory) -> None:
@@ -159,14 +159,14 @@ def test_a_broken_step_is_not_exact(
 @pytest.mark.slow
 def test_an_order_without_even_numbers_is_not_kept(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a midpoint were rounded to both codes, equal numbers would be rounded to codes in no order."""
-    monkeypatch.setattr(Grid, "even", lambda self, index: z3.BoolVal(True))
+    monkeypatch.setattr(RoundingGrid, "even", lambda self, index: z3.BoolVal(True))
     w = WideNumbers(theory, FixedPoint(-300, 280, 32, 8), 14)
     w.prove()
     with pytest.raises(NotProvedError, match="does not hold"):
-        Grid(w, IEEE_FP32).prove()
+        RoundingGrid(w, IEEE_FP32).prove()
 
 
 def test_other_roundings_are_not_claimed(theory: Theory) -> None:
     w = WideNumbers(theory, FixedPoint(-300, 280, 32, 8), 14)
     with pytest.raises(NotProvedError, match="RNE"):
-        Grid(w, replace(IEEE_FP32, rounding=Rounding.RZ))
+        RoundingGrid(w, replace(IEEE_FP32, rounding=Rounding.RZ))

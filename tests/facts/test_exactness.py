@@ -345,7 +345,7 @@ NEEDED_OF_A_SUM = [
 def test_what_is_kept_of_a_sum_rests_on_each_claim(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = z3.BitVecs("x y", fp16.storage_bits)
     code = ieee.add(x, y, IEEE_FP16, blocks.quiet_nan(fp16)).result
-    a = additions.Addition(x, y, code, IEEE_FP16)
+    a = additions.AdditionFacts(x, y, code, IEEE_FP16)
     claim = Composing.claim
 
     def without(self: Composing, name: str, *given: Any, **named: Any) -> Any:

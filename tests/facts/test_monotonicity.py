@@ -638,8 +638,8 @@ def test_a_broken_ffma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
         of_ffma.prove_in_c(theory, FFMA)
 
 
-def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.LastAddition:
-    return monotone_addition.LastAddition(
+def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.MonotoneLastAddition:
+    return monotone_addition.MonotoneLastAddition(
         fp16, lambda c, x: monotone_addition.added(ieee.add(c, x, IEEE_FP16, nan))
     )
 
@@ -667,7 +667,9 @@ def test_a_broken_addition_is_not(broken: str, theory: Theory, monkeypatch: pyte
 def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = gps.flush
     monkeypatch.setattr(gps, "flush", lambda code, keep_sign: whole(code, keep_sign=keep_sign) ^ (1 << 31))
-    monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, theory: z3.BoolVal(True))
+    monkeypatch.setattr(
+        monotone_addition.MonotoneLastAddition, "prove", lambda self, theory: z3.BoolVal(True)
+    )
     with pytest.raises(NotProvedError, match=r"flushing keeps the order.*does not hold"):
         GPS.monotone_in_c(CDNA2, theory)
 
@@ -687,8 +689,10 @@ def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
     elif broken == "NaN of the addition":
         monkeypatch.setattr(pfma, "INVALID", 0)
     else:
-        monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, _: self.assumed(theory))
-        monkeypatch.setattr(monotone_addition.LastAddition, "assumed", _assumed, raising=False)
+        monkeypatch.setattr(
+            monotone_addition.MonotoneLastAddition, "prove", lambda self, _: self.assumed(theory)
+        )
+        monkeypatch.setattr(monotone_addition.MonotoneLastAddition, "assumed", _assumed, raising=False)
         nan_or, add = pfma.nan_or, pfma.add
         if broken == "NaN":
             monkeypatch.setattr(pfma, "nan_or", lambda x, y, code: code ^ (1 << 31))

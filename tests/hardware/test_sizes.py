@@ -10,12 +10,12 @@ import pytest
 
 from mmaformal.hardware import sizes
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.sizes import Row, measure, points, table
+from mmaformal.hardware.sizes import DatapathSize, measure, points, table
 from mmaformal.spec import DotAdd
 
 yosys = pytest.mark.skipif(not shutil.which("yosys"), reason="there is no yosys (Debian: yosys)")
 
-ROW = Row("fda(k=2,frac_bits=24,a=bf16)", "fda", 2, 24, "bf16", cells=1000, depth=50)
+ROW = DatapathSize("fda(k=2,frac_bits=24,a=bf16)", "fda", 2, 24, "bf16", cells=1000, depth=50)
 
 
 def test_what_is_measured() -> None:
@@ -39,7 +39,7 @@ def test_more_bits_and_products_are_more_gates(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_there_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fake(name: str, timeout: float, spec: DotAdd) -> Row:
+    def fake(name: str, timeout: float, spec: DotAdd) -> DatapathSize:
         made.append(name)
         assert spec.a_format.name == "bf16"
         return replace(ROW, datapath=name)
@@ -60,5 +60,5 @@ def test_a_file_of_anything_else(tmp_path: Path) -> None:
 
 
 def test_a_group_of_fmas_is_a_chain() -> None:
-    fma = Row("fma(k=1,a=bf16)", "fma", 1, None, "bf16", cells=300, depth=20)
+    fma = DatapathSize("fma(k=1,a=bf16)", "fma", 1, None, "bf16", cells=300, depth=20)
     assert "| 2 | 300 (40) | 500 (50) |" in table([fma, ROW])

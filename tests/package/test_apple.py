@@ -16,8 +16,8 @@ from mmaformal.apple import (
     MOVES,
     NUMBERS,
     OPS,
+    AmxOperand,
     AmxState,
-    Operand,
     Transfer,
     Word,
     disassemble,
@@ -33,7 +33,7 @@ RECORDED = (
 )
 
 operands = st.builds(
-    Operand, **{name: st.integers(0, (1 << width) - 1) for name, (_, width) in FIELDS.items()}
+    AmxOperand, **{name: st.integers(0, (1 << width) - 1) for name, (_, width) in FIELDS.items()}
 )
 
 
@@ -41,28 +41,28 @@ operands = st.builds(
 
 
 @given(operands)
-def test_an_operand_is_its_fields(operand: Operand) -> None:
-    assert Operand.decode(operand.encode()) == operand
+def test_an_operand_is_its_fields(operand: AmxOperand) -> None:
+    assert AmxOperand.decode(operand.encode()) == operand
 
 
 @given(st.integers(0, (1 << 64) - 1))
 def test_bits_that_are_no_fields_are_left_out(bits: int) -> None:
     used = sum(((1 << width) - 1) << low for low, width in FIELDS.values())
-    assert Operand.decode(bits).encode() == bits & used
+    assert AmxOperand.decode(bits).encode() == bits & used
 
 
 def test_fields_lie_where_the_tables_have_them() -> None:
-    assert Operand(vector=1).encode() == 1 << 63
-    assert Operand(z_row=63, x_offset=511, y_offset=511).encode() == 63 << 20 | 511 << 10 | 511
-    assert Operand.decode(1 << 41 | 3 << 46) == Operand(x_enable_mode=3, x_enable_value=1)
-    assert str(Operand(z_row=4, skip_z=1)) == "z_row=4 skip_z=1"
-    assert str(Operand()) == "0"
+    assert AmxOperand(vector=1).encode() == 1 << 63
+    assert AmxOperand(z_row=63, x_offset=511, y_offset=511).encode() == 63 << 20 | 511 << 10 | 511
+    assert AmxOperand.decode(1 << 41 | 3 << 46) == AmxOperand(x_enable_mode=3, x_enable_value=1)
+    assert str(AmxOperand(z_row=4, skip_z=1)) == "z_row=4 skip_z=1"
+    assert str(AmxOperand()) == "0"
 
 
 @pytest.mark.parametrize("wrong", [{"z_row": 64}, {"vector": 2}, {"x_offset": -1}, {"y_offset": 1.0}])
 def test_a_field_that_does_not_fit_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} has "):
-        Operand(**wrong)
+        AmxOperand(**wrong)
 
 
 def test_words_and_their_disassembly() -> None:
@@ -130,7 +130,7 @@ def pool(row: bytes) -> bytes:
 
 def test_an_outer_product_of_fp32() -> None:
     x, y = codes("f", *range(16)), codes("f", *range(1, 17))
-    state = execute(AmxState(pool(x), pool(y)), "fma32", Operand(z_row=2))
+    state = execute(AmxState(pool(x), pool(y)), "fma32", AmxOperand(z_row=2))
     for r in range(64):
         expected = [float(i * (r // 4 + 1)) if r % 4 == 2 else 0.0 for i in range(16)]
         assert list(struct.unpack("<16f", state.row(r))) == expected
@@ -138,7 +138,7 @@ def test_an_outer_product_of_fp32() -> None:
 
 def test_fp16_onto_fp32_fills_all_of_z() -> None:
     x, y = codes("e", *range(32)), codes("e", *range(1, 33))
-    state = execute(AmxState(pool(x), pool(y)), "fma16", Operand(z_f32=1, z_row=9))
+    state = execute(AmxState(pool(x), pool(y)), "fma16", AmxOperand(z_f32=1, z_row=9))
     for i in range(32):
         for j in range(32):
             assert struct.unpack("<16f", state.row(2 * j + i % 2))[i // 2] == i * (j + 1)
@@ -149,7 +149,7 @@ def test_fp16_onto_fp32_fills_all_of_z() -> None:
     [("", 3 * 5 + 7), ("z", 15), ("y", 10), ("yz", 3), ("x", 12), ("xz", 5), ("xy", 7), ("xyz", 0)],
 )
 def test_what_is_skipped(skipped: str, expected: float) -> None:
-    operand = Operand(vector=1, z_row=1, **{f"skip_{name}": 1 for name in skipped})
+    operand = AmxOperand(vector=1, z_row=1, **{f"skip_{name}": 1 for name in skipped})
     z = bytes(64) + codes("d", *[7.0] * 8) + bytes(4096 - 128)
     after = execute(AmxState(pool(codes("d", *[3.0] * 8)), pool(codes("d", *[5.0] * 8)), z), "fma64", operand)
     assert struct.unpack("<8d", after.row(1)) == (expected,) * 8
@@ -158,14 +158,14 @@ def test_what_is_skipped(skipped: str, expected: float) -> None:
 def test_x_alone_passes_through_and_a_nan_of_arithmetic_is_the_default_one() -> None:
     signalling = struct.pack("<16I", *[0xFF800001] * 16)
     state = AmxState(pool(signalling), pool(codes("f", *[1.0] * 16)))
-    alone = execute(state, "fma32", Operand(vector=1, skip_y=1, skip_z=1))
+    alone = execute(state, "fma32", AmxOperand(vector=1, skip_y=1, skip_z=1))
     assert alone.row(0) == signalling
-    times = execute(state, "fma32", Operand(vector=1, skip_z=1))
+    times = execute(state, "fma32", AmxOperand(vector=1, skip_z=1))
     assert times.row(0) == struct.pack("<16I", *[0x7FC00000] * 16)
     converted = execute(
         AmxState(pool(struct.pack("<32H", *[0xFE01] * 32))),
         "fma32",
-        Operand(vector=1, skip_y=1, skip_z=1, x_f16=1),
+        AmxOperand(vector=1, skip_y=1, skip_z=1, x_f16=1),
     )
     assert converted.row(0) == struct.pack("<16I", *[0x7FC00000] * 16)
 
@@ -181,20 +181,20 @@ def test_x_alone_passes_through_and_a_nan_of_arithmetic_is_the_default_one() -> 
 def test_which_lanes_take_part(mode: int, value: int, expected: list[int]) -> None:
     state = AmxState(pool(codes("d", *[1.0] * 8)))
     after = execute(
-        state, "fma64", Operand(vector=1, skip_y=1, skip_z=1, x_enable_mode=mode, x_enable_value=value)
+        state, "fma64", AmxOperand(vector=1, skip_y=1, skip_z=1, x_enable_mode=mode, x_enable_value=value)
     )
     assert [i for i, z in enumerate(struct.unpack("<8d", after.row(0))) if z] == list(expected)
 
 
 def test_offsets_go_around_the_pool() -> None:
     x = bytes(range(256)) * 2
-    after = execute(AmxState(x), "fma64", Operand(vector=1, skip_y=1, skip_z=1, x_offset=509))
+    after = execute(AmxState(x), "fma64", AmxOperand(vector=1, skip_y=1, skip_z=1, x_offset=509))
     assert after.row(0) == (x + x)[509 : 509 + 64]
 
 
 @settings(max_examples=4)
 @given(st.sampled_from(list(OPS)), operands)
-def test_all_elements_at_once_are_those_one_by_one(name: str, operand: Operand) -> None:
+def test_all_elements_at_once_are_those_one_by_one(name: str, operand: AmxOperand) -> None:
     rng = np.random.default_rng(operand.encode())
     x, y, z = (rng.integers(0, 256, size, np.uint8).tobytes() for size in (512, 512, 4096))
     bits = operand.encode()
@@ -308,12 +308,12 @@ def test_fms_is_fma_of_the_other_sign_and_minus_zero_of_nothing() -> None:
         ("xz", -5.0),
         ("xy", 7.0),
     ):
-        operand = Operand(vector=1, **{f"skip_{name}": 1 for name in skips})
+        operand = AmxOperand(vector=1, **{f"skip_{name}": 1 for name in skips})
         assert struct.unpack("<16f", execute(state, "fms32", operand).row(0)) == (expected,) * 16
-    nothing = execute(state, "fms32", Operand(vector=1, skip_x=1, skip_y=1, skip_z=1))
+    nothing = execute(state, "fms32", AmxOperand(vector=1, skip_x=1, skip_y=1, skip_z=1))
     assert nothing.row(0) == codes("I", *[0x80000000] * 16)
     nan = AmxState(pool(codes("I", *[0x7F800001] * 16)))
-    assert execute(nan, "fms32", Operand(vector=1, skip_y=1, skip_z=1)).row(0) == codes(
+    assert execute(nan, "fms32", AmxOperand(vector=1, skip_y=1, skip_z=1)).row(0) == codes(
         "I", *[0xFF800001] * 16
     )
 

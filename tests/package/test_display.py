@@ -52,7 +52,7 @@ from mmaformal import (
     volta,
 )
 from mmaformal.analysis.recommend import recommend_scaling
-from mmaformal.apple import AmxState, Operand, Word
+from mmaformal.apple import AmxOperand, AmxState, Word
 from mmaformal.apple.witness import AmxWitness
 from mmaformal.campaign import Campaign
 from mmaformal.cases.generate import generate
@@ -83,9 +83,9 @@ from mmaformal.queries.max_difference import max_difference
 from mmaformal.queries.mismatches import Group, Mismatches
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.structure_classes import SameAs
-from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModelled
+from mmaformal.recordings.check import CheckReport, FileFailure, Mismatch, NotModelled
 from mmaformal.recordings.products import RecordedProduct
-from mmaformal.recordings.read import Block, Recording
+from mmaformal.recordings.read import Recording, RowBlock
 from mmaformal.recordings.report import Checks
 from mmaformal.rounding import CONVERSIONS, Rounding
 from mmaformal.solver.answers import Obligation
@@ -152,7 +152,7 @@ def samples(folder: Path) -> Iterator[Any]:
         *(kernel_for(i.spec.in_order) for i in (*sapphire_rapids, armv8_6["BFDOT"])),
     )
     yield OPERATORS["MA8X2.FP32"]
-    yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
+    yield AmxState(), AmxOperand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
     yield AccE9s12(4, 4, 84, CONVERSIONS["IEEE-FP32"])
     yield kernel_for(apple_amx["fma16.F32"].spec), kernel_for(e9s12["DP4A.FP16"].spec)
     yield kernel_for(cdna1["v_mfma_f32_32x32x4f16"].spec)
@@ -173,7 +173,11 @@ def samples(folder: Path) -> Iterator[Any]:
         path, LONG, "hopper", LONG, LONG, HMMA, fp16, fp16, fp32, fp32, 10**9, 16, {"x": LONG}
     )
     row = Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5)
-    outcomes = CheckReport(recording, HMMA, 10**9, 10**8, row, 1), NotModelled(recording), Failure(path, LONG)
+    outcomes = (
+        CheckReport(recording, HMMA, 10**9, 10**8, row, 1),
+        NotModelled(recording),
+        FileFailure(path, LONG),
+    )
     yield recording, Checks(outcomes * 100)
     probed = probe(volta["HMMA.884.F32.F32"], name=LONG)
     yield probed, probed.tree, probed.sums, probed.nans, probed.zero_exponent, probed.evidence
@@ -181,7 +185,7 @@ def samples(folder: Path) -> Iterator[Any]:
     model = Model1.of("e4m3", "fp16", subnormals=False)
     yield model, model.matmul(numbers.T, numbers)
     yield recommend_scaling(numbers.T, numbers, HMMA), max_difference(HMMA, HMMA)
-    yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
+    yield RowBlock(*(np.ones((999, 16), np.uint64) for _ in range(4)))
 
 
 def of_products(path: Path) -> Iterator[Any]:
@@ -194,7 +198,7 @@ def of_products(path: Path) -> Iterator[Any]:
     )
     cases = generate(HMMA.spec, 3)
     explained = Explanation(HMMA.spec, HMMA.spec, (HMMA.spec,) * 99, known_as=(LONG,) * 9)
-    refuted = elimination.Miss(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
+    refuted = elimination.RefutedModel(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
     types = Types(*(FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32")))
     tests = (RunNext(cases[0], (1,) * 99),) * 99
     group = Group(LONG, 10**9, Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5), ("F", 24))
@@ -348,7 +352,7 @@ def test_clipping_keeps_both_ends() -> None:
     assert len(text) <= 40
     assert text.startswith("0123456789")
     assert text.endswith("9899")
-    assert short_repr(Block(*(np.ones((2, 3), np.uint16),) * 4)).startswith("Block(a=uint16[2, 3], b=")
+    assert short_repr(RowBlock(*(np.ones((2, 3), np.uint16),) * 4)).startswith("Block(a=uint16[2, 3], b=")
 
 
 class Strict(HTMLParser):

@@ -22,7 +22,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import CUnavailableError, c_source, unit_of
 from mmaformal.recorder.processors import program
 from mmaformal.recorder.program import execute
-from mmaformal.recorder.rows import Layout, read_outputs
+from mmaformal.recorder.rows import RowLayout, read_outputs
 from mmaformal.witness import Witness
 
 TILE, PAIR, HALF = (sapphire_rapids[name] for name in ("TDPBF16PS", "VDPBF16PS", "VFMADD231PH"))
@@ -193,7 +193,7 @@ def test_fresh_outputs_of_the_unit(i: Instruction, count: int, tmp_path: Path) -
     tools(i)
     unit = unit_of(i)
     assert unit is not None
-    layout = Layout(i)
+    layout = RowLayout(i)
     records = np.zeros(count, layout.dtype)
     records["a"], records["b"], records["c"] = a, b, c = rows(i, count)
     head = f"{layout.title}\n{json.dumps({'rows': count})}\n".encode()

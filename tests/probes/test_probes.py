@@ -29,7 +29,7 @@ from mmaformal.probes.box import Box, code_of, factors_of, power
 from mmaformal.probes.masks import masked, tree_of
 from mmaformal.probes.modes import MODES, POINTS, agreeing
 from mmaformal.recorder import RecorderError, program_of
-from mmaformal.recorder.rows import Layout
+from mmaformal.recorder.rows import RowLayout
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
@@ -433,7 +433,7 @@ def live(instruction: Instruction, folder: Path) -> Callable[..., NDArray[Any]]:
         program = program_of(instruction)
     except RecorderError as error:
         pytest.skip(str(error))
-    layout, executable = Layout(instruction), folder / "unit"
+    layout, executable = RowLayout(instruction), folder / "unit"
     source = executable.with_suffix(program.suffix)
     source.write_text(program.source)
     subprocess.run(program.build(str(source), str(executable)), check=True)

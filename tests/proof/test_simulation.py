@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal.cases.encodings import Lanes, Traces, sample
+from mmaformal.cases.encodings import InputLanes, Traces, sample
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.executable import blocks
@@ -70,7 +70,7 @@ def argue(
     c = z3.BitVec("c", 32)
     rng = np.random.default_rng(0)
     lanes = {side: tuple(tracer.input(x, sample(e4m3, rng)) for x in codes) for side, codes in names.items()}
-    own = Lanes(lanes["a"], lanes["b"], tracer.input(c, sample(fp32, rng)), (), ())
+    own = InputLanes(lanes["a"], lanes["b"], tracer.input(c, sample(fp32, rng)), (), ())
     inputs = Inputs(tuple(names["a"]), tuple(names["b"]), c)
     traces: Traces[Any] = Traces(
         None,  # type: ignore[arg-type]

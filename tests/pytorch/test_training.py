@@ -21,7 +21,7 @@ from mmaformal.cli.training import NETWORK_NAMES, PARTS
 from mmaformal.studies.training import report as reports
 from mmaformal.studies.training import runs, sweep
 from mmaformal.studies.training.networks import NETWORKS, digits
-from mmaformal.studies.training.runs import Job, Outcome, Schedule, Unit, apart, train
+from mmaformal.studies.training.runs import Job, Schedule, TrainingOutcome, TrainingUnit, apart, train
 from mmaformal.studies.training.sweep import Results, jobs, settings, with_bits
 
 # scikit-learn and its SciPy warn as they like
@@ -43,13 +43,13 @@ class Here(Executor):
         return future
 
 
-def made_up(job: Job) -> Outcome:
+def made_up(job: Job) -> TrainingOutcome:
     """Accuracy grows with FracBits until 12; weights are the further from fp32's the fewer there are."""
     found = re.search(r"(?:frac_bits|F)=(\d+)", str(job.unit))
     bits = int(found[1]) if found else 30
     accuracy = 0.9 + min(bits, 12) / 1000 + job.seed / 10**4
     weights = np.ones(100, np.float32) + np.float32(2.0**-bits) * np.arange(100, dtype=np.float32)
-    return Outcome(
+    return TrainingOutcome(
         accuracy, 0.1, 1.0, (2.0**-bits,) * 4, (("a.weight", 2.0**-bits), ("b.weight", 0.0)), weights
     )
 
@@ -132,7 +132,7 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = settings()
     results = Results(tmp_path)
     sweep.run(jobs(every, NETWORKS, 3), results, Here(), 1)
-    report = reports.Report(results, every, NETWORK_NAMES, 3)
+    report = reports.StudyReport(results, every, NETWORK_NAMES, 3)
     assert report.stable_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "nvfp4") == "16"
@@ -160,12 +160,12 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert len(figures.draw(report, tmp_path)) == 4
     # With a part of the results, what is whole is told.
-    part = reports.Report(results, every, NETWORK_NAMES, 4)
+    part = reports.StudyReport(results, every, NETWORK_NAMES, 4)
     assert part.points == {"transformer": [], "convolutional": []}
 
 
 def test_units_are_text() -> None:
-    unit = Unit("hopper", "QGMMA.64x8x32.F32.E4M3.E4M3", options=(("promote_every", 4),))
+    unit = TrainingUnit("hopper", "QGMMA.64x8x32.F32.E4M3.E4M3", options=(("promote_every", 4),))
     assert str(unit) == "hopper QGMMA.64x8x32.F32.E4M3.E4M3 promote_every=4"
     assert unit.arithmetic.division == {"promote_every": 4}
     assert "12 epochs of 128 at 0.015 | torch fp32 | 3" in Job("transformer", None, 3).key

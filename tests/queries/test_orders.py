@@ -21,7 +21,7 @@ from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import FORMATS
-from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.orders import explaining, ordered
 from mmaformal.queries.paths import Paths
 from mmaformal.rounding import IEEE_FP32, RZ_FP32
@@ -38,7 +38,7 @@ def model(parameters: Parameters, order: tuple[int, ...], a: str = "fp16") -> Do
     return DotAdd(len(order), one, one, fp32, fp32, parameters, product_order=order)
 
 
-def recorded(spec: DotAdd, rows: int = 300, seed: int = 1) -> Recorded:
+def recorded(spec: DotAdd, rows: int = 300, seed: int = 1) -> RecordedRows:
     """Rows of normal numbers near 1, as most recordings have them."""
     rng = np.random.default_rng(seed)
 
@@ -51,10 +51,10 @@ def recorded(spec: DotAdd, rows: int = 300, seed: int = 1) -> Recorded:
     a, b = (codes(fmt.name, rows, spec.k) for fmt in (spec.a_format, spec.b_format))
     none = np.empty((rows, 0), np.uint64)
     given = Rows(a, b, codes("fp32", rows), none, none)
-    return Recorded(given, results(spec, given), Types.of(spec), spec.k)
+    return RecordedRows(given, results(spec, given), Types.of(spec), spec.k)
 
 
-def found(spec: DotAdd, rows: Recorded, seconds: float = 60) -> list[tuple[int, ...]]:
+def found(spec: DotAdd, rows: RecordedRows, seconds: float = 60) -> list[tuple[int, ...]]:
     return list(explaining(spec.in_order, rows, time.monotonic() + seconds))
 
 
@@ -114,7 +114,7 @@ def test_rows_in_which_zeros_decide_leave_it_open() -> None:
     none = np.empty((1, 0), np.uint64)
     a, b = np.array([[tiny, one]], np.uint64), np.array([[tiny, one]], np.uint64)
     row = Rows(a, b, np.array([0xBF800000], np.uint64), none, none)
-    rows = Recorded(row, results(spec, row), Types.of(spec), 2)
+    rows = RecordedRows(row, results(spec, row), Types.of(spec), 2)
     assert rows.differ(spec.replace(e_zero=None)).all()
     assert spec.taken in [list(order) for order in found(spec.replace(e_zero=None), rows)]
 
@@ -169,7 +169,7 @@ def test_details_show_only_where_they_may(name: str) -> None:
     """On rows of every distribution, and with every detail."""
     spec = (MADE | {"a chain of sums of four": model(Fda(24, 4, RZ_FP32, None), _PAIRS)})[name]
     rows = generate(spec, 1500, seed=2, distributions=(*DISTRIBUTIONS, "edge", "tiny"))
-    known = elimination.without_details(spec, Recorded(rows, rows.c, Types.of(spec), spec.k))
+    known = elimination.without_details(spec, RecordedRows(rows, rows.c, Types.of(spec), spec.k))
     assert known.any()
     wanted = results(spec, rows)
     others = [results(each, rows) for each in details(spec)]

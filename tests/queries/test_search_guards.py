@@ -19,7 +19,7 @@ from mmaformal import rtx_blackwell
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
-from mmaformal.cases.questions import Found
+from mmaformal.cases.questions import FoundCase
 from mmaformal.cases.relations import Relation, witness_of
 from mmaformal.cases.run import smt_result, values
 from mmaformal.encodings import smt
@@ -285,9 +285,9 @@ def test_of_cases_as_small_as_each_other_the_first_is_taken() -> None:
     assert first != (15, 3)
 
 
-def found_at(x: Instruction, y: Instruction, codes: Codes) -> Found:
+def found_at(x: Instruction, y: Instruction, codes: Codes) -> FoundCase:
     seen = tuple(smt_result(i.spec, codes) for i in (x, y))
-    return Found(codes, tuple(range(x.k)), seen)
+    return FoundCase(codes, tuple(range(x.k)), seen)
 
 
 def test_fewer_products_are_asked_for_from_the_first_number_not_tried(

@@ -16,14 +16,14 @@ from mmaformal.cli.record import record as command
 from mmaformal.cli.running import UsageError
 from mmaformal.formats import FORMATS
 from mmaformal.recorder import RecorderError, record_product
-from mmaformal.recorder.library import Call, factors
+from mmaformal.recorder.library import LibraryCall, factors
 from mmaformal.recordings.products import read_product
 
 
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp32", "fp64"])
 def test_products_cancel(name: str) -> None:
     fmt = FORMATS[name]
-    A, B = factors(Call(fmt, (3, 64, 2)), np.random.default_rng(0))
+    A, B = factors(LibraryCall(fmt, (3, 64, 2)), np.random.default_rng(0))
     values = [np.vectorize(lambda code: float(fmt.value(int(code))))(x) for x in (A, B)]
     products = sorted((values[0][0] * values[1][:, 0]).tolist())
     assert products == [-x for x in reversed(products)]

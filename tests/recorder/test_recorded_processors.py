@@ -33,7 +33,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.recorder import RecorderError, from_outputs, program_of, record, write_program
 from mmaformal.recorder.processors import program
 from mmaformal.recorder.program import source
-from mmaformal.recorder.rows import Layout, read_outputs, stream
+from mmaformal.recorder.rows import RowLayout, read_outputs, stream
 from mmaformal.recordings import RecordingError, check, read
 
 TILE, PAIR, HALF = (sapphire_rapids[name] for name in ("TDPBF16PS", "VDPBF16PS", "VFMADD231PH"))
@@ -101,7 +101,7 @@ def test_rows_are_drawn_alike_and_with_every_mood() -> None:
     assert head == b'mmaformal rows of sapphire_rapids VDPBF16PS\n{"rows": 40000, "seed": 3}\n'
     _, few = joined(stream(PAIR, 500, 3))
     assert many[: len(few)] == few != joined(stream(PAIR, 500, 4))[1]
-    records = np.frombuffer(many, Layout(PAIR).dtype)
+    records = np.frombuffer(many, RowLayout(PAIR).dtype)
     assert len(records) == 40_000
     assert not records["d"].any()
     a, one = records["a"], PAIR.a_format
@@ -113,7 +113,7 @@ def test_rows_are_drawn_alike_and_with_every_mood() -> None:
 @pytest.mark.parametrize("name", ["DMMA.884", "HMMA.16816.F16", "HMMA.1688.F32.TF32"])
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no cc here")
 def test_c_has_the_rows_as_numpy_has_them(name: str, tmp_path: Path) -> None:
-    layout = Layout(hopper[name])
+    layout = RowLayout(hopper[name])
     offsets = ", ".join(f"offsetof(struct Row, {each.name})" for each in layout.fields)
     text = "#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n" + layout.c_struct
     text += f"int main(void) {{ size_t x[] = {{sizeof(struct Row), {offsets}}};"
@@ -149,7 +149,7 @@ def test_each_program_compiles_without_a_warning(i: Instruction, tmp_path: Path)
 def outputs_of(i: Instruction, folder: Path, rows: int = 100) -> Path:
     """What the program would write, d being the model's."""
     head, body = joined(stream(i, rows, 0))
-    records = np.frombuffer(body, Layout(i).dtype).copy()
+    records = np.frombuffer(body, RowLayout(i).dtype).copy()
     scales = [records[name] for name in ("scale_a", "scale_b")[: 2 * bool(i.spec.scales)]]
     records["d"] = i.dot_add(records["a"], records["b"], records["c"], *scales)
     path = folder / "out"
@@ -301,7 +301,7 @@ def test_what_the_compiler_or_the_program_says_is_passed_on(tmp_path: Path) -> N
         record(PAIR, tmp_path / "x.npz", compiler="gcc -fnonsense")
     tile = intrinsics.unit_of(TILE)
     assert tile is not None
-    text = source(Layout(PAIR), headers="", unit=_FAILS, block=16)
+    text = source(RowLayout(PAIR), headers="", unit=_FAILS, block=16)
     (tmp_path / "x.c").write_text(text)
     subprocess.run(["gcc", "-Wall", "-Werror", "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     for rows, why in (

@@ -28,7 +28,7 @@ from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.recordings import (
     CheckReport,
-    Failure,
+    FileFailure,
     NotModelled,
     NotModelledError,
     RecordingError,
@@ -506,7 +506,7 @@ def test_damaged_content_is_one_clear_line(tmp_path: Path, damage: str) -> None:
     assert str(caught.value).isprintable()
     assert len(caught.value.reason) < 700
     outcome = check_file(path)
-    assert isinstance(outcome, Failure)
+    assert isinstance(outcome, FileFailure)
     assert outcome.exit_code == 2
 
 
@@ -745,7 +745,7 @@ def several(tmp_path: Path) -> list[Path]:
 
 def test_a_damaged_file_does_not_keep_the_others_from_being_checked(several: list[Path]) -> None:
     outcomes = check_files(several)
-    assert [type(x) for x in outcomes] == [Failure, CheckReport, NotModelled, CheckReport]
+    assert [type(x) for x in outcomes] == [FileFailure, CheckReport, NotModelled, CheckReport]
     assert [x.path for x in outcomes] == several
     assert [x.exit_code for x in outcomes] == [2, 0, 0, 1]
     assert exit_code(outcomes) == 2

@@ -13,7 +13,7 @@ import z3
 from support.slow import slow
 
 from mmaformal.apple import AmxState, execute, terms
-from mmaformal.apple.operand import OPS, Operand
+from mmaformal.apple.operand import OPS, AmxOperand
 from mmaformal.apple.terms import execute_terms
 from mmaformal.apple.witness import AmxWitness, smaller
 from mmaformal.cli import main
@@ -30,11 +30,11 @@ from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.amx import prover as query
 from mmaformal.studies.amx.alu import argue
-from mmaformal.studies.amx.claims import CLAIMS, Claim
+from mmaformal.studies.amx.claims import CLAIMS, AmxClaim
 from mmaformal.studies.amx.prover import BOTH, STATEMENTS, AmxProver, prove_amx
 
 
-def claim_of(name: str) -> Claim:
+def claim_of(name: str) -> AmxClaim:
     (claim,) = (each for each in CLAIMS if each.name == name)
     return claim
 
@@ -85,7 +85,7 @@ def test_a_claim_that_does_not_hold_is_shown_with_a_state_and_an_operand(
     right = smt.row_mask
     monkeypatch.setattr(smt, "row_mask", lambda operand, stride: right(operand, stride) | 1)
     witness = shown(of_terms("vector-mode", "fma64"))
-    operand = Operand.decode(witness.operand)
+    operand = AmxOperand.decode(witness.operand)
     assert operand.vector
     assert operand.z_row
     after = execute_terms(witness.state, "fma64", witness.operand)
@@ -98,7 +98,7 @@ def test_a_claim_that_does_not_hold_is_shown_with_a_state_and_an_operand(
 def test_an_operation_that_is_not_the_table_s_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smt, "_choose", lambda no_y, no_x, x, y, both: z3.If(no_y, x, z3.If(no_x, x, both)))
     witness = shown(of_terms("operations", "fma16"))
-    operand = Operand.decode(witness.operand)
+    operand = AmxOperand.decode(witness.operand)
     assert (operand.skip_x, operand.skip_y, operand.skip_z) == (1, 0, 0)
     assert execute(witness.state, "fma16", witness.operand) != execute_terms(
         witness.state, "fma16", witness.operand
@@ -156,7 +156,7 @@ def test_encodings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPat
     right = smt.loaded
     monkeypatch.setattr(smt, "loaded", lambda pool, offset: right(pool, offset | 1))
     state = AmxState(x=bytes(range(256)) * 2)
-    operand = Operand(vector=1, skip_y=1, skip_z=1, x_offset=4).encode()
+    operand = AmxOperand(vector=1, skip_y=1, skip_z=1, x_offset=4).encode()
     assert query._differ(state, "fma64", operand)
     least = smaller(state, lambda trial: query._differ(trial, "fma64", operand))
     assert not any(least.x[256:])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.analysis.rounding import rounded
 from mmaformal.analysis.scaling import powers, root_below
-from mmaformal.studies.narrow_range import DEVICES, TABLE_2_1, Arithmetic, Model1
+from mmaformal.studies.narrow_range import DEVICES, TABLE_2_1, FloatArithmetic, Model1
 
 KINDS = [(True, True), (False, True), (True, False)]
 #: Which words of a and b are multiplied, in order (4.31).
@@ -21,7 +21,7 @@ PAIRS = {1: [(0, 0)], 2: [(0, 0), (0, 1), (1, 0)], 3: [(0, 0), (0, 1), (0, 2), (
 EMULATED = [name for name in TABLE_2_1 if name != "binary64"]
 
 
-def hard_numbers(arithmetic: Arithmetic, count: int) -> NDArray[np.float64]:
+def hard_numbers(arithmetic: FloatArithmetic, count: int) -> NDArray[np.float64]:
     """Numbers of all exponents of the arithmetic and some beyond, ties and their neighbours among them."""
     rng = np.random.default_rng(1)
     exponents = rng.integers(arithmetic.e_min - arithmetic.t - 3, arithmetic.e_max + 2, count)
@@ -38,7 +38,7 @@ def hard_numbers(arithmetic: Arithmetic, count: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize(("subnormals", "bounded"), KINDS)
 @pytest.mark.parametrize("name", EMULATED)
 def test_rounding_is_by_definition(name: str, subnormals: bool, bounded: bool) -> None:
-    arithmetic = Arithmetic.named(name, subnormals=subnormals, bounded=bounded)
+    arithmetic = FloatArithmetic.named(name, subnormals=subnormals, bounded=bounded)
     x = hard_numbers(arithmetic, 400)
     for value, result in zip(x.tolist(), rounded(x, arithmetic).tolist(), strict=True):
         expected = arithmetic.fl(Fraction(value))
@@ -49,7 +49,7 @@ def test_rounding_is_by_definition(name: str, subnormals: bool, bounded: bool) -
 def test_formats_are_those_of_ml_dtypes(name: str) -> None:
     """`float8_e4m3`, `float8_e3m4` are formats that only ml_dtypes has."""
     dtype = np.dtype(getattr(ml_dtypes, name, name))
-    arithmetic = Arithmetic.named({"bfloat16": "bf16", "float16": "fp16"}.get(name, name))
+    arithmetic = FloatArithmetic.named({"bfloat16": "bf16", "float16": "fp16"}.get(name, name))
     with np.errstate(over="ignore"):
         x = hard_numbers(arithmetic, 2000).astype(np.float32)
         x = x[np.isfinite(x)]
@@ -80,7 +80,7 @@ def test_table_2_1() -> None:
         "fp4-E2M1": 6,
     }
     for name, (e_min, e_max, t) in printed.items():
-        each = Arithmetic.named(name)
+        each = FloatArithmetic.named(name)
         assert (each.e_min, each.e_max, each.t) == (e_min, e_max, t)
         assert each.f_max == largest.get(name, Fraction(2) ** e_max * (2 - 2 * each.u))
     for pairs in DEVICES.values():
@@ -210,11 +210,11 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="no format"):
         Model1.of("fp17", "fp32")
     with pytest.raises(ValueError, match="bits of precision"):
-        replace(Arithmetic.named("fp32"), t=30)
+        replace(FloatArithmetic.named("fp32"), t=30)
     with pytest.raises(ValueError, match="as it is"):
-        Arithmetic.named("binary64", subnormals=False)
+        FloatArithmetic.named("binary64", subnormals=False)
     with pytest.raises(ValueError, match="no negative numbers"):
-        Arithmetic.named("ue8m0")
+        FloatArithmetic.named("ue8m0")
     model = Model1.of("fp16", "fp32")
     with pytest.raises(ValueError, match="do not fit"):
         model.matmul(np.ones((2, 3)), np.ones((2, 3)))

@@ -15,14 +15,14 @@ from mmaformal.studies.narrow_range.experiments import (
     FIGURES,
     LENGTHS,
     Combination,
-    Row,
+    CombinationErrors,
     combinations,
     growth,
     matrices,
     measure,
     read,
 )
-from mmaformal.studies.narrow_range.published import Comparison, Curve, compare, curve, table
+from mmaformal.studies.narrow_range.published import Curve, CurveComparison, compare, curve, table
 
 
 def published(folder: Path, each: Combination, factor: float) -> None:
@@ -34,8 +34,8 @@ def published(folder: Path, each: Combination, factor: float) -> None:
     (folder / file).write_text("\n".join(lines) + "\n")
 
 
-def made(each: Combination, n: int, error: float, nearest: float = 0.5) -> Row:
-    return Row(
+def made(each: Combination, n: int, error: float, nearest: float = 0.5) -> CombinationErrors:
+    return CombinationErrors(
         *(each.input, each.accumulation, each.subnormals, each.words, n, 1),
         error=error,
         bound=1.0,
@@ -119,7 +119,7 @@ def test_curves_are_compared(tmp_path: Path) -> None:
     assert "+0.30 ± 0.00" in text
     assert "× 2.00 | × 2.00" in text
     with pytest.raises(ValueError, match="in common"):
-        Comparison.of(each, Curve.of(ours[:1]), theirs)
+        CurveComparison.of(each, Curve.of(ours[:1]), theirs)
     (tmp_path / next(tmp_path.iterdir()).name).write_text("a b\n1 2\n")
     with pytest.raises(ValueError, match="not a published curve"):
         curve(tmp_path, each)

@@ -10,7 +10,7 @@ import pytest
 import z3
 
 from mmaformal import Instruction, hopper, volta
-from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.analysis.arithmetic import FloatArithmetic
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Holds
@@ -138,7 +138,7 @@ def test_omega_is_below_u_but_for_one_format() -> None:
         "fp32",
     ):
         for subnormals in (True, False):
-            x = Arithmetic.named(name, subnormals=subnormals)
+            x = FloatArithmetic.named(name, subnormals=subnormals)
             if x.g_min / x.f_max >= x.u:
                 above.add((name, subnormals, x.g_min / x.f_max))
     assert above == {("e2m3", False, Fraction(1, 15))}
@@ -146,7 +146,7 @@ def test_omega_is_below_u_but_for_one_format() -> None:
 
 def test_what_words_leave_of_a_row_is_more_than_zeta() -> None:
     """(4.18) with (4.20): a sum of maxima is not the maximum of sums.  One element is rounded, the others vanish."""
-    x = Arithmetic.named("e4m3", subnormals=False)
+    x = FloatArithmetic.named("e4m3", subnormals=False)
     n = 1792
     row = np.full(n, float(x.g_min))
     row[0] = 272.0

@@ -31,7 +31,7 @@ from mmaformal.statistics import sample
 from mmaformal.studies.emulation import program_bound, sums, words
 from mmaformal.studies.emulation.program_bound import prove_program_bound
 from mmaformal.studies.emulation.programs import UNIT_ROUNDOFF, Program
-from mmaformal.studies.emulation.words import Cut
+from mmaformal.studies.emulation.words import WordCut
 from mmaformal.witness import WitnessError
 
 VOLTA = "volta HMMA.884.F32.F32"
@@ -61,9 +61,9 @@ def of(name: str) -> Program:
     return Program.of(emulation[name])
 
 
-def cut_of(name: str, least: int | None = None) -> tuple[Emulated, Cut]:
+def cut_of(name: str, least: int | None = None) -> tuple[Emulated, WordCut]:
     p = of(name).parameters
-    return p, Cut.of(p, p.unit.a_format, least)
+    return p, WordCut.of(p, p.unit.a_format, least)
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_what_words_leave_is_reached(name: str) -> None:
 def test_what_is_known_of_words_is_true_of_them(name: str) -> None:
     """The premises about real numbers, of numbers of factors of all sizes whose first words are finite."""
     (p, cut), rng = cut_of(name), np.random.default_rng(1)
-    x, fmt = sums.Words.of("a", p.words), emulation[name].a_format
+    x, fmt = sums.WordNumbers.of("a", p.words), emulation[name].a_format
     known = x.known(p, cut)
     for code in rng.integers(0, fmt.codes, 60).tolist():
         if not fmt.is_finite(code) or abs(fmt.value(code)) >= 65520:
@@ -121,7 +121,7 @@ def test_what_is_known_of_words_is_true_of_them(name: str) -> None:
         assert z3.is_true(z3.simplify(told)), code
 
 
-def words_of(p: Emulated, cut: Cut, code: int) -> list[Fraction]:
+def words_of(p: Emulated, cut: WordCut, code: int) -> list[Fraction]:
     """Of the executable encoding."""
     from mmaformal.encodings.emulated import executable
 
@@ -142,7 +142,7 @@ def test_words_of_each_scheme(name: str, more: int, asker: Asker) -> None:
     """With another exponent from which factors count as they are, too; and the least one is not lower."""
     p, cut = cut_of(name)
     least = max(cut.least + more, fp32.min_exponent)
-    other = Cut.of(p, cut.format, least)
+    other = WordCut.of(p, cut.format, least)
     assert holds(lambda proving: words.prove(proving, p, cut.format, other), asker)
     if least < cut.least:
         wrong = replace(cut, least=least)
@@ -155,7 +155,7 @@ def test_a_word_that_is_cut_leaves_more(asker: Asker, monkeypatch: pytest.Monkey
     right = emulated.words
     cutting = replace(p, rounding=replace(p.rounding, rounding=Rounding.RZ))
     with pytest.raises(ValueError, match="not the nearest ones"):
-        Cut.of(cutting, cut.format)
+        WordCut.of(cutting, cut.format)
     monkeypatch.setattr(
         words.emulated, "words", lambda x, q, fmt: right(x, replace(cutting, words=q.words), fmt)
     )
@@ -168,7 +168,7 @@ def test_a_word_that_is_cut_leaves_more(asker: Asker, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", [*CUTS, PROMOTED])
 def test_products_of_words(name: str, asker: Asker) -> None:
     program = of(name)
-    assert holds(sums.Products(program.parameters, program.a, program.b).prove, asker)
+    assert holds(sums.WordProducts(program.parameters, program.a, program.b).prove, asker)
 
 
 BREAKS = {
@@ -183,22 +183,22 @@ def test_other_products_of_words(parts: tuple[Part, ...], asker: Asker) -> None:
     """A wrong shift, a product of words that is added twice, one that is not scaled."""
     program = of(f"ootomo({VOLTA})")
     p = replace(program.parameters, parts=parts)
-    assert not holds(sums.Products(p, program.a, program.b).prove, asker)
+    assert not holds(sums.WordProducts(p, program.a, program.b).prove, asker)
 
 
 def test_products_that_are_left_out_count(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     program = of(f"ootomo({VOLTA})")
     fewer = replace(program.parameters, parts=program.parameters.parts[:1])
     assert float(sums.lost(fewer, program.a, program.b)) == pytest.approx(2.0**-10, rel=2e-3)
-    assert holds(sums.Products(fewer, program.a, program.b).prove, asker)
+    assert holds(sums.WordProducts(fewer, program.a, program.b).prove, asker)
     monkeypatch.setattr(sums, "left_out", lambda p: [])
-    assert not holds(sums.Products(program.parameters, program.a, program.b).prove, asker)
+    assert not holds(sums.WordProducts(program.parameters, program.a, program.b).prove, asker)
 
 
 def test_a_share_that_is_too_small(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     program, right = of(f"ootomo({VOLTA})"), sums.share
     monkeypatch.setattr(sums, "share", lambda *x: right(*x) * Fraction(99, 100))
-    assert not holds(sums.Products(program.parameters, program.a, program.b).prove, asker)
+    assert not holds(sums.WordProducts(program.parameters, program.a, program.b).prove, asker)
 
 
 @pytest.mark.parametrize("claims", [sums.prove_chain, sums.prove_outside, sums.prove_together])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import z3
 
-from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.analysis.arithmetic import FloatArithmetic
 from mmaformal.cli import main
 from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.facts import rounding_model
@@ -31,7 +31,7 @@ def test_it_is_proved_of_all_formats() -> None:
                     factor = 1 if nearest else 2
                     u, g = (number.value for number in answer.numbers)
                     if name != "fp64":
-                        arithmetic = Arithmetic.of(FORMATS[name], subnormals=subnormals)
+                        arithmetic = FloatArithmetic.of(FORMATS[name], subnormals=subnormals)
                         assert (u, g) == (factor * arithmetic.u, factor * arithmetic.g_min)
 
 
@@ -39,7 +39,7 @@ def test_it_is_proved_of_all_formats() -> None:
 @pytest.mark.parametrize("name", ["e2m1", "e2m3", "e3m2", "e5m2", "e4m3", "e4m3fnuz"])
 def test_what_is_proved_is_so(name: str, subnormals: bool) -> None:
     """All numbers, and all eighths between neighbours, rounded by definition."""
-    arithmetic = Arithmetic.of(FORMATS[name], subnormals=subnormals)
+    arithmetic = FloatArithmetic.of(FORMATS[name], subnormals=subnormals)
     numbers = sorted(
         {abs(FORMATS[name].value(c)) for c in range(FORMATS[name].codes) if FORMATS[name].is_finite(c)}
     )

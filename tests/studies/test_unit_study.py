@@ -69,10 +69,10 @@ def test_a_run_goes_on(tmp_path: Path) -> None:
         study.read(file)
 
 
-def rows(values: list[float], metric: str = "mse") -> list[study.Row]:
+def rows(values: list[float], metric: str = "mse") -> list[study.DatapathErrors]:
     given = dict.fromkeys(study.METRICS, 1.0)
     return [
-        study.Row("fda", "fp16", "RNE-FP32", "RZ", 4, 8 + n, 10, 1, **(given | {metric: value}))
+        study.DatapathErrors("fda", "fp16", "RNE-FP32", "RZ", 4, 8 + n, 10, 1, **(given | {metric: value}))
         for n, value in enumerate(values)
     ]
 
@@ -130,7 +130,7 @@ def test_the_command_writes_rows_and_a_table(tmp_path: Path, capsys: pytest.Capt
     told = json.loads(capsys.readouterr().out)
     assert len(told["rows"]) == len(study.designs())
     assert told["widths"] == []
-    found = [study.Row(**row) for row in told["rows"]]
+    found = [study.DatapathErrors(**row) for row in told["rows"]]
     assert unit_tables.table(found, {}) + "\n" == printed
     assert cli.main([*argv, "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

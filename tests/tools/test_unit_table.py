@@ -12,7 +12,7 @@ from unit_table import Row, main, measure, rows, table
 
 from mmaformal import Instruction, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.analysis import operands
-from mmaformal.analysis.units import Stage, Unit
+from mmaformal.analysis.units import SumStage, Unit
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_a_bound_that_is_too_small_is_exceeded(
     whole = Unit.of
 
     def smaller(i: Instruction) -> Unit:
-        return Unit(i, tuple(Stage(Fraction(0), s.F, s.rho, s.products) for s in whole(i).stages))
+        return Unit(i, tuple(SumStage(Fraction(0), s.F, s.rho, s.products) for s in whole(i).stages))
 
     monkeypatch.setattr(unit_table.Unit, "of", smaller)
     row = measure(instruction, 1000)

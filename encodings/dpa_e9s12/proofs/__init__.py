@@ -18,8 +18,8 @@ from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.sums import Sum
+from mmaformal.facts.ranges import RoundsOneSum
+from mmaformal.facts.sums import StepSum
 from mmaformal.formats import fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -32,7 +32,7 @@ from mmaformal.spec import DotAdd
 from mmaformal.stages import Stage
 
 
-class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
+class DpaE9s12Facts(RoundsOneSum[DpaE9s12Step]):
     def equal(self, argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
         equal.derive(argument, traces)
 
@@ -42,10 +42,10 @@ class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
     def stages(self, spec: DotAdd, trace: Trace[DpaE9s12Step], c: z3.BitVecRef) -> Sequence[Stage]:
         return scaled.stages_of(spec, trace, c)
 
-    def sums(self, spec: DotAdd, step: DpaE9s12Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: DpaE9s12Step) -> list[StepSum]:
         return sums.sums_of(spec, step)
 
-    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: Sum) -> None:
+    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: StepSum) -> None:
         if spec.a_format == fp32:
             sums.fours_fit(pairing, each)
         else:

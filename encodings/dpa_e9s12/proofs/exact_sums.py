@@ -29,7 +29,7 @@ from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.theory.fixed_point import Scaled, WideNumbers
 from mmaformal.theory.numbers import CodeNumbers, number, total_of
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 #: What exponents of products are held with.
 BIAS = 2 * smt_dpa.BIAS
@@ -62,7 +62,7 @@ class Model(OneStepModel):
 class Numbers:
     """S and c as integers; `x`'s claims were made in the theory of the grid."""
 
-    grid: Grid
+    grid: RoundingGrid
     x: Summation
     sums: TwoTerms
     codes: CodeNumbers
@@ -149,7 +149,7 @@ def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
 class ShortSum(Model):
     """Of fp16 factors, whose products lose no bit."""
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)
@@ -274,7 +274,7 @@ class OneOfMany(Model):
 class OneFma(OneOfMany):
     """Of fp32 factors."""
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)

@@ -36,8 +36,8 @@ from mmaformal.facts.exact_steps import prove_off
 from mmaformal.facts.exact_terms import prove_chain
 from mmaformal.facts.exactness import (
     Exact,
+    ExactRounding,
     Number,
-    Rounding,
     Roundings,
     claims_of,
     exponent_of,
@@ -391,7 +391,7 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
         halves = [part for k in range(start, start + L) for part in _halves(spec, codes, k)]
         e_max = max((e for value, e in halves if value), default=0)
         whole = all(has_no_bit_below(value, e_max - places.F) for value, _ in halves)
-        yield Rounding(whole, c, spec.parameters.last_rounding)
+        yield ExactRounding(whole, c, spec.parameters.last_rounding)
 
 
 def _halves(spec: DotAdd, codes: Codes, k: int) -> list[Number]:

@@ -17,7 +17,7 @@ from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.dpa_e9s12.proofs.exact import LARGEST, OFFSETS
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.accumulator import within
-from mmaformal.facts.sums import Sum, case_of
+from mmaformal.facts.sums import StepSum, case_of
 from mmaformal.formats import fp32
 from mmaformal.limits import aligned, widest
 from mmaformal.proof.definitions import fit
@@ -26,25 +26,25 @@ from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 
-def sums_of(spec: DotAdd, step: dpa_e9s12.DpaE9s12Step) -> list[Sum]:
+def sums_of(spec: DotAdd, step: dpa_e9s12.DpaE9s12Step) -> list[StepSum]:
     p = spec.parameters
     assert isinstance(p, DpaE9s12)
     n = len(step.products)
     F = dpa_e9s12.kept(p.L, n)
     if spec.a_format == fp32:
         four = tuple((LARGEST << F - dpa_e9s12.PLACES) >> offset for offset in OFFSETS)
-        return [Sum("products of halves", step.partials[-1], step.placed, four * (n // 4), (), step)]
+        return [StepSum("products of halves", step.partials[-1], step.placed, four * (n // 4), (), step)]
     largest = (widest(spec.a_format) << (dpa_e9s12.FRACTION - spec.a_format.fraction_bits)) ** 2
     bound = aligned(largest, dpa_e9s12.PLACES, F)
     made = tuple((x.significand, largest, (x.sign, x.exponent, step.e_max)) for x in step.products)
-    return [Sum("products", step.partials[-1], step.placed, (bound,) * n, made, step)]
+    return [StepSum("products", step.partials[-1], step.placed, (bound,) * n, made, step)]
 
 
 def largest_products(spec: DotAdd) -> Codes:
     return replace(case_of(spec, 0, 0, 0), c=0)
 
 
-def fours_fit(pairing: Pairing, each: Sum) -> None:
+def fours_fit(pairing: Pairing, each: StepSum) -> None:
     """That every partial sum of products of fp32 factors' halves is within the sum of its bounds."""
     step = each.step
     assert isinstance(step, dpa_e9s12.DpaE9s12Step)

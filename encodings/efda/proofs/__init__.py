@@ -14,8 +14,8 @@ from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.ranges import RoundedSum, not_minus_zero
-from mmaformal.facts.sums import Sum
+from mmaformal.facts.ranges import RoundsOneSum, not_minus_zero
+from mmaformal.facts.sums import StepSum
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
@@ -26,7 +26,7 @@ from mmaformal.spec import DotAdd
 Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
 
 
-class EfdaFacts(RoundedSum[Step]):
+class EfdaFacts(RoundsOneSum[Step]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
 
@@ -41,7 +41,7 @@ class EfdaFacts(RoundedSum[Step]):
         given = [sums.places_of(pairing, spec, last)]
         return not_minus_zero(pairing, spec, last, given, last.special)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return sums.sums_of(spec, step)
 
     def largest_case(self, spec: DotAdd) -> Codes:

@@ -16,7 +16,7 @@ import z3
 
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs.sorted_sums import JammedSum, SortedSum, SortedTerms
+from mmaformal.encodings.efda.proofs.sorted_sums import JammedSum, SortedSumClaims, SortedTerms
 from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range, negate_if, product_range
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, fixed_terms, prove_sticky, span_of
 from mmaformal.facts.exact_terms import step_of
@@ -28,11 +28,11 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled
 from mmaformal.theory.numbers import CodeNumbers, total_of
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, grid_of, prove_finite
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 
 @dataclass(frozen=True)
-class FixedSum(TwoTerms):
+class ExactFixedSum(TwoTerms):
     """The same of a step, and that its terms are those of its codes."""
 
     step: efda.FixedStep
@@ -175,26 +175,26 @@ class EfdaSum(OneStepModel):
     def zero(self) -> z3.BitVecRef:
         return z3.BitVecVal(0, 1)
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         step = self.step
         if isinstance(step, efda.SortedStep):
             return self._prove_sorted(grid, step)
         return self._prove_fixed(grid, step)
 
-    def _prove_sorted(self, grid: Grid, step: efda.SortedStep) -> ExactSum:
+    def _prove_sorted(self, grid: RoundingGrid, step: efda.SortedStep) -> ExactSum:
         theory, at = grid.numbers.theory, Sorted(self.spec, step)
         prove_sorted(theory, self.spec, step)
         said, codes = dict(theory.named), CodeNumbers(grid.numbers, self.spec)
-        sums = SortedSum(grid.numbers, at, said)
+        sums = SortedSumClaims(grid.numbers, at, said)
         shown = JammedSum(grid.numbers, at, said, sums.prove()).prove()
         same = SortedTerms(sums, codes).prove()
         return conclude(grid, shown, step, self.zero, same, codes.total)
 
-    def _prove_fixed(self, grid: Grid, step: efda.FixedStep) -> ExactSum:
+    def _prove_fixed(self, grid: RoundingGrid, step: efda.FixedStep) -> ExactSum:
         theory, codes = grid.numbers.theory, CodeNumbers(grid.numbers, self.spec)
         terms = fixed_terms(theory, self.spec, self.p, step)
         prove_sticky(theory, terms)
-        sums = FixedSum(grid.numbers, terms, dict(theory.named), step, codes)
+        sums = ExactFixedSum(grid.numbers, terms, dict(theory.named), step, codes)
         shown, same = sums.prove(), sums.prove_codes()
         prove_finite(theory, step, [*step.a, *step.b, step.c])
         return conclude(grid, shown, step, self.zero, same, codes.total)

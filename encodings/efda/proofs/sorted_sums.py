@@ -33,7 +33,7 @@ from mmaformal.proof.rules import instance
 from mmaformal.proof.sticky_sums import is_odd, is_sharp
 from mmaformal.theory.fixed_point import Scaled, WideNumbers, near
 from mmaformal.theory.numbers import CodeNumbers, total_of
-from mmaformal.theory.rounded_sums import Kept, NearSum, Part, Shown
+from mmaformal.theory.rounded_sums import KeptIntegers, KeptTerm, NearSum, Shown
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Covering:
 
 
 @dataclass(frozen=True)
-class SortedSum:
+class SortedSumClaims:
     """Claims about the sums of a step; those of `sorted_steps` by their names."""
 
     w: WideNumbers
@@ -174,8 +174,8 @@ class SortedSum:
     said: Mapping[str, z3.BoolRef]
 
     @cached_property
-    def kept(self) -> Kept:
-        return Kept(self.w)
+    def kept(self) -> KeptIntegers:
+        return KeptIntegers(self.w)
 
     def size(self, x: Term) -> Scaled:
         """The magnitude of one of the three terms, the paired one, or the rest."""
@@ -242,8 +242,8 @@ class SortedSum:
     def _prove_two(self) -> z3.BoolRef:
         at, w, (_, two, _) = self.at, self.w, self.at.step.sorted
         partial, paired = at.step.partial, at.paired
-        first = Part(paired.sign, Scaled(partial.x, at.u1), self.size(paired))
-        second = Part(two.sign, Scaled(partial.y, at.u1), self.size(two))
+        first = KeptTerm(paired.sign, Scaled(partial.x, at.u1), self.size(paired))
+        second = KeptTerm(two.sign, Scaled(partial.y, at.u1), self.size(two))
         given = [self.said["near"], self.said["far"]]
         for part, x in ((first, paired), (second, two)):
             given.append(self.kept.prove(part, [self.range_of_two, self.range_of(x)]))
@@ -313,8 +313,8 @@ class SortedSum:
 
     def _prove_three(self, sum_: NearSum, known: list[z3.BoolRef]) -> z3.BoolRef:
         at, w, normal, sum_of = self.at, self.w, self.at.step.normal, self.at.step.sum
-        x = Part(normal.sign, Scaled(sum_of.x, at.u2), self._normal)
-        y = Part(at.rest.sign, Scaled(sum_of.y, at.u2), self.size(at.rest))
+        x = KeptTerm(normal.sign, Scaled(sum_of.x, at.u2), self._normal)
+        y = KeptTerm(at.rest.sign, Scaled(sum_of.y, at.u2), self.size(at.rest))
         p2, kept, exact = w.point.unit(at.u2), self.kept.kept(x), self.of_two
         given = [*known, self._prove_covered(x, known[2])]
         given += [
@@ -341,7 +341,7 @@ class SortedSum:
         text = "the sum is the exact one, or odd with room, and less than one unit off"
         return w.follows("sum of three", text, sum_.claim(w, self.exact), given)
 
-    def _prove_covered(self, x: Part, far: z3.BoolRef) -> z3.BoolRef:
+    def _prove_covered(self, x: KeptTerm, far: z3.BoolRef) -> z3.BoolRef:
         """Where the sum of two is odd, what is kept of it is less than one unit from the two, if it covers it."""
         at, w, A = self.at, self.w, x.kept
         coarse = Signed(A, x.sign == 1, self.kept.kept(x), self.range_of_sum, None)
@@ -464,7 +464,7 @@ class JammedSum:
 class SortedTerms:
     """The sum of sorted terms, and the numbers of the codes."""
 
-    sums: SortedSum
+    sums: SortedSumClaims
     codes: CodeNumbers
 
     def prove(self) -> z3.BoolRef:

@@ -9,7 +9,7 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
 from mmaformal.facts.ranges import places_in
-from mmaformal.facts.sums import Sum, largest_product, sum_of_two
+from mmaformal.facts.sums import StepSum, largest_product, sum_of_two
 from mmaformal.formats import Format
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import Link
@@ -17,7 +17,7 @@ from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 
-def sums_of(spec: DotAdd, step: efda.FixedStep | efda.SortedStep) -> list[Sum]:
+def sums_of(spec: DotAdd, step: efda.FixedStep | efda.SortedStep) -> list[StepSum]:
     if isinstance(step, efda.SortedStep):
         return [
             sum_of_two(step, "two of three sorted terms", step.partial),
@@ -27,7 +27,7 @@ def sums_of(spec: DotAdd, step: efda.FixedStep | efda.SortedStep) -> list[Sum]:
     lowest = spec.a_format.min_exponent + spec.b_format.min_exponent
     bound = largest_product(spec) << (highest - lowest)
     count = len(step.placed)
-    return [Sum("products", step.dot, tuple(summands(step.dot, count)), (bound,) * count, (), step)]
+    return [StepSum("products", step.dot, tuple(summands(step.dot, count)), (bound,) * count, (), step)]
 
 
 def largest_numbers(spec: DotAdd) -> Codes:

@@ -168,7 +168,7 @@ def _at_most(code: BitVec, exponent: int) -> Bool:
 # ---- a step of the unit ----------------------------------------------------------------------------------------------
 
 
-class Term(NamedTuple):
+class IntegerTerm(NamedTuple):
     """A term of a step, as an integer."""
 
     magnitude: BitVec
@@ -234,7 +234,7 @@ def _is_placed(x: Fused, k: int, magnitude: BitVec, most: int) -> Bool:
     return z3.And(z3.ULE(e, fp32.fraction_bits - low), z3.ULE(magnitude, most), z3.Or(zero, same))
 
 
-def _prove_product(proving: Composing, x: Fused, k: int, pair: Sequence[Integer], bits: int) -> Term:
+def _prove_product(proving: Composing, x: Fused, k: int, pair: Sequence[Integer], bits: int) -> IntegerTerm:
     """With 2^i and 2^j, the scales of both integers, 4 · S = (m_a · 2^i) · (m_b · 2^j) = (m_a · m_b) · 2^(i + j).
 
     No solver multiplies: what is left is an identity of polynomials, and shifts.
@@ -288,17 +288,17 @@ def _prove_product(proving: Composing, x: Fused, k: int, pair: Sequence[Integer]
     placed = proving.claim("placed", text, z3.Implies(z3.And(sized, shifted), said))
     using = [*factors, product, moved, exponent, most, placed, zero, idle]
     claim = proving.claim("product of words", text, z3.Implies(given, said), using)
-    return Term(m, 1 << 2 * bits, given, said, claim)
+    return IntegerTerm(m, 1 << 2 * bits, given, said, claim)
 
 
-def _prove_c(proving: Composing, x: Fused, c: Integer, small: Bool, most: int) -> Term:
+def _prove_c(proving: Composing, x: Fused, c: Integer, small: Bool, most: int) -> IntegerTerm:
     said, given = _is_placed(x, len(x.summands) - 1, c.magnitude, most), z3.And(c.is_one, small)
-    return Term(
+    return IntegerTerm(
         c.magnitude, most, given, said, proving.claim("c", "c is that integer", z3.Implies(given, said))
     )
 
 
-def _prove_unit(proving: Composing, x: Fused, terms: Sequence[Term], some: Bool, given: Bool) -> Frame:
+def _prove_unit(proving: Composing, x: Fused, terms: Sequence[IntegerTerm], some: Bool, given: Bool) -> Frame:
     """Prove that where all codes are integers, e_max ≤ 23."""
     e_max, low = x.step.e_max, x.exponents.low
     bits, top = x.step.total.size() + x.F + 2, fp32.fraction_bits - low
@@ -318,7 +318,7 @@ def _prove_unit(proving: Composing, x: Fused, terms: Sequence[Term], some: Bool,
     return frame
 
 
-class Sum(NamedTuple):
+class AlignedSum(NamedTuple):
     """So many aligned terms added up, and what they are."""
 
     accumulated: BitVec
@@ -334,13 +334,18 @@ class Sum(NamedTuple):
 
 
 def _prove_sum(
-    proving: Composing, x: Fused, frame: Frame, terms: Sequence[Term], at_most: Sequence[Bool], given: Bool
-) -> tuple[Sum, Bool]:
+    proving: Composing,
+    x: Fused,
+    frame: Frame,
+    terms: Sequence[IntegerTerm],
+    at_most: Sequence[Bool],
+    given: Bool,
+) -> tuple[AlignedSum, Bool]:
     """(the sum of the integers, that where all codes are integers it is what is said)."""
     bits = frame.bits
     small = z3.Implies(given, frame.small)
     zero = z3.BitVecVal(0, x.step.total.size()), z3.BitVecVal(0, bits)
-    sum_, known = Sum(*zero, 0, 0), None
+    sum_, known = AlignedSum(*zero, 0, 0), None
     for k, (summand, term) in enumerate(zip(x.summands, terms, strict=True)):
         m = resize(term.magnitude, bits)
         same = (
@@ -363,18 +368,18 @@ def _prove_sum(
 def _prove_added(
     proving: Composing,
     frame: Frame,
-    before: Sum,
+    before: AlignedSum,
     known: Bool | None,
     term: tuple[Summand, BitVec, int, int],
     claims: tuple[Bool, Bool],
-) -> tuple[Sum, Bool]:
+) -> tuple[AlignedSum, Bool]:
     """One term more: (the sum with it, that it is what is said)."""
     summand, m, bound, most = term
     given, mine = claims
     sign, aligned, own = summand.term.sign, summand.aligned, before.accumulated.size()
     part, signed = negate_if(sign, resize(aligned, own)), negate_if(sign, m)
     first = known is None
-    after = Sum(
+    after = AlignedSum(
         part if first else before.accumulated + part,
         signed if first else before.number + signed,
         before.reach + bound,
@@ -418,7 +423,12 @@ def _prove_finite(
 
 
 def _prove_result(
-    proving: Composing, x: Fused, frame: Frame, total: tuple[Sum, Bool], given: Bool, known: Sequence[Bool]
+    proving: Composing,
+    x: Fused,
+    frame: Frame,
+    total: tuple[AlignedSum, Bool],
+    given: Bool,
+    known: Sequence[Bool],
 ) -> Bool:
     """Prove that d is the sum of the integers."""
     number, added = total[0].number, total[1]

@@ -13,9 +13,9 @@ from mmaformal.encodings.fda import smt as smt_fda
 from mmaformal.encodings.fda.proofs import e_zero, exactness, monotonicity, ranges
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.protocol import Lossless
-from mmaformal.facts.ranges import RoundedSum
+from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import (
-    Sum,
+    StepSum,
     aligned_terms,
     largest_product,
     places_of,
@@ -32,7 +32,7 @@ from mmaformal.spec import DotAdd
 Step: TypeAlias = smt_fda.FdaStep
 
 
-class FdaFacts(RoundedSum[Step]):
+class FdaFacts(RoundsOneSum[Step]):
     unreachable = (ranges.ends_in_zeros, ranges.too_large)
 
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
@@ -44,10 +44,10 @@ class FdaFacts(RoundedSum[Step]):
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         return spec.scale_format is None
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return self.sums_of(spec, step, largest_product(spec))
 
-    def sums_of(self, spec: DotAdd, step: Step, product: int) -> list[Sum]:
+    def sums_of(self, spec: DotAdd, step: Step, product: int) -> list[StepSum]:
         """The same, with another largest significand of products."""
         assert isinstance(spec.parameters, Fda)
         parts = aligned_terms(spec, step, spec.parameters.F, step.products, product, places_of(spec))

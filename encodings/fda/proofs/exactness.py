@@ -42,7 +42,7 @@ from mmaformal.facts.exactness import (
     too_many,
 )
 from mmaformal.facts.fused_steps import (
-    Aligned,
+    AlignedTerms,
     Fused,
     fused_step,
     prove_e_max,
@@ -89,7 +89,7 @@ def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) 
     return Exact(ordinary, same.arg(0), z3.And(terms, same, number), (ordinary, none), text)
 
 
-def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) -> z3.BoolRef:
+def prove_sum_kept(proving: Composing, x: AlignedTerms, at_most: list[z3.BoolRef]) -> z3.BoolRef:
     """Prove that where no term has a bit below the unit, the accumulator is the exact sum."""
     terms, total = alignment.placed_terms(x), x.total
     linked, _ = prove_accumulated(proving, terms, total, x.bounds)

@@ -26,9 +26,9 @@ from mmaformal.encodings.fdrda.proofs import (
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.ranges import RoundedSum, not_minus_zero
+from mmaformal.facts.ranges import RoundsOneSum, not_minus_zero
 from mmaformal.facts.sums import (
-    Sum,
+    StepSum,
     largest_product,
     places_of,
     sum_of,
@@ -47,7 +47,7 @@ from mmaformal.stages import Stage
 Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
 
-class FdrdaFacts(RoundedSum[Step]):
+class FdrdaFacts(RoundsOneSum[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
@@ -65,7 +65,7 @@ class FdrdaFacts(RoundedSum[Step]):
         given = [ranges.places_of(pairing, spec, steps[-1])]
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         p = spec.parameters
         assert isinstance(p, Fdrda)
         product = largest_product(spec)

@@ -58,7 +58,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Losses:
+class StepLosses:
     """What one step can lose, in units of 2^(e_max − F)."""
 
     product: Loss  #: λ, of a product
@@ -77,7 +77,7 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Frame:
+class StepFrame:
     """A step in the SMT encoding, with the fixed points of its stages."""
 
     spec: DotAdd
@@ -86,7 +86,7 @@ class Frame:
     own: ExponentRange  #: of products
     all: ExponentRange  #: of products and c
     high: int  #: the largest exponent of a product that is no infinity
-    losses: Losses
+    losses: StepLosses
 
     @property
     def groups(self) -> list[tuple[range, z3.BitVecRef, z3.BitVecRef]]:
@@ -139,7 +139,7 @@ class Frame:
         return place("c", c.sign, c.significand, below, c.significand, **fixed)
 
 
-def losses_of(spec: DotAdd, p: Fdrda) -> Losses:
+def losses_of(spec: DotAdd, p: Fdrda) -> StepLosses:
     M, F = spec.c_format.fraction_bits, p.F
     high, f = largest_exponent(spec), fdrda.fraction_bits(spec)
     low = spec.a_format.min_exponent + spec.b_format.min_exponent
@@ -152,7 +152,7 @@ def losses_of(spec: DotAdd, p: Fdrda) -> Losses:
         dropped = Fraction(2 * (1 << M) - 1, 1 << M) * Fraction(2) ** (F - p.reach - 1)
     places = max(places, 0)  # where c reaches no lower, the cut takes nothing off it
     cut = 1 - Fraction(1, 1 << places)
-    return Losses(product, p.L - p.groups, places, max(cut, dropped), dropped)
+    return StepLosses(product, p.L - p.groups, places, max(cut, dropped), dropped)
 
 
 def losing_product(spec: DotAdd, p: Fdrda, loss: Loss, e_max: int) -> tuple[int, int] | None:
@@ -171,7 +171,7 @@ def largest_exponent(spec: DotAdd) -> int:
     return min(high, fdrda.OVERFLOW - 1)
 
 
-def frame_of(spec: DotAdd) -> Frame:
+def frame_of(spec: DotAdd) -> StepFrame:
     spec = one_step(spec)
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Fdrda)
@@ -180,7 +180,7 @@ def frame_of(spec: DotAdd) -> Frame:
         gfdrda.step(spec, p, x.a, x.b, x.c) if isinstance(p, Gfdrda) else fdrda.step(spec, p, x.a, x.b, x.c)
     )
     own = product_range(spec.a_format, spec.b_format)
-    return Frame(
+    return StepFrame(
         spec,
         p,
         step=step,
@@ -195,7 +195,7 @@ def frame_of(spec: DotAdd) -> Frame:
 
 
 @dataclass(frozen=True)
-class Sum:
+class StageSum:
     """A stage's sum as an integer of a fixed point, and the exact one."""
 
     total: z3.BitVecRef
@@ -208,7 +208,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupClaims:
     """What is added up of a group, and claims about it."""
 
     terms: list[Placed]
@@ -220,7 +220,7 @@ class Group:
     exact: z3.BitVecRef
 
 
-def prove_group(proving: Composing, x: Frame, g: int) -> Group:
+def prove_group(proving: Composing, x: StepFrame, g: int) -> GroupClaims:
     """Prove that the sum of a group's products is that of what is kept of them."""
     members, e_top, total = x.groups[g]
     exponents = [x.step.products[k].exponent for k in members]
@@ -229,11 +229,11 @@ def prove_group(proving: Composing, x: Frame, g: int) -> Group:
     widths = [(1 << term.aligned.size()) - 1 for term in terms]
     linked, small = prove_accumulated(proving, terms, total, widths)
     value, exact = wide(total, x.bits) << x.product_places, total_of([term.signed_exact for term in terms])
-    return Group(terms, at_most, some, linked, small, value, exact)
+    return GroupClaims(terms, at_most, some, linked, small, value, exact)
 
 
 def prove_sum_of_groups(
-    proving: Composing, x: Frame, groups: Sequence[Sum]
+    proving: Composing, x: StepFrame, groups: Sequence[StageSum]
 ) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BoolRef, z3.BoolRef]:
     """(gfdrda's groups as they are cut at e_dot, their sum in the fixed point, that it is that; its range)."""
     step = x.step
@@ -253,7 +253,7 @@ def prove_sum_of_groups(
     return kept, value, added, reach
 
 
-def prove_larger(proving: Composing, x: Frame) -> z3.BoolRef:
+def prove_larger(proving: Composing, x: StepFrame) -> z3.BoolRef:
     """Prove that e_max is the larger of the exponents of the dot product and of c, and c's at least the least."""
     step, c = x.step, x.step.addend
     at_least = z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent))
@@ -264,7 +264,7 @@ def prove_larger(proving: Composing, x: Frame) -> z3.BoolRef:
     return proving.claim("e_max", text, claim)
 
 
-def prove_e_dot(proving: Composing, x: Frame) -> z3.BoolRef:
+def prove_e_dot(proving: Composing, x: StepFrame) -> z3.BoolRef:
     """e_dot is the products' largest exponent, or all products are 0."""
     step, all_zero = x.step, z3.And([product.significand == 0 for product in x.step.products])
     same = step.e_dot == fit(step.e_products, x.all.bits) + (x.own.low - x.all.low)
@@ -279,7 +279,7 @@ def prove_e_dot(proving: Composing, x: Frame) -> z3.BoolRef:
 # ---- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
+def prove_round_down(proving: Composing, x: StepFrame) -> z3.BoolRef:
     """Proves the bounds and the rounding; returns what was proved of them.  Raises NotProvedError."""
     longest = max(fdrda.fraction_bits(x.spec), x.spec.c_format.fraction_bits)
     if x.p.cut is not Rounding.RD or longest > x.p.F:
@@ -299,7 +299,7 @@ class Bounds:
     """Claims about what the stages of a step are off at most."""
 
     proving: Composing
-    x: Frame
+    x: StepFrame
 
     @property
     def none(self) -> z3.BoolRef:
@@ -310,7 +310,7 @@ class Bounds:
         """Return the claim that an exponent of products is at most the highest, where nothing is special."""
         return z3.Implies(self.none, z3.ULE(e, self.x.own.constant(self.x.high)))
 
-    def group(self, g: int) -> Sum:
+    def group(self, g: int) -> StageSum:
         """The sum of a group's products, in units of 2^(e_group − F)."""
         x, proving, none = self.x, self.proving, self.none
         members, e_top, total = x.groups[g]
@@ -342,9 +342,9 @@ class Bounds:
         near = z3.Implies(none, within(at.value - at.exact, least))
         text = "a group's sum is off by no more than all but one of its products lose"
         proving.claim("error of a group", text, near, [added, at.linked, at.some])
-        return Sum(total, at.value, at.exact, x.product_places, near, at.small, least)
+        return StageSum(total, at.value, at.exact, x.product_places, near, at.small, least)
 
-    def both_groups(self, groups: Sequence[Sum]) -> Sum:
+    def both_groups(self, groups: Sequence[StageSum]) -> StageSum:
         """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
         x, proving, step = self.x, self.proving, self.x.step
         assert isinstance(step, gfdrda.GfdrdaStep)
@@ -362,10 +362,10 @@ class Bounds:
         near = z3.Implies(self.none, within(value - exact, most))
         text = "so the dot product is off by no more than both together"
         proving.claim("error of the dot product", text, near, [claim, *(fact for _, fact in cuts)])
-        return Sum(step.dot, value, exact, x.dot_places, near, reach, most)
+        return StageSum(step.dot, value, exact, x.dot_places, near, reach, most)
 
     def _cut_group(
-        self, before: Sum, after: z3.BitVecRef, distance: z3.BitVecRef, below: z3.BoolRef
+        self, before: StageSum, after: z3.BitVecRef, distance: z3.BitVecRef, below: z3.BoolRef
     ) -> tuple[z3.BitVecRef, z3.BoolRef]:
         """(the exact sum of a group in units of 2^(e_dot − F), the bound of its error where it is cut there)."""
         proving, bits, up = self.proving, self.x.bits, (1 << distance.size()) - 1
@@ -383,7 +383,7 @@ class Bounds:
         claim = z3.Implies(self.none, within(after - exact, before.most << up))
         return exact, proving.claim("error of a cut group", text, claim, [floor, raised, apart])
 
-    def at_e_max(self, larger: z3.BoolRef, dot: Sum) -> Sum:
+    def at_e_max(self, larger: z3.BoolRef, dot: StageSum) -> StageSum:
         """The dot product in units of 2^(e_max − F), cut there."""
         x, proving, step, none = self.x, self.proving, self.x.step, self.none
         distance, gap = step.e_max - step.e_dot, x.p.dot_bits - x.p.F
@@ -405,7 +405,7 @@ class Bounds:
         text = "so the dot product is off by as much, or by half and what the cut takes"
         inside = [after - exact, error, lost, distance, none]
         proving.claim("error of the cut dot product", text, near, [floor, raised, apart], inside)
-        return Sum(step.dot_cut, after, exact, places, near, dot.small, most << up)
+        return StageSum(step.dot_cut, after, exact, places, near, dot.small, most << up)
 
     def addend(self, larger: z3.BoolRef) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef]:
         """(c as it is kept, c, the bound of the difference)."""
@@ -436,7 +436,7 @@ class Bounds:
     def together(
         self,
         larger: z3.BoolRef,
-        kept: Sum,
+        kept: StageSum,
         c: tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef],
         S: tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef],
     ) -> z3.BoolRef:
@@ -467,13 +467,13 @@ def _fixed(units: Fraction, places: int) -> int:
     return int(scaled_up)
 
 
-def unit_of(x: Frame) -> z3.BitVecRef:
+def unit_of(x: StepFrame) -> z3.BitVecRef:
     """The exponent of the total's last place, in two's complement."""
     bits = max(x.all.bits, abs(x.all.low).bit_length(), x.p.dot_bits.bit_length()) + 5
     return fit(x.step.e_max, bits) + (x.all.low - x.p.dot_bits)
 
 
-def rounded_down(x: Frame) -> z3.BitVecRef:
+def rounded_down(x: StepFrame) -> z3.BitVecRef:
     """S: the total without what is more than `sum_bits` places below its own leading bit, rounded down."""
     p, total = x.p, x.step.total
     if p.sum_bits is None:
@@ -491,7 +491,7 @@ def rounded_down(x: Frame) -> z3.BitVecRef:
 
 
 def prove_last_cut(
-    proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum, kept: Sum
+    proving: Composing, x: StepFrame, none: z3.BoolRef, larger: z3.BoolRef, dot: StageSum, kept: StageSum
 ) -> tuple[z3.BoolRef, tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef]]:
     """(d = ρ(S); S, the total in the fixed point, the bounds of what S's cut takes)."""
     step, p, bits = x.step, x.p, x.bits
@@ -526,7 +526,7 @@ def prove_last_cut(
 
 def _rounded(
     proving: Composing,
-    x: Frame,
+    x: StepFrame,
     none: z3.BoolRef,
     S: z3.BitVecRef,
     at_least: z3.BoolRef,

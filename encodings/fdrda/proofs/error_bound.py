@@ -16,7 +16,7 @@ from mmaformal.encodings import executable
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import executable as executable_fdrda
 from mmaformal.encodings.fdrda.proofs import bounds
-from mmaformal.encodings.fdrda.proofs.bounds import Losses, largest_exponent, losing_product, losses_of
+from mmaformal.encodings.fdrda.proofs.bounds import StepLosses, largest_exponent, losing_product, losses_of
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
 from mmaformal.instruction import Instruction
@@ -25,7 +25,7 @@ from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 
 
-def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:
+def reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
     """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
     p, M = spec.parameters, spec.c_format.fraction_bits
     assert isinstance(p, Fdrda)
@@ -72,7 +72,7 @@ def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
     return None
 
 
-def text_of(losses: Losses, *, above: bool) -> str:
+def text_of(losses: StepLosses, *, above: bool) -> str:
     """A bound for a person, with its sign."""
     c = losses.c_above if above else losses.c_below
     text = f"{losses.losing} · {losses.product.units}"
@@ -109,7 +109,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     return settle_bound(question, proving, numbers, prove, _reached(instruction, x.losses))
 
 
-def _reached(instruction: Instruction, losses: Losses) -> Iterator[tuple[str | None, str]]:
+def _reached(instruction: Instruction, losses: StepLosses) -> Iterator[tuple[str | None, str]]:
     """Yield by which inputs both bounds are reached, or why that is not known."""
     for above in (False, True):
         witness, bound = reach(instruction, above=above), text_of(losses, above=above)

@@ -17,8 +17,8 @@ import z3
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import (
-    Frame,
-    Sum,
+    StageSum,
+    StepFrame,
     frame_of,
     prove_e_dot,
     prove_group,
@@ -50,13 +50,13 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Stage(Sum):
+class ExactStage(StageSum):
     """A stage's sum that is the exact one under a condition on all cuts so far, which `near` claims."""
 
     condition: z3.BoolRef
 
 
-def _exact_sums(x: Frame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitVecRef]:
+def _exact_sums(x: StepFrame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitVecRef]:
     """The exact sums of groups, each in units of 2^(e_group − F); gfdrda's in units of 2^(e_dot − F), and so their sum;
     that sum in units of 2^(e_max − F)."""
     groups = [total_of([term.signed_exact for term in x.terms(g)]) for g in range(len(x.groups))]
@@ -118,20 +118,20 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     return Exact(ordinary, all_whole, conclusion, (ordinary, none), text)
 
 
-def _group(proving: Composing, x: Frame, g: int) -> Stage:
+def _group(proving: Composing, x: StepFrame, g: int) -> ExactStage:
     """The sum of a group's products, in units of 2^(e_group − F)."""
     at = prove_group(proving, x, g)
     kept = [prove_kept(proving, *each) for each in zip(at.terms, [[e] for e in at.at_most], strict=True)]
     whole = z3.And([claim.arg(0) for claim in kept])
     same = z3.Implies(whole, at.value == at.exact)
     proving.claim("exact group", "so a group's sum is the exact one", same, [at.linked, *kept])
-    return Stage(x.groups[g][2], at.value, at.exact, x.product_places, same, at.small, 0, whole)
+    return ExactStage(x.groups[g][2], at.value, at.exact, x.product_places, same, at.small, 0, whole)
 
 
 def _cut(
     proving: Composing,
     what: str,
-    before: Stage,
+    before: ExactStage,
     kept: z3.BitVecRef,
     exact: z3.BitVecRef,
     distance: z3.BitVecRef,
@@ -153,8 +153,12 @@ def _cut(
 
 
 def _both_groups(
-    proving: Composing, x: Frame, groups: Sequence[Stage], raised: Sequence[z3.BitVecRef], exact: z3.BitVecRef
-) -> Stage:
+    proving: Composing,
+    x: StepFrame,
+    groups: Sequence[ExactStage],
+    raised: Sequence[z3.BitVecRef],
+    exact: z3.BitVecRef,
+) -> ExactStage:
     """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
     step, places = x.step, x.dot_places
     assert isinstance(step, gfdrda.GfdrdaStep)
@@ -170,15 +174,17 @@ def _both_groups(
     proving.claim(
         "exact dot product", "so the dot product is exact", same, [added, *(fact for _, fact in cuts)]
     )
-    return Stage(step.dot, value, exact, places, same, reach, 0, both)
+    return ExactStage(step.dot, value, exact, places, same, reach, 0, both)
 
 
-def _at_e_max(proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exact: z3.BitVecRef) -> Stage:
+def _at_e_max(
+    proving: Composing, x: StepFrame, larger: z3.BoolRef, dot: ExactStage, exact: z3.BitVecRef
+) -> ExactStage:
     """The dot product in units of 2^(e_max − F), cut there."""
     step, places = x.step, x.all_places - (x.p.dot_bits - x.p.F)
     kept, distance = wide(step.dot_cut, x.bits) << places, step.e_max - step.e_dot
     condition, same = _cut(proving, "the dot product", dot, kept, exact, distance, larger, places)
-    return Stage(step.dot_cut, kept, exact, places, same, dot.small, 0, condition)
+    return ExactStage(step.dot_cut, kept, exact, places, same, dot.small, 0, condition)
 
 
 # ---- on codes --------------------------------------------------------------------------------------------------------

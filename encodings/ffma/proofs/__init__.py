@@ -16,7 +16,7 @@ from mmaformal.encodings.ffma.proofs import exactness, monotonicity
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.protocol import Facts, ResultFact
-from mmaformal.facts.sums import Sum, sum_of_two
+from mmaformal.facts.sums import StepSum, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -50,7 +50,7 @@ class FfmaFacts(Facts[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return True
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:

@@ -16,8 +16,8 @@ from mmaformal.encodings.gdfs import smt as smt_gdfs
 from mmaformal.encodings.gdfs.proofs import cancelling, monotonicity, sums
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.sums import Sum, aligned_terms, case_of, near, sum_of
+from mmaformal.facts.ranges import RoundsOneSum
+from mmaformal.facts.sums import StepSum, aligned_terms, case_of, near, sum_of
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
@@ -30,8 +30,8 @@ from mmaformal.spec import DotAdd
 Step: TypeAlias = smt_gdfs.GdfsStep
 
 
-class GdfsFacts(RoundedSum[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+class GdfsFacts(RoundsOneSum[Step]):
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         p = spec.parameters
         assert isinstance(p, Gdfs)
         assert spec.scale_format is not None

@@ -15,7 +15,7 @@ from mmaformal.encodings.fda.proofs.exactness import prove_fused, prove_sum_kept
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.facts.exactness import Exact, Number, Roundings, aligned, claims_of, roundings_of_steps, total
-from mmaformal.facts.fused_steps import Aligned, fused_step
+from mmaformal.facts.fused_steps import AlignedTerms, fused_step
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
@@ -42,7 +42,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     return replace(of_step, condition=z3.And(of_step.condition, *kept), conclusion=conclusion, text=text)
 
 
-def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> Aligned:
+def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> AlignedTerms:
     """The products of a group, and their sum."""
     p, group = spec.parameters, step.groups[i]
     assert isinstance(p, Gfda)
@@ -55,10 +55,12 @@ def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> Aligned:
     ]
     bounds = tuple((1 << magnitude.size()) - 1 for magnitude in group.aligned)
     exponents = gfda.exponents_of(spec, p)
-    return Aligned(tuple(summands), bounds, e_max=group.e_max, total=group.total, exponents=exponents, F=p.W)
+    return AlignedTerms(
+        tuple(summands), bounds, e_max=group.e_max, total=group.total, exponents=exponents, F=p.W
+    )
 
 
-def _prove_group(proving: Composing, x: Aligned, group: gfda.Group) -> z3.BoolRef:
+def _prove_group(proving: Composing, x: AlignedTerms, group: gfda.Group) -> z3.BoolRef:
     """Prove that the term is the sum of a group's products where none has a bit below the unit; returns that none
     has."""
     at_most, _ = prove_largest(

@@ -21,10 +21,10 @@ from mmaformal.proof.definitions import fit, last_index, read
 from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition, finite
+from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.rounded_trees import (
     TOP,
-    RoundedSum,
+    TreeSum,
     in_pairs,
     index_of,
     is_constant,
@@ -48,7 +48,7 @@ def is_product(u: Operand, v: Operand, z: z3.BitVecRef, spec: DotAdd) -> z3.Bool
 
 
 @dataclass(frozen=True)
-class Group:
+class SymbolicGroups:
     """One step on symbolic inputs, and the codes that its products and sums are to be."""
 
     spec: DotAdd
@@ -68,17 +68,17 @@ class Group:
         return [z3.BitVec(f"z{k}", fp32.storage_bits) for k in range(len(self.step.products))]
 
     @property
-    def sums(self) -> list[RoundedSum]:
+    def sums(self) -> list[TreeSum]:
         """All sums, the last of them that of c."""
         products, codes = self.step.products, [each.result for each in (*self.step.sums, self.step.addition)]
-        sums: list[RoundedSum] = []
+        sums: list[TreeSum] = []
         values, rho = list(products), self.spec.parameters.last_rounding
         pairs = [*in_pairs(len(products)), None]
         for i, (pair, code) in enumerate(zip(pairs, codes, strict=True)):
             x, y = (self.step.c, values[-1]) if pair is None else (values[pair[0]], values[pair[1] or 0])
             flushed, z = gps.flush_result(code), z3.BitVec(f"s{i}", fp32.storage_bits)
             result = self.step.result if pair is None else flushed
-            sums.append(RoundedSum(Addition(x, y, code, rho), flushed, result, z))
+            sums.append(TreeSum(AdditionFacts(x, y, code, rho), flushed, result, z))
             values.append(flushed)
         return sums
 
@@ -95,7 +95,7 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     one = one_step(spec)
     x = symbolic_inputs(one)
-    group = Group(one, x, group_of(one, x))
+    group = SymbolicGroups(one, x, group_of(one, x))
     _, terms = claims_of(proving, lambda: prove_tree(proving, spec))
     of_c = z3.Implies(is_finite(x.c, fp32), finite(group.step.c, fp32))
     proving.claim("c", "c is a number", of_c)
@@ -130,7 +130,7 @@ def _prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     return [claim, *prove_groups_chain(proving, spec)]
 
 
-def _prove_product(proving: Composing, group: Group, k: int) -> z3.BoolRef:
+def _prove_product(proving: Composing, group: SymbolicGroups, k: int) -> z3.BoolRef:
     """Prove that where z is the k-th product's number, the code of that is z's, with its sign."""
     u, v, code, z = group.step.a[k], group.step.b[k], group.step.products[k], group.z[k]
     flags = [flag for y in (u, v) for flag in (y.infinite, y.nan)]

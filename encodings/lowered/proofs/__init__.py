@@ -25,7 +25,7 @@ from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
-from mmaformal.facts.sums import Sum, largest_product, places_of, significand_is_small
+from mmaformal.facts.sums import StepSum, largest_product, places_of, significand_is_small
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
@@ -61,7 +61,7 @@ class LoweredFacts(Facts[Step]):
         text = "a number that is not −0, and another, do not add up to −0"
         return pairing.derive("accumulate", text, [link], [dot], inputs)[0]
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         assert isinstance(spec.parameters, Lowered)
         inner = spec.parameters.inner_dot_add(spec)
         converted = largest_product(spec) << places_of(inner) - places_of(spec)

@@ -37,7 +37,7 @@ from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, prove_fu
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
 from mmaformal.facts.exactness import (
     Exact,
-    Rounding,
+    ExactRounding,
     Roundings,
     addend,
     aligned,
@@ -58,7 +58,7 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import largest_loss
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition
+from mmaformal.theory.additions import AdditionFacts
 
 
 def inner(spec: DotAdd) -> DotAdd:
@@ -73,15 +73,15 @@ def condition(spec: DotAdd) -> z3.BoolRef:
     return fda.condition(inner(spec))
 
 
-def _addition_of(spec: DotAdd) -> Addition:
+def _addition_of(spec: DotAdd) -> AdditionFacts:
     """The addition that such an instruction ends with, of any two codes."""
     p, fmt = spec.parameters, spec.d_format
     assert isinstance(p, Lowered)
     x, y = z3.BitVecs("x y", fmt.storage_bits)
-    return Addition(x, y, ieee.add(x, y, p.addition, canonical_nan(fmt)).result, p.addition)
+    return AdditionFacts(x, y, ieee.add(x, y, p.addition, canonical_nan(fmt)).result, p.addition)
 
 
-def _prove_rounds(proving: Composing, a: Addition) -> z3.BoolRef:
+def _prove_rounds(proving: Composing, a: AdditionFacts) -> z3.BoolRef:
     a.prove(proving)
     return z3.Implies(a.finite, z3.And(a.rounded, a.is_kept))
 
@@ -152,13 +152,13 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
             part = [terms[start + k] for k in p.order[first : first + p.L]]
             whole = aligned([*part, addend(dot, spec.d_format)], p.F, p.e_zero)
             dot += total(part)
-            yield Rounding(whole, dot, p.rho)
+            yield ExactRounding(whole, dot, p.rho)
         c += dot
-        yield Rounding(True, c, p.addition)
+        yield ExactRounding(True, c, p.addition)
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerSteps:
     """The inner steps of an instruction, and what is known of the numbers that enter them."""
 
     spec: DotAdd
@@ -248,7 +248,7 @@ def of_operand(x: Operand, fmt: Format, low: int) -> z3.BoolRef:
 # ---- proof -----------------------------------------------------------------------------------------------------------
 
 
-def prove_step(proving: Composing, inner: Inner, first: bool) -> tuple[z3.BoolRef, list[z3.BoolRef]]:
+def prove_step(proving: Composing, inner: InnerSteps, first: bool) -> tuple[z3.BoolRef, list[z3.BoolRef]]:
     """The bound of the first step, or of another one, whose c is assumed to be a multiple of 2^low; and the parts of it
     that are one proposition each."""
     fmt = inner.spec.d_format
@@ -284,7 +284,7 @@ def prove_step(proving: Composing, inner: Inner, first: bool) -> tuple[z3.BoolRe
     return z3.Implies(z3.And(ordinary, assumed), said), [ordinary, none]
 
 
-def _places(inner: Inner, x: Fused, exponent: z3.BitVecRef, fraction_bits: int) -> z3.BitVecRef:
+def _places(inner: InnerSteps, x: Fused, exponent: z3.BitVecRef, fraction_bits: int) -> z3.BitVecRef:
     """How many of the places of a number that has this exponent lie below 2^low."""
     ex = x.exponents
     bits = ex.bits + abs(ex.low).bit_length() + 4
@@ -292,7 +292,7 @@ def _places(inner: Inner, x: Fused, exponent: z3.BitVecRef, fraction_bits: int) 
 
 
 def _prove_multiple(
-    proving: Composing, inner: Inner, x: Fused, of_c: z3.BoolRef, none: z3.BoolRef
+    proving: Composing, inner: InnerSteps, x: Fused, of_c: z3.BoolRef, none: z3.BoolRef
 ) -> z3.BoolRef:
     """Prove that a step's result is a multiple of 2^low, if c is."""
     step, e_max = x.step, x.step.e_max
@@ -333,7 +333,7 @@ def _prove_multiple(
 # ---- inputs that reach it --------------------------------------------------------------------------------------------
 
 
-def reaching(inner: Inner, n: int) -> Iterator[Codes]:
+def reaching(inner: InnerSteps, n: int) -> Iterator[Codes]:
     """Inputs whose n-th inner step, 0 or 1, might lose as much as can be."""
     p, spec, formats = inner.p, inner.spec, inner.formats
     f, (low, high) = sum(x.fraction_bits for x in formats), inner.exponents
@@ -376,7 +376,7 @@ def power(exponent: int, formats: Sequence[Format], *, normal: bool = False) -> 
     return None
 
 
-def off(inner: Inner, codes: Codes, n: int) -> tuple[Fraction, int]:
+def off(inner: InnerSteps, codes: Codes, n: int) -> tuple[Fraction, int]:
     """(S − exact of the n-th inner step in units of 2^(e_max − F), e_max), by the executable encoding."""
     p, spec = inner.p, inner.spec
     steps = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps
@@ -393,7 +393,7 @@ def reach(instruction: Instruction, n: int) -> CaseWitness | None:
     """An input whose n-th inner step is off by as much as can be, in both encodings; None if none was found."""
     spec = one_step(instruction.spec)
     assert isinstance(spec.parameters, Lowered)
-    inner = Inner(spec, spec.parameters)
+    inner = InnerSteps(spec, spec.parameters)
     most = max(case.n for case in inner.cases(n == 0)[1])
     for codes in reaching(inner, n):
         error, e_max = off(inner, codes, n)
@@ -415,7 +415,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     spec = instruction.spec
     p = spec.parameters
     assert isinstance(p, Lowered)
-    inner = Inner(spec, p)
+    inner = InnerSteps(spec, p)
     steps = range(min(len(p.order) // p.L, 2))
     names = ("the first inner step", "the others")
     numbers = tuple(
@@ -442,7 +442,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     return settle_bound(question, proving, numbers, partial(_prove, proving, spec, inner, steps), reached())
 
 
-def _prove(proving: Composing, spec: DotAdd, inner: Inner, steps: Sequence[int]) -> None:
+def _prove(proving: Composing, spec: DotAdd, inner: InnerSteps, steps: Sequence[int]) -> None:
     fmt = spec.d_format
     made = [*prove_lowered(proving, spec), *prove_chain(proving, inner.fused)]
     if spec.k > inner.p.step_products:

@@ -18,7 +18,7 @@ from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
-from mmaformal.facts.sums import Sum, addition
+from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
@@ -29,7 +29,7 @@ Step: TypeAlias = smt_muladd.MuladdStep
 
 
 class MuladdFacts(Facts[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [addition(step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

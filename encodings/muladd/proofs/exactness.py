@@ -26,7 +26,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
-from mmaformal.facts.exactness import Exact, Rounding, Roundings, claims_of, products, prove_number
+from mmaformal.facts.exactness import Exact, ExactRounding, Roundings, claims_of, products, prove_number
 from mmaformal.facts.fused_steps import prove_rounded, unit_exponent
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
@@ -34,10 +34,10 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition, finite
+from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import ExactSum, is_small
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,10 @@ class _OneStep:
         return self.parameters.product
 
     @property
-    def addition(self) -> Addition:
-        return Addition(self.x.c, self.step.product.result, self.step.addition.result, self.parameters.rho)
+    def addition(self) -> AdditionFacts:
+        return AdditionFacts(
+            self.x.c, self.step.product.result, self.step.addition.result, self.parameters.rho
+        )
 
     @property
     def ordinary(self) -> z3.BoolRef:
@@ -141,9 +143,9 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
     assert isinstance(p, Muladd)
     c = spec.c_format.value(codes.c)
     for product, _ in products(spec, codes):
-        yield Rounding(True, product, p.product)
+        yield ExactRounding(True, product, p.product)
         c += product
-        yield Rounding(True, c, p.rho)
+        yield ExactRounding(True, c, p.rho)
 
 
 def holds_products(spec: DotAdd) -> bool:
@@ -239,7 +241,7 @@ class ProductSum(FmaSum):
             self.rho, self.own_step.product.result, _one(self.rho), self.inputs.c, NanRule.DEFAULT
         )
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         theory, x = grid.numbers.theory, self.own_step
         c, p = z3.BitVecs("c p", self.rho.format.storage_bits)

@@ -17,7 +17,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
-from mmaformal.facts.sums import Sum, addition
+from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
@@ -34,7 +34,7 @@ class OddsumFacts(Facts[Step]):
     def of_result(self, step: Step) -> ResultFact:
         return ResultFact(lambda code: flush_result(code) == code, [step.addition.result])
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [addition(each) for each in (*step.sums, step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

@@ -22,7 +22,7 @@ from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
-from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
+from mmaformal.facts.sums import StepSum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -63,7 +63,7 @@ class PfmaFacts(Facts[Step]):
     def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
         return last_addition.of_flushed_pairs(asker, spec)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
         return [addition(step.addition), addition(step.pair), *of_products]
 

@@ -27,11 +27,11 @@ from mmaformal.proof.definitions import fit, read
 from mmaformal.proof.sticky_sums import has_room, is_around, is_odd, is_sharp, magnitude_of, wide_enough
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition, finite
+from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.rounded_trees import (
     TOP,
-    RoundedSum,
     Shape,
+    TreeSum,
     codes_of,
     index_of,
     is_normal,
@@ -161,7 +161,7 @@ def shape_of(count: int) -> Shape:
 
 
 @dataclass(frozen=True)
-class OneStep:
+class SymbolicFmaStep:
     """One step on symbolic inputs, and the codes that its fmas and sums are to be."""
 
     spec: DotAdd
@@ -174,13 +174,13 @@ class OneStep:
         return [ExactFma(self.spec, each, z) for each, z in zip(self.step.fmas, codes, strict=True)]
 
     @cached_property
-    def sums(self) -> tuple[RoundedSum, RoundedSum]:
+    def sums(self) -> tuple[TreeSum, TreeSum]:
         """The sum of both partial sums, and of c and that."""
         step, even, odd = self.step, *(each.result for each in self.step.fmas[-2:])
         sides = ((even, odd, step.pair, step.sum), (step.c, step.sum, step.addition, step.result))
         first, last = (
-            RoundedSum(
-                Addition(pfma.flush(x), pfma.flush(y), added.result, IEEE_FP32),
+            TreeSum(
+                AdditionFacts(pfma.flush(x), pfma.flush(y), added.result, IEEE_FP32),
                 pfma.flush(added.result),
                 result,
                 z3.BitVec(f"s{i}", fp32.storage_bits),
@@ -201,7 +201,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     spec = one_step(spec)
     x = symbolic_inputs(spec)
-    one = OneStep(spec, x, pfma.step(spec, x.a, x.b, x.c))
+    one = SymbolicFmaStep(spec, x, pfma.step(spec, x.a, x.b, x.c))
     _, terms = claims_of(proving, lambda: _prove_operands(proving, one))
     made = [_prove_fma(proving, one, k) for k in range(spec.k)]
     made.append(prove_sum_of_all(proving, spec.k, shape_of(spec.k)))
@@ -218,7 +218,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     return Exact(ordinary(spec, x), z3.And(one.so_far, last.is_whole), z3.And(terms, exact), (), text)
 
 
-def _prove_operands(proving: Composing, one: OneStep) -> None:
+def _prove_operands(proving: Composing, one: SymbolicFmaStep) -> None:
     for each in one.fmas:
         prove_operands(proving, each)
 
@@ -248,7 +248,7 @@ def _prove_c(proving: Composing, c: z3.BitVecRef) -> z3.BoolRef:
     return proving.claim("kept c", "a c that is not subnormal is not flushed", unflushed, (), [c])
 
 
-def _prove_fma(proving: Composing, one: OneStep, k: int) -> z3.BoolRef:
+def _prove_fma(proving: Composing, one: SymbolicFmaStep, k: int) -> z3.BoolRef:
     """Prove that where z is the k-th fma's number, the fma is z, with the sign of the exact sum."""
     x, each = one.fmas[k], one.step.fmas[k]
     if k < 2:

@@ -16,7 +16,7 @@ from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts
-from mmaformal.facts.sums import Sum, addition, sum_of_two
+from mmaformal.facts.sums import StepSum, addition, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.related_runs import Pairing
@@ -38,10 +38,10 @@ class Rnd2Facts(Facts[Step]):
 
     unreachable_without_c = (ranges.no_subnormal_pair,)
 
-    def sums_without_c(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(None, "two products", step.sum)]
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

@@ -19,7 +19,7 @@ from mmaformal.encodings.rnd2 import smt as rnd2
 from mmaformal.encodings.smt.blocks import ExponentRange, Term, product_range
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
-from mmaformal.facts.exactness import Exact, Rounding, Roundings, claims_of, products, prove_number
+from mmaformal.facts.exactness import Exact, ExactRounding, Roundings, claims_of, products, prove_number
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded, last_index
 from mmaformal.proof.sticky_sums import (
@@ -33,7 +33,7 @@ from mmaformal.proof.sticky_sums import (
 )
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition, finite
+from mmaformal.theory.additions import AdditionFacts, finite
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class _OneStep:
         return fit(e_max, wide_enough(self.exponents, frame, self.phi)) + (self.exponents.low - frame)
 
     @property
-    def addition(self) -> Addition:
+    def addition(self) -> AdditionFacts:
         step = self.step
-        return Addition(self.x.c, step.summand, step.addition.result, self.parameters.rho)
+        return AdditionFacts(self.x.c, step.summand, step.addition.result, self.parameters.rho)
 
     @property
     def ordinary(self) -> z3.BoolRef:
@@ -186,6 +186,6 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
     assert isinstance(p, Rnd2)
     c, terms = spec.c_format.value(codes.c), [value for value, _ in products(spec, codes)]
     for x, y in zip(terms[::2], terms[1::2], strict=True):
-        yield Rounding(True, x + y, p.pair)
+        yield ExactRounding(True, x + y, p.pair)
         c += -(x + y) if p.negate_pair else x + y
-        yield Rounding(True, c, p.rho)
+        yield ExactRounding(True, c, p.rho)

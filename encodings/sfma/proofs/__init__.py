@@ -11,9 +11,9 @@ from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.ranges import RoundedSum
+from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import (
-    Sum,
+    StepSum,
     sum_of_two,
 )
 from mmaformal.instruction import Instruction
@@ -24,12 +24,12 @@ from mmaformal.spec import DotAdd
 Step: TypeAlias = smt_sfma.SfmaStep
 
 
-class SfmaFacts(RoundedSum[Step]):
+class SfmaFacts(RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         assert isinstance(spec.parameters, Sfma)
         return bool(spec.parameters.nan.order)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

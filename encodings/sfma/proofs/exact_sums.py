@@ -14,7 +14,7 @@ from mmaformal.facts.exact_terms import step_of
 from mmaformal.rounding import Conversion
 from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class FmaSum(OneStepModel):
     def zero(self) -> z3.BitVecRef:
         return self.step.product.sign & self.step.addend.sign
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         w, theory, step = grid.numbers, grid.numbers.theory, self.step
         codes, terms = CodeNumbers(w, self.spec, self.own), sfma_terms(theory, step, self.rho)

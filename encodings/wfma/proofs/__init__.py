@@ -11,7 +11,7 @@ from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.protocol import Facts, LastAddition
-from mmaformal.facts.sums import Sum, sum_of_two
+from mmaformal.facts.sums import StepSum, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.solver.answers import Answer
@@ -22,7 +22,7 @@ Step: TypeAlias = smt_wfma.WfmaStep
 
 
 class WfmaFacts(Facts[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step.fma, "a product and c", step.fma.sum)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

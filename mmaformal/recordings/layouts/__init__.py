@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
         return short_repr(self)
 
 
-class Layout(Protocol):
+class LayoutFunctions(Protocol):
     """The functions of a layout's file."""
 
     META: str
@@ -83,9 +83,9 @@ def layout_of(path: Path) -> str:
     raise RecordingError(path, f"no recording by its name or its beginning: {', '.join(_BY_SUFFIX)} are read")
 
 
-def layout(name: str) -> Layout:
+def layout(name: str) -> LayoutFunctions:
     """The layout of a name."""
-    return cast(Layout, import_module(f"{__name__}.{name}"))
+    return cast(LayoutFunctions, import_module(f"{__name__}.{name}"))
 
 
 def saver(path: Path) -> Save:

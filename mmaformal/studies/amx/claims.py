@@ -33,17 +33,17 @@ _ROW_BITS = {"fma16": 1, "fma32": 2, "fma64": 3}
 
 
 @dataclass(frozen=True)
-class Run:
+class InstructionRun:
     """An instruction on any state, what elements become left open."""
 
     name: str
     operand: BitVec
     before: amx.State
-    trace: amx.Trace
+    trace: amx.AmxTrace
     elements: OpenElements
 
     @classmethod
-    def of(cls, name: str, operand: BitVec, elements: str = "element") -> Run:
+    def of(cls, name: str, operand: BitVec, elements: str = "element") -> InstructionRun:
         before = constants()
         open_ = OpenElements(elements)
         return cls(name, operand, before, amx.execute(name, before, operand, open_.unit), open_)
@@ -77,7 +77,7 @@ class Run:
         return self.trace.state.z[row] == self.before.z[row]
 
 
-class Operation(NamedTuple):
+class ElementOperation(NamedTuple):
     """One element's arithmetic, on codes x, y and z of ρ's format."""
 
     rho: Conversion
@@ -86,24 +86,24 @@ class Operation(NamedTuple):
     expected: BitVec
 
 
-class Question(NamedTuple):
+class AmxQuestion(NamedTuple):
     """A formula that is to hold for all values of its constants: of runs, or of one element."""
 
     statement: str
     formula: Bool
-    runs: tuple[Run, ...] = ()
-    operation: Operation | None = None
+    runs: tuple[InstructionRun, ...] = ()
+    operation: ElementOperation | None = None
     theorem: Theorem | None = None  #: how it is proved, if not at once
 
 
 @dataclass(frozen=True)
-class Claim:
+class AmxClaim:
     """What is claimed of an instruction."""
 
     name: str
     statement: str
     questions: Callable[
-        [str], Iterable[Question]
+        [str], Iterable[AmxQuestion]
     ]  #: of fma16, fma32, fma64; none where it says nothing of it
 
 
@@ -122,8 +122,8 @@ def enabled(enable: BitVec, lane: int, lanes: int) -> Bool:
     return z3.If(mode == 0, listed, z3.If(mode == 1, n == lane, few))
 
 
-def _disabled(name: str) -> Iterator[Question]:
-    run = Run.of(name, OPERAND)
+def _disabled(name: str) -> Iterator[AmxQuestion]:
+    run = InstructionRun.of(name, OPERAND)
     in_x, in_y = (
         [enabled(amx.field(OPERAND, low, 7), i, run.lanes) for i in range(run.lanes)] for low in (41, 32)
     )
@@ -134,32 +134,32 @@ def _disabled(name: str) -> Iterator[Question]:
         taken = z3.Or(run.vector, in_y[j])
         claims = [z3.Implies(z3.Not(z3.And(in_x[i], taken)), after[i] == before[i]) for i in range(run.lanes)]
         formula = z3.Implies(z3.Not(run.mixed), z3.And(claims))
-        yield Question(f"disabled lanes of row {r} keep their bytes", formula, (run,))
+        yield AmxQuestion(f"disabled lanes of row {r} keep their bytes", formula, (run,))
         if name == "fma16":
             after, before = (amx.split(z[r], 32) for z in (run.trace.state.z, run.before.z))
             part = [z3.And(in_x[2 * p + r % 2], in_y[r // 2]) for p in range(16)]
             claims = [z3.Implies(z3.Not(part[p]), after[p] == before[p]) for p in range(16)]
             formula = z3.Implies(run.mixed, z3.And(claims))
-            yield Question(f"disabled lanes of row {r} keep their bytes, onto fp32", formula, (run,))
+            yield AmxQuestion(f"disabled lanes of row {r} keep their bytes, onto fp32", formula, (run,))
 
 
-def _vector_row(name: str) -> Iterator[Question]:
-    run = Run.of(name, OPERAND)
+def _vector_row(name: str) -> Iterator[AmxQuestion]:
+    run = InstructionRun.of(name, OPERAND)
     kept = [z3.Or(run.row == r, run.kept(r)) for r in range(ROWS)]
-    yield Question("all rows but z_row are kept", z3.Implies(run.vector, z3.And(kept)), (run,))
+    yield AmxQuestion("all rows but z_row are kept", z3.Implies(run.vector, z3.And(kept)), (run,))
 
 
-def _matrix_rows(name: str) -> Iterator[Question]:
-    run = Run.of(name, OPERAND)
+def _matrix_rows(name: str) -> Iterator[AmxQuestion]:
+    run = InstructionRun.of(name, OPERAND)
     congruent = [z3.URem(run.row, run.stride) == r % run.stride for r in range(ROWS)]
     kept = z3.And([z3.Or(here, run.kept(r)) for r, here in enumerate(congruent)])
     given = z3.And(z3.Not(run.vector), z3.Not(run.mixed))
-    yield Question(
+    yield AmxQuestion(
         f"rows that are not congruent to z_row modulo {run.stride} are kept", z3.Implies(given, kept), (run,)
     )
 
 
-def _bijection(name: str) -> Iterator[Question]:
+def _bijection(name: str) -> Iterator[AmxQuestion]:
     if name != "fma16":
         return
     i, j, row, place = z3.BitVec("i", 5), z3.BitVec("j", 5), z3.BitVec("row", 6), z3.BitVec("place", 4)
@@ -172,11 +172,11 @@ def _bijection(name: str) -> Iterator[Question]:
     i_of = 2 * z3.ZeroExt(1, place) + z3.Extract(4, 0, z3.URem(row, 2))
     j_of = z3.Extract(4, 0, z3.UDiv(row, z3.BitVecVal(2, 6)))
     onto = there(i_of, j_of) == z3.Concat(row, place)
-    yield Question("each place of Z is that of a pair of lanes", onto)
+    yield AmxQuestion("each place of Z is that of a pair of lanes", onto)
     k, m = z3.BitVec("k", 5), z3.BitVec("m", 5)
     one = z3.Implies(there(i, j) == there(k, m), z3.And(i == k, j == m))
-    yield Question("and of one pair only", one)
-    run = Run.of(name, OPERAND)
+    yield AmxQuestion("and of one pair only", one)
+    run = InstructionRun.of(name, OPERAND)
     pairs = run.trace.pairs
     assert pairs is not None
     claims = []
@@ -189,13 +189,13 @@ def _bijection(name: str) -> Iterator[Question]:
         )
     everything = z3.And(amx.field(OPERAND, 41, 7) == 0, amx.field(OPERAND, 32, 7) == 0, run.mixed)
     text = "with all lanes enabled, lanes i of X and j of Y make what is at the place of (i, j)"
-    yield Question(text, z3.Implies(everything, z3.And(claims)), (run,))
+    yield AmxQuestion(text, z3.Implies(everything, z3.And(claims)), (run,))
 
 
 # ---- what is ignored -----------------------------------------------------------------------------------------------
 
 
-def _ignored(name: str) -> Iterator[Question]:
+def _ignored(name: str) -> Iterator[AmxQuestion]:
     always = (*_UNUSED, *_UNUSED_BY[name])
     high = (20 + _ROW_BITS[name], 6 - _ROW_BITS[name])
     modes: list[tuple[str, tuple[tuple[int, int], ...], dict[int, int]]] = [
@@ -206,7 +206,10 @@ def _ignored(name: str) -> Iterator[Question]:
         modes.append(("onto fp32", (*always, (20, 6)), {63: 0, 62: 1}))
     for what, fields, fixed in modes:
         other = {low + n: z3.BitVec("other", 64) for low, width in fields for n in range(width)}
-        runs = Run.of(name, _varied({}, fixed)), Run.of(name, _varied(other, fixed), "other_element")
+        runs = (
+            InstructionRun.of(name, _varied({}, fixed)),
+            InstructionRun.of(name, _varied(other, fixed), "other_element"),
+        )
         yield _same(what, *runs)
 
 
@@ -218,7 +221,7 @@ def _varied(other: Mapping[int, BitVec], fixed: Mapping[int, int]) -> BitVec:
     return z3.simplify(z3.Concat(bits[::-1]))
 
 
-def _same(what: str, one: Run, other: Run) -> Question:
+def _same(what: str, one: InstructionRun, other: InstructionRun) -> AmxQuestion:
     """That two runs make the same state, since elements of the same operands become the same."""
     agree = _Agreement()
     function = [
@@ -231,7 +234,7 @@ def _same(what: str, one: Run, other: Run) -> Question:
     ]
     same = [x == y for x, y in zip(one.trace.state.z, other.trace.state.z, strict=True)]
     formula = z3.simplify(z3.Implies(z3.And(function), z3.And(same)))
-    return Question(f"{what} Z does not depend on them", formula, (one, other))
+    return AmxQuestion(f"{what} Z does not depend on them", formula, (one, other))
 
 
 class _Agreement:
@@ -253,7 +256,7 @@ class _Agreement:
 # ---- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-def _operations(name: str) -> Iterator[Question]:
+def _operations(name: str) -> Iterator[AmxQuestion]:
     rho = amx.RHO[name]
     bits = rho.format.storage_bits
     x, y, z = codes = [z3.BitVec(code, bits) for code in "xyz"]
@@ -273,8 +276,8 @@ def _operations(name: str) -> Iterator[Question]:
         text = f"with bits 29, 28, 27 = {number:03b} an element becomes {text}"
         theorem = _is_fma(mine, code, text, codes) if isinstance(code, sfma.SfmaStep) else None
         expected = code.result if isinstance(code, sfma.SfmaStep) else code
-        operation = Operation(rho, number, mine.result, expected)
-        yield Question(text, mine.result == expected, operation=operation, theorem=theorem)
+        operation = ElementOperation(rho, number, mine.result, expected)
+        yield AmxQuestion(text, mine.result == expected, operation=operation, theorem=theorem)
 
 
 def _is_fma(mine: amx.Alu, other: sfma.SfmaStep, text: str, codes: list[BitVec]) -> Theorem:
@@ -306,24 +309,24 @@ def product(rho: Conversion, a: BitVec, b: BitVec) -> BitVec:
     return blocks.select_special(special, blocks.encode(rounded, rho), fmt, blocks.quiet_nan(fmt))
 
 
-def _additions(name: str) -> Iterator[Question]:
+def _additions(name: str) -> Iterator[AmxQuestion]:
     rho = amx.RHO[name]
     x, y, z = codes = [z3.BitVec(code, rho.format.storage_bits) for code in "xyz"]
     of_x, of_y = (amx.alu(rho, z3.BitVecVal(skip, 3), *codes).result for skip in (2, 4))
     sum_ = ieee.add(x, z, rho, blocks.quiet_nan(rho.format)).result
     text = "x + z is what an IEEE 754 adder gives"
-    yield Question(text, of_x == sum_, operation=Operation(rho, 2, of_x, sum_))
+    yield AmxQuestion(text, of_x == sum_, operation=ElementOperation(rho, 2, of_x, sum_))
     other = amx.alu(rho, z3.BitVecVal(2, 3), y, x, z).result
     text = "y + z is what x + z is of the same codes"
-    yield Question(text, of_y == other, operation=Operation(rho, 4, of_y, other))
+    yield AmxQuestion(text, of_y == other, operation=ElementOperation(rho, 4, of_y, other))
 
 
 CLAIMS = (
-    Claim("disabled-lanes", "disabled lanes keep their bytes", _disabled),
-    Claim("vector-mode", "vector mode changes one row at most", _vector_row),
-    Claim("matrix-mode", "matrix mode changes only the rows congruent to z_row", _matrix_rows),
-    Claim("interleaved", "onto fp32, pairs of lanes and places of Z correspond one to one", _bijection),
-    Claim("ignored-bits", "bits that the tables call ignored are ignored", _ignored),
-    Claim("operations", "bits 27 to 29 choose the operation that the table says", _operations),
-    Claim("additions", "x + z and y + z are IEEE 754 additions", _additions),
+    AmxClaim("disabled-lanes", "disabled lanes keep their bytes", _disabled),
+    AmxClaim("vector-mode", "vector mode changes one row at most", _vector_row),
+    AmxClaim("matrix-mode", "matrix mode changes only the rows congruent to z_row", _matrix_rows),
+    AmxClaim("interleaved", "onto fp32, pairs of lanes and places of Z correspond one to one", _bijection),
+    AmxClaim("ignored-bits", "bits that the tables call ignored are ignored", _ignored),
+    AmxClaim("operations", "bits 27 to 29 choose the operation that the table says", _operations),
+    AmxClaim("additions", "x + z and y + z are IEEE 754 additions", _additions),
 )

@@ -37,8 +37,8 @@ class _Traces:
     operand: z3.BitVecRef
     lanes: executable.State  #: of bytes
     operand_lane: Lane
-    executable: executable.Trace
-    smt: smt.Trace
+    executable: executable.AmxTrace
+    smt: smt.AmxTrace
 
 
 def argue(name: str) -> Argument:

@@ -16,7 +16,7 @@ import numpy as np
 import z3
 
 from mmaformal.apple import AmxState, execute
-from mmaformal.apple.operand import NUMBERS, OPS, Operand
+from mmaformal.apple.operand import NUMBERS, OPS, AmxOperand
 from mmaformal.apple.state import SIZES
 from mmaformal.apple.terms import Pairs, execute_terms, named_words
 from mmaformal.apple.witness import AmxWitness, smaller
@@ -33,7 +33,7 @@ from mmaformal.solver.session import Solver
 from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
 from mmaformal.studies.amx import lanes as amx_lanes
-from mmaformal.studies.amx.claims import CLAIMS, OPERAND, Claim, Operation, Question
+from mmaformal.studies.amx.claims import CLAIMS, OPERAND, AmxClaim, AmxQuestion, ElementOperation
 
 BOTH = "both-encodings"
 STATEMENTS = {BOTH: "both encodings make the same state of every state"} | {
@@ -158,7 +158,7 @@ def _of_one_encoding(answer: Holds, equal: Answer) -> Answer:
 def _states(asker: Asker) -> Iterator[tuple[AmxState, int]]:
     """Random states and operands, all lanes enabled in one of two, while there is time."""
     rng = np.random.default_rng(0)
-    lanes = Operand(x_enable_mode=3, x_enable_value=31, y_enable_mode=3, y_enable_value=31).encode()
+    lanes = AmxOperand(x_enable_mode=3, x_enable_value=31, y_enable_mode=3, y_enable_value=31).encode()
     for n in range(_TRIED):
         if asker.left <= 0:
             return
@@ -188,7 +188,7 @@ def _parting(state: AmxState, name: str, operand: int) -> AmxWitness:
 # ---- claims about the SMT encoding ----------------------------------------------------------------------------------
 
 
-def _of_terms(question: str, claim: Claim, name: str, asker: Asker) -> Answer:
+def _of_terms(question: str, claim: AmxClaim, name: str, asker: Asker) -> Answer:
     proofs: list[Proof] = []
     for each in claim.questions(name):
         try:
@@ -204,7 +204,7 @@ def _of_terms(question: str, claim: Claim, name: str, asker: Asker) -> Answer:
     return Holds(question, together(*proofs), asker.elapsed)
 
 
-def _settled(question: Question, claim: Claim, asker: Asker) -> Proof:
+def _settled(question: AmxQuestion, claim: AmxClaim, asker: Asker) -> Proof:
     """Raises NotProvedError."""
     if question.theorem is not None:
         return prove(asker, question.theorem)
@@ -214,7 +214,7 @@ def _settled(question: Question, claim: Claim, asker: Asker) -> Proof:
     return direct(asker.proved[-1])
 
 
-def _witness(question: Question, name: str, asker: Asker) -> AmxWitness | None:
+def _witness(question: AmxQuestion, name: str, asker: Asker) -> AmxWitness | None:
     """A state and an operand that show that it does not hold, re-run on them; None if none is found."""
     constants = {
         str(c): c.size() for c in constants_of(question.formula) if str(c) in ("operand", "other", *"xyz")
@@ -244,7 +244,7 @@ def _witness(question: Question, name: str, asker: Asker) -> AmxWitness | None:
     return None
 
 
-def _operation(operation: Operation, name: str, model: Mapping[str, int]) -> AmxWitness:
+def _operation(operation: ElementOperation, name: str, model: Mapping[str, int]) -> AmxWitness:
     """Element 0 of row 0, in vector mode."""
     fmt = operation.rho.format
     codes = [model.get(code, 0) for code in "xyz"]
@@ -259,7 +259,7 @@ def _operation(operation: Operation, name: str, model: Mapping[str, int]) -> Amx
     skips = {
         f"skip_{side}": (operation.skip >> place) & 1 for side, place in zip("xyz", (2, 1, 0), strict=True)
     }
-    operand = Operand(vector=1, **skips).encode()
+    operand = AmxOperand(vector=1, **skips).encode()
     state = AmxState(x.ljust(SIZES["x"], b"\0"), y.ljust(SIZES["y"], b"\0"), z.ljust(SIZES["z"], b"\0"))
     note = f"element 0 of row 0 becomes {fmt.text(became)}, by the table {fmt.text(expected)}"
     return AmxWitness(name, operand, state, note)

@@ -12,14 +12,14 @@ from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.studies.e9s12.dot_claims import prove_single
 from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import ExactSum, prove_finite
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 
 @dataclass(frozen=True)
 class OneShortFma(OneOfMany):
     """Of fp16 or bf16 factors."""
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)

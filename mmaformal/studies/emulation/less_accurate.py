@@ -24,10 +24,10 @@ from mmaformal.cases.alike import Symmetries, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.numerical import exact
-from mmaformal.cases.questions import Found, Places
+from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import Search
+from mmaformal.cases.smallest import SmallestSearch
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
@@ -219,7 +219,7 @@ def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int =
 # ---- the search ------------------------------------------------------------------------------------------------------
 
 
-class _Smallest(Search):
+class _Smallest(SmallestSearch):
     """The search for the smallest input on which x is farther from the exact sum."""
 
     nothing = "x is nowhere farther from the exact sum, idle products being +0·+0 and c = +0,"
@@ -229,7 +229,7 @@ class _Smallest(Search):
     ) -> None:
         super().__init__(x.spec, asker, {"c": 0}, False, progress)
         self.x, self.y, self.most = x, y, min(products, x.k)
-        self._best: Found | None = None
+        self._best: FoundCase | None = None
         some = "one nonzero product" if self.most == 1 else f"at most {self.most} nonzero products"
         self.question = f"{x.label} is never farther from the exact sum than {y.label}, with {some} and c = 0"
 
@@ -247,7 +247,7 @@ class _Smallest(Search):
         codes = [*results, *(code for pair in pairs for code in pair)]
         return [*(is_finite(code, fp32) for code in codes), farther(results[0], results[1], pairs)], results
 
-    def note(self, found: Found) -> None:
+    def note(self, found: FoundCase) -> None:
         """The answer from now on, if the time is up before a smaller case is found."""
         if self._best is None or self.size(found) < self.size(self._best):
             self.minimality = self.nothing_proved(found, "the time given was used up")
@@ -273,14 +273,14 @@ class _Smallest(Search):
         for count in range(1, self.most + 1):
             found = self.with_products(count, lambda: self.asker.left)
             if found is not None:
-                return self._fails(self.shrink(self.at_places(Found(self.made_smaller(found.codes), ()))))
+                return self._fails(self.shrink(self.at_places(FoundCase(self.made_smaller(found.codes), ()))))
             if count in self.unsettled:
                 return Unknown(
                     self.question, self.unsettled[count], tuple(self.asker.proved), self.asker.elapsed
                 )
         return Holds(self.question, direct(*self.asker.proved), self.asker.elapsed)
 
-    def _fails(self, found: Found) -> Fails:
+    def _fails(self, found: FoundCase) -> Fails:
         """With the witness, which both encodings re-run."""
         codes = found.codes
         if self._seen([codes]) != [True]:

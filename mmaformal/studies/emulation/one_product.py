@@ -30,7 +30,7 @@ from mmaformal.formats import Format, fp16, fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.additions import Addition, finite
+from mmaformal.theory.additions import AdditionFacts, finite
 
 DISTRIBUTIVE = Rule("distributive law", "(x + y) · z = x · z + y · z, of numbers")
 
@@ -63,7 +63,7 @@ def reaches(code: BitVec, shift: int = 0) -> Bool:
 
 
 @dataclass(frozen=True)
-class Product:
+class WordProduct:
     """The exact product of two words."""
 
     x: Operand
@@ -88,7 +88,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Terms:
+class StepTerms:
     """What a step is made of, whose first product alone is not zero."""
 
     a: BitVec
@@ -97,7 +97,7 @@ class Terms:
     shift: int
 
     @classmethod
-    def of(cls, spec: DotAdd) -> Terms:
+    def of(cls, spec: DotAdd) -> StepTerms:
         """Raises UnsupportedError for another program than Ootomo and Yokota's in fp16, of one block."""
         p, a, b = spec.parameters, z3.BitVec("a0", 32), z3.BitVec("b0", 32)
         assert isinstance(p, Emulated)
@@ -137,7 +137,7 @@ def is_word(code: BitVec, word: BitVec) -> Bool:
 
 def prove(proving: Composing, spec: DotAdd) -> None:
     """Raises NotProvedError."""
-    t = Terms.of(spec)
+    t = StepTerms.of(spec)
     a, a_, b, b_ = t.words
     given = condition(t.a, t.b, a, b)
     first, second = t.step.runs
@@ -152,7 +152,7 @@ def prove(proving: Composing, spec: DotAdd) -> None:
     of_b = proving.claim("words of b", text, z3.Implies(given, z3.And(empty, numbers)), [of_a])
     made = []
     for name, x, y, code in (("main", a, b, main), ("correction", a_, b, own)):
-        pair = Product(decode(x, fp16), decode(y, fp16))
+        pair = WordProduct(decode(x, fp16), decode(y, fp16))
         text = "a product of words is zero where a factor is"
         zero = proving.claim(f"{name}: zero", text, pair.zero)
         exact = z3.And(is_finite(code, fp32), reaches(code, t.shift), number(code, fp32) == pair.number)
@@ -163,27 +163,27 @@ def prove(proving: Composing, spec: DotAdd) -> None:
     conclusion = z3.And(
         sums,
         empty,
-        number(total, fp32) == Product(decode(a, fp16), decode(b, fp16)).number,
-        number(second.scaled, fp32) << t.shift == Product(decode(a_, fp16), decode(b, fp16)).number,
+        number(total, fp32) == WordProduct(decode(a, fp16), decode(b, fp16)).number,
+        number(second.scaled, fp32) << t.shift == WordProduct(decode(a_, fp16), decode(b, fp16)).number,
         finite(total, fp32),
         finite(second.scaled, fp32),
     )
     text = "both summands of d are products of words"
     proving.claim("summands", text, z3.Implies(given, conclusion), [of_a, of_b, *made])
-    addition = Addition(total, second.scaled, second.result, IEEE_FP32)
+    addition = AdditionFacts(total, second.scaled, second.result, IEEE_FP32)
     addition.prove(proving)
     proving.rests_on(DISTRIBUTIVE)
     right = z3.And(conclusion, addition.rounded, addition.is_kept)
     proving.conclude("where that is given, d is a·b rounded once", z3.Implies(given, right), [given])
 
 
-def _sums(proving: Composing, t: Terms, codes: tuple[BitVec, BitVec, BitVec, BitVec]) -> list[Bool]:
+def _sums(proving: Composing, t: StepTerms, codes: tuple[BitVec, BitVec, BitVec, BitVec]) -> list[Bool]:
     """That a zero product, c = 0 and the scaling leave a number as it is."""
     main, total, own, both = codes
     a, _, _, b_ = t.words
     scaled = t.step.runs[1].scaled
     plus = [z3.If(code == fp32.sign_mask, z3.BitVecVal(0, 32), code) for code in (main, own)]
-    pair = Product(decode(a, fp16), decode(b_, fp16))
+    pair = WordProduct(decode(a, fp16), decode(b_, fp16))
     none = proving.claim("idle: zero", "a product of words is zero where a factor is", pair.zero)
     idle = z3.And(
         is_finite(own, fp32), is_finite(a, fp16), is_finite(b_, fp16), decode(b_, fp16).significand == 0

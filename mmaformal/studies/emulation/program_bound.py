@@ -118,7 +118,7 @@ def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Un
         return Unknown(question, why, of_unit.obligations, asker.elapsed)
     sums.check_flow(program.instruction.spec)
     proofs = [of_unit.proof, *_of_words(program, asker)]
-    proofs.append(theorem(sums.Products(p, program.a, program.b).prove, asker))
+    proofs.append(theorem(sums.WordProducts(p, program.a, program.b).prove, asker))
     proofs += [_of_part(part, asker) for part in p.parts]
     proofs.append(theorem(sums.prove_together, asker))
     _check(program, min(program.programs(K), _EXACTLY))

@@ -31,7 +31,7 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.studies.emulation.sums import HALF_PLACE, lost, operations, share
-from mmaformal.studies.emulation.words import Cut
+from mmaformal.studies.emulation.words import WordCut
 
 #: Of an addition to nearest in fp32.
 UNIT_ROUNDOFF = Fraction(1, 1 << 24)
@@ -52,8 +52,8 @@ class Program(ShortRepr):
 
     instruction: Instruction
     unit: Unit
-    a: Cut
-    b: Cut
+    a: WordCut
+    b: WordCut
 
     @classmethod
     def of(cls, instruction: Instruction, least: int | None = None) -> Program:
@@ -81,8 +81,8 @@ class Program(ShortRepr):
         return cls(
             instruction,
             unit,
-            Cut.of(p, p.unit.a_format, least),
-            Cut.of(p, p.unit.b_format, least),
+            WordCut.of(p, p.unit.a_format, least),
+            WordCut.of(p, p.unit.b_format, least),
         )
 
     @property

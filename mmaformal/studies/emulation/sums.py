@@ -40,8 +40,8 @@ from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.studies.emulation.words import Cut
-from mmaformal.theory.additions import Addition
+from mmaformal.studies.emulation.words import WordCut
+from mmaformal.theory.additions import AdditionFacts
 
 PROGRAM = Rule(
     "sums of a program",
@@ -62,7 +62,7 @@ def left_out(p: Emulated) -> list[tuple[int, int]]:
     return [(i, j) for i in range(p.words) for j in range(p.words) if (i, j) not in taken]
 
 
-def lost(p: Emulated, a: Cut, b: Cut) -> Fraction:
+def lost(p: Emulated, a: WordCut, b: WordCut) -> Fraction:
     """ε: what the products of words are off at most of a·b, relative to w(a)·w(b)."""
     omitted = sum((a.sizes[i] * b.sizes[j] for i, j in left_out(p)), Fraction(0))
     return a.loss + b.loss + a.loss * b.loss + omitted
@@ -73,13 +73,13 @@ def operations(part: Part) -> list[Part]:
     return [part] if part.every else [replace(part, products=(pair,)) for pair in part.products]
 
 
-def share(part: Part, p: Emulated, a: Cut, b: Cut) -> Fraction:
+def share(part: Part, p: Emulated, a: WordCut, b: WordCut) -> Fraction:
     """The weights of a part's products of words, times 2^−shift, relative to w(a)·w(b), at most."""
     terms = (a.sizes[i] * b.sizes[j] * Fraction(2) ** (p.shift * (i + j)) for i, j in part.products)
     return sum(terms, Fraction(0)) / (1 << part.shift)
 
 
-class Words(NamedTuple):
+class WordNumbers(NamedTuple):
     """A factor, its weight, its words and theirs, as real numbers."""
 
     x: z3.ArithRef
@@ -88,7 +88,7 @@ class Words(NamedTuple):
     weights: tuple[z3.ArithRef, ...]
 
     @classmethod
-    def of(cls, name: str, count: int) -> Words:
+    def of(cls, name: str, count: int) -> WordNumbers:
         words, weights = ([z3.Real(f"{kind}{name}{i}") for i in range(count)] for kind in ("", "w_"))
         return cls(z3.Real(name), z3.Real(f"w_{name}"), tuple(words), tuple(weights))
 
@@ -96,7 +96,7 @@ class Words(NamedTuple):
         """What all words leave."""
         return self.x - z3.Sum([_place(p, i) * word for i, word in enumerate(self.words)])
 
-    def known(self, p: Emulated, cut: Cut) -> z3.BoolRef:
+    def known(self, p: Emulated, cut: WordCut) -> z3.BoolRef:
         """What is claimed of codes (`words.prove`), of numbers."""
         normal, y = _number(Fraction(2) ** cut.format.min_exponent), self.x
         known = [within(self.x, self.weight), self.weight >= _number(Fraction(2) ** cut.least)]
@@ -110,7 +110,7 @@ class Words(NamedTuple):
                 known.append(word == self.x)
         return z3.And(known)
 
-    def sized(self, p: Emulated, cut: Cut) -> list[tuple[z3.ArithRef, Fraction]]:
+    def sized(self, p: Emulated, cut: WordCut) -> list[tuple[z3.ArithRef, Fraction]]:
         """What is no larger than a share of the factor's weight: the factor, what words leave, words and weights."""
         shares = [size * (1 << p.shift * i) for i, size in enumerate(cut.sizes)]
         each = [*zip(self.words, shares, strict=True), *zip(self.weights, shares, strict=True)]
@@ -126,12 +126,12 @@ def _place(p: Emulated, i: int) -> z3.RatNumRef:
     return _number(Fraction(1, 1 << p.shift * i))
 
 
-class Products:
+class WordProducts:
     """Claims about the products of words of two factors."""
 
-    def __init__(self, p: Emulated, a: Cut, b: Cut) -> None:
+    def __init__(self, p: Emulated, a: WordCut, b: WordCut) -> None:
         self.p, self.a, self.b = p, a, b
-        self.x, self.y = Words.of("a", p.words), Words.of("b", p.words)
+        self.x, self.y = WordNumbers.of("a", p.words), WordNumbers.of("b", p.words)
         self.both = self.x.weight * self.y.weight
         #: by the id of what has it: whose weight, and how much
         self.shares: dict[int, tuple[z3.ArithRef, Fraction]] = {}
@@ -361,7 +361,7 @@ def prove_addition(proving: Composing) -> None:
     """Prove that an addition outside of the unit is the exact sum of two numbers, rounded once.  Raises
     NotProvedError."""
     x, y = z3.BitVecs("x y", fp32.storage_bits)
-    addition = Addition(x, y, add(x, y, IEEE_FP32, canonical_nan(fp32)).result, IEEE_FP32)
+    addition = AdditionFacts(x, y, add(x, y, IEEE_FP32, canonical_nan(fp32)).result, IEEE_FP32)
     claim = addition.prove(proving)
     text = "an addition outside of the unit is the exact sum of two finite numbers, rounded once"
     proving.conclude(text, claim)

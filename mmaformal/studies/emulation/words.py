@@ -36,7 +36,7 @@ _BITS = 12  #: of an exponent, in two's complement
 
 
 @dataclass(frozen=True, repr=False)
-class Cut(ShortRepr):
+class WordCut(ShortRepr):
     """What words leave of a factor, and how large they are, relative to w(a) = max(|a|, 2^least)."""
 
     format: Format  #: of the words
@@ -45,7 +45,7 @@ class Cut(ShortRepr):
     places: tuple[int, ...]  #: p_i: after i words, from one on, no more than 2^(−p_i) is left
 
     @classmethod
-    def of(cls, p: Emulated, fmt: Format, least: int | None = None) -> Cut:
+    def of(cls, p: Emulated, fmt: Format, least: int | None = None) -> WordCut:
         """Of words of a format; `least` is by default the least exponent from which words lose nothing to underflow.
 
         Raises ValueError for a φ that does not round to nearest, or a `least` that fp32 does not reach.
@@ -89,7 +89,7 @@ class Cut(ShortRepr):
 
 
 @dataclass(frozen=True)
-class Stage:
+class WordStage:
     """A word's interfaces: what it is made of, the word, what it leaves, and what the next is made of."""
 
     y: BitVec
@@ -99,7 +99,7 @@ class Stage:
     top: BitVec  #: |y| ≤ 2^top
 
 
-def prove(proving: Composing, p: Emulated, fmt: Format, cut: Cut) -> None:
+def prove(proving: Composing, p: Emulated, fmt: Format, cut: WordCut) -> None:
     """The claims above, of any factor whose first word is finite.  Raises NotProvedError, ArgumentError."""
     a = z3.BitVec("a", fp32.storage_bits)
     x = decode(a, fp32)
@@ -122,7 +122,7 @@ def prove(proving: Composing, p: Emulated, fmt: Format, cut: Cut) -> None:
     proving.claim("weight of a factor", text, weight)
     stages, y, top = [], a, exponent + 1
     for i, (rest, places) in enumerate(zip(found.rests, cut.places, strict=True)):
-        stages.append(Stage(y, found.codes[i], rest.subtraction.result, rest.scaled, top))
+        stages.append(WordStage(y, found.codes[i], rest.subtraction.result, rest.scaled, top))
         y, left = rest.scaled, left_of(top, fmt)
         text = f"what is left after {i + 1} words is at most 2^−{places} of 2^E"
         small = left - p.shift * i <= exponent - places
@@ -137,7 +137,7 @@ def prove(proving: Composing, p: Emulated, fmt: Format, cut: Cut) -> None:
 
 
 def prove_word(
-    proving: Composing, p: Emulated, fmt: Format, stage: Stage, i: int, known: Sequence[Bool]
+    proving: Composing, p: Emulated, fmt: Format, stage: WordStage, i: int, known: Sequence[Bool]
 ) -> Bool:
     """The claims of the i-th word, of which `known` says how large y is; what is known of the next one's y."""
     y, top, left = stage.y, stage.top, left_of(stage.top, fmt)
@@ -186,7 +186,7 @@ def at_most(code: BitVec, exponent: BitVec) -> Bool:
     return z3.ULE(code & (fp32.sign_mask - 1), power)
 
 
-def is_difference(stage: Stage, fmt: Format) -> Bool:
+def is_difference(stage: WordStage, fmt: Format) -> Bool:
     """Return the claim that the rest is y − word: as integers, in units of y's last place, and that none of them
     wraps."""
     y, x, rest = decode(stage.y, fp32), decode(stage.word, fmt), decode(stage.rest, fp32)
@@ -217,4 +217,4 @@ def _signed(sign: BitVec, magnitude: BitVec) -> BitVec:
     return z3.If(sign == 1, -magnitude, magnitude)
 
 
-__all__ = ["Cut", "prove"]
+__all__ = ["WordCut", "prove"]

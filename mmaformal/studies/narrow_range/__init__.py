@@ -11,7 +11,7 @@ and letters, are its own.
 
 from __future__ import annotations
 
-from mmaformal.analysis.arithmetic import DEVICES, TABLE_2_1, Arithmetic
-from mmaformal.studies.narrow_range.model import Model1, Product
+from mmaformal.analysis.arithmetic import DEVICES, TABLE_2_1, FloatArithmetic
+from mmaformal.studies.narrow_range.model import Model1, ScaledProduct
 
-__all__ = ["DEVICES", "TABLE_2_1", "Arithmetic", "Model1", "Product"]
+__all__ = ["DEVICES", "TABLE_2_1", "FloatArithmetic", "Model1", "ScaledProduct"]

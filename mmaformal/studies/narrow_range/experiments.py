@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.analysis.arithmetic import FloatArithmetic
 from mmaformal.analysis.rounding import Floats, rounded
 from mmaformal.display import ShortRepr
 from mmaformal.studies.narrow_range.bounds import (
@@ -57,7 +57,7 @@ class Combination(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class CombinationErrors(ShortRepr):
     """A combination's errors for one n."""
 
     input: str
@@ -107,7 +107,7 @@ def of_formats(pairs: Iterable[tuple[str, str]]) -> list[Combination]:
     """
     found = []
     for one, other in pairs:
-        if Arithmetic.named(other).is_binary64:
+        if FloatArithmetic.named(other).is_binary64:
             raise ValueError(f"errors are measured against products in binary64: no sums in {other}")
         Model1.of(one, other)
         found += [Combination(one, other, x, p) for x in (False, True) for p in range(1, MOST_WORDS + 1)]
@@ -128,7 +128,7 @@ def matrices(n: int, seed: int) -> tuple[Floats, Floats]:
 
 def measure(
     wanted: Sequence[Combination], file: Path, lengths: Sequence[int] = LENGTHS, seed: int = 1
-) -> Iterator[Row]:
+) -> Iterator[CombinationErrors]:
     """The rows of all combinations and lengths: those of the file, and the others as they are made, which go there.
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read or written.
@@ -156,7 +156,7 @@ def _row(
     exact: Floats,
     seed: int,
     unbounded: dict[tuple[str, str, int], float],
-) -> Row:
+) -> CombinationErrors:
     n, model = A.shape[1], each.model
     product = model.matmul(A, B, words=each.words)
     key = each.input, each.accumulation, each.words
@@ -168,7 +168,7 @@ def _row(
     nearest = error / bound
     if each.words == 1:
         nearest = float((np.abs(product.C - exact) / epsilon(s).of(A, B)).max())
-    return Row(
+    return CombinationErrors(
         *(each.input, each.accumulation, each.subnormals, each.words, n, seed),
         error=error,
         bound=bound,
@@ -190,7 +190,7 @@ def growth(model: Model1, n: int, *, one_sign: bool, seed: int = 1) -> float:
     return float((np.abs(C - A @ B) / (np.abs(A) @ np.abs(B))).max())
 
 
-def read(file: Path) -> list[Row]:
+def read(file: Path) -> list[CombinationErrors]:
     """The rows of a file; none if there is no file.  A last line that was not written to its end is taken away.
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read.
@@ -200,7 +200,7 @@ def read(file: Path) -> list[Row]:
     data = file.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     try:
-        rows = [Row(**json.loads(line)) for line in whole.decode().splitlines()]
+        rows = [CombinationErrors(**json.loads(line)) for line in whole.decode().splitlines()]
     except (TypeError, ValueError):
         raise ValueError(f"{file} holds something else than rows of this experiment") from None
     if whole != data:

@@ -7,14 +7,19 @@ from pathlib import Path
 
 from mmaformal.statistics import matplotlib_pyplot
 from mmaformal.studies.narrow_range.bounds import Symbols, probabilistic
-from mmaformal.studies.narrow_range.experiments import Combination, Row
+from mmaformal.studies.narrow_range.experiments import Combination, CombinationErrors
 from mmaformal.studies.narrow_range.model import MOST_WORDS
-from mmaformal.studies.narrow_range.published import Comparison, Curve
+from mmaformal.studies.narrow_range.published import Curve, CurveComparison
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green")
 
 
-def draw(title: str, rows: Sequence[Row], comparisons: Mapping[Combination, Comparison], path: Path) -> None:
+def draw(
+    title: str,
+    rows: Sequence[CombinationErrors],
+    comparisons: Mapping[Combination, CurveComparison],
+    path: Path,
+) -> None:
     """One graph for each pair of formats, without subnormals on the left and with them on the right.
 
     Raises ImportError, saying how to install it, without matplotlib.

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from mmaformal.analysis import scaling
-from mmaformal.analysis.arithmetic import Arithmetic, as_floats
+from mmaformal.analysis.arithmetic import FloatArithmetic, as_floats
 from mmaformal.analysis.rounding import WIDTH, Floats, add_products, rounded
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
@@ -42,8 +42,8 @@ _MOST_EXPONENT = 400
 class Model1:
     """An input format and an accumulation format; ValueError if the latter has fewer bits, or a narrower range."""
 
-    input: Arithmetic
-    accumulation: Arithmetic
+    input: FloatArithmetic
+    accumulation: FloatArithmetic
 
     def __post_init__(self) -> None:
         one, other = self.input, self.accumulation
@@ -61,15 +61,15 @@ class Model1:
     @classmethod
     def of(
         cls,
-        input_format: str | Arithmetic,
-        accumulation_format: str | Arithmetic,
+        input_format: str | FloatArithmetic,
+        accumulation_format: str | FloatArithmetic,
         *,
         subnormals: bool = True,
         bounded: bool = True,
     ) -> Model1:
         """That of two formats (`Arithmetic.named`), both with subnormals and limits or both without."""
         one, other = (
-            each if isinstance(each, Arithmetic) else Arithmetic.named(each, subnormals=subnormals)
+            each if isinstance(each, FloatArithmetic) else FloatArithmetic.named(each, subnormals=subnormals)
             for each in (input_format, accumulation_format)
         )
         model = cls(one, other)
@@ -88,7 +88,7 @@ class Model1:
         """A θ with which nothing overflows, which (3.2) does not promise (`scaling`)."""
         return scaling.safe_theta(self.input, self.accumulation, n, words)
 
-    def matmul(self, A: object, B: object, *, words: int = 1, theta: Fraction | None = None) -> Product:
+    def matmul(self, A: object, B: object, *, words: int = 1, theta: Fraction | None = None) -> ScaledProduct:
         """C = A·B; θ is that of (3.2) unless it is given.
 
         Raises ValueError for matrices that do not fit each other or the model, TypeError for what is no matrix.
@@ -106,11 +106,11 @@ class Model1:
         total = _sum(self, a, b=b, scales=(left, right), words=words)
         with np.errstate(invalid="ignore"):
             C = total[:, : b.shape[1]] / left[:, None] / right
-        return Product(self, words, limit, left, right, C)
+        return ScaledProduct(self, words, limit, left, right, C)
 
 
 @dataclass(frozen=True, repr=False)
-class Product(ShortRepr):
+class ScaledProduct(ShortRepr):
     """C as the model computes it, and how it was scaled."""
 
     model: Model1
@@ -126,7 +126,7 @@ class Product(ShortRepr):
         return not np.isfinite(self.C).all()
 
 
-def split(x: Floats, arithmetic: Arithmetic, p: int) -> Iterator[Floats]:
+def split(x: Floats, arithmetic: FloatArithmetic, p: int) -> Iterator[Floats]:
     """The first p words of each number (4.3)."""
     rest, u = x, float(arithmetic.u)
     for i in range(p):

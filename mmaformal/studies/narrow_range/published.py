@@ -15,7 +15,7 @@ import numpy as np
 
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
-from mmaformal.studies.narrow_range.experiments import Combination, Row
+from mmaformal.studies.narrow_range.experiments import Combination, CombinationErrors
 
 #: In Figure 5.1 exponents' limits begin to cost where n is above the largest number of binary16.
 FIGURE_ABOVE = 65504
@@ -32,7 +32,7 @@ class Curve(ShortRepr):
     error_unbounded: Floats
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Curve:
+    def of(cls, rows: Sequence[CombinationErrors]) -> Curve:
         rows = sorted(rows, key=lambda row: row.n)
         columns = (
             [row.n for row in rows],
@@ -62,7 +62,7 @@ class Curve(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(ShortRepr):
+class CurveComparison(ShortRepr):
     """Our curve and the published one, at the same n.
 
     Of differences of log10: their mean, how far that is uncertain (one standard error), and what they scatter.
@@ -76,7 +76,7 @@ class Comparison(ShortRepr):
     scatter: float
 
     @classmethod
-    def of(cls, combination: Combination, ours: Curve, published: Curve) -> Comparison:
+    def of(cls, combination: Combination, ours: Curve, published: Curve) -> CurveComparison:
         """Raises ValueError if they have fewer than two n in common."""
         common, i, j = np.intersect1d(ours.n, published.n, return_indices=True)
         if len(common) < 2:
@@ -101,16 +101,20 @@ def curve(folder: Path, combination: Combination) -> Curve:
     return Curve(table[:, 0], table[:, 1], table[:, 3])
 
 
-def compare(rows: Sequence[Row], folder: Path) -> list[Comparison]:
+def compare(rows: Sequence[CombinationErrors], folder: Path) -> list[CurveComparison]:
     """Of every combination, in the order of the rows.  Raises as `curve` and `Comparison.of`."""
-    by_combination: dict[Combination, list[Row]] = {}
+    by_combination: dict[Combination, list[CombinationErrors]] = {}
     for row in rows:
         by_combination.setdefault(row.combination, []).append(row)
-    return [Comparison.of(each, Curve.of(own), curve(folder, each)) for each, own in by_combination.items()]
+    return [
+        CurveComparison.of(each, Curve.of(own), curve(folder, each)) for each, own in by_combination.items()
+    ]
 
 
 def table(
-    rows: Sequence[Row], comparisons: Mapping[Combination, Comparison], above: int = FIGURE_ABOVE
+    rows: Sequence[CombinationErrors],
+    comparisons: Mapping[Combination, CurveComparison],
+    above: int = FIGURE_ABOVE,
 ) -> str:
     """A line of Markdown for each combination: levels and slopes, ours and the published ones, and how they differ.
 
@@ -122,7 +126,7 @@ def table(
         "| published | nearest to its bound |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    by_combination: dict[Combination, list[Row]] = {}
+    by_combination: dict[Combination, list[CombinationErrors]] = {}
     for row in rows:
         by_combination.setdefault(row.combination, []).append(row)
     for each, own in by_combination.items():

@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.analysis.arithmetic import Arithmetic, exponent_of
+from mmaformal.analysis.arithmetic import FloatArithmetic, exponent_of
 from mmaformal.analysis.rounding import WIDTH, Floats, add_products, rounded
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
@@ -110,7 +110,7 @@ def worst_case(model: Model1, n: int, theta: Fraction | None = None) -> Worst:
     return Worst(model, n, limit, ratio, x, y, _measured(model, x, y=y, bound=bound), overflow)
 
 
-def intervals(arithmetic: Arithmetic, limit: Fraction) -> NDArray[np.float64]:
+def intervals(arithmetic: FloatArithmetic, limit: Fraction) -> NDArray[np.float64]:
     """The numbers from 0 to θ, with the ends of what is rounded to each, none above θ: rows (number, low, high)."""
     numbers = [Fraction(0)]
     while numbers[-1] < arithmetic.f_max and len(numbers) <= _MOST_NUMBERS:
@@ -121,7 +121,7 @@ def intervals(arithmetic: Arithmetic, limit: Fraction) -> NDArray[np.float64]:
     return np.array([(x, low, min(high, limit)) for x, low, high in rows], np.float64)
 
 
-def _next(arithmetic: Arithmetic, x: Fraction) -> Fraction:
+def _next(arithmetic: FloatArithmetic, x: Fraction) -> Fraction:
     """The number after x, which is at least 0 and less than the largest one."""
     if x < arithmetic.f_min:
         return x + arithmetic.step

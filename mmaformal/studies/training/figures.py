@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 
 from mmaformal.statistics import matplotlib_pyplot
-from mmaformal.studies.training.report import Point, Report
+from mmaformal.studies.training.report import Point, StudyReport
 from mmaformal.studies.training.runs import LOOKS, Job
 from mmaformal.studies.training.sweep import BITS, GROUPS, with_bits
 from mmaformal.torch.tensors import Call
@@ -16,7 +16,7 @@ from mmaformal.torch.tensors import Call
 _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
 
 
-def draw(report: Report, folder: Path) -> list[Path]:
+def draw(report: StudyReport, folder: Path) -> list[Path]:
     """A figure for each part; returns the files.  Raises ImportError, saying how to install it, without matplotlib."""
     pyplot = matplotlib_pyplot()
     made = []
@@ -27,7 +27,7 @@ def draw(report: Report, folder: Path) -> list[Path]:
     return made
 
 
-def _grid(pyplot: ModuleType, report: Report, columns: int, title: str) -> tuple[Call, Call]:
+def _grid(pyplot: ModuleType, report: StudyReport, columns: int, title: str) -> tuple[Call, Call]:
     rows = len(report.networks)
     figure, axes = pyplot.subplots(
         rows, columns, figsize=(5 * columns, 3.4 * rows + 0.6), layout="constrained", squeeze=False
@@ -56,7 +56,7 @@ def _reference(axis: Call, p: Point) -> None:
     axis.grid(visible=True, alpha=0.25)
 
 
-def _bits(pyplot: ModuleType, report: Report, path: Path) -> bool:
+def _bits(pyplot: ModuleType, report: StudyReport, path: Path) -> bool:
     """Accuracy, and weights against fp32's, over FracBits."""
     if not report.curves("bits"):
         return False
@@ -85,7 +85,7 @@ def _bits(pyplot: ModuleType, report: Report, path: Path) -> bool:
     return _save(pyplot, figure, path)
 
 
-def _weights(pyplot: ModuleType, report: Report, path: Path) -> bool:
+def _weights(pyplot: ModuleType, report: StudyReport, path: Path) -> bool:
     """Fig. 7c, d: each two of the FracBits of fp16; layers; and how it grows while training goes on."""
     if "fp16" not in report.curves("bits"):
         return False
@@ -118,7 +118,7 @@ def _weights(pyplot: ModuleType, report: Report, path: Path) -> bool:
     return _save(pyplot, figure, path)
 
 
-def _groups(pyplot: ModuleType, report: Report, path: Path) -> bool:
+def _groups(pyplot: ModuleType, report: StudyReport, path: Path) -> bool:
     """Fig. 7b: accuracy and weights over K."""
     if not report.curves("groups"):
         return False
@@ -145,7 +145,7 @@ def _groups(pyplot: ModuleType, report: Report, path: Path) -> bool:
     return _save(pyplot, figure, path)
 
 
-def _bars(pyplot: ModuleType, report: Report, path: Path) -> bool:
+def _bars(pyplot: ModuleType, report: StudyReport, path: Path) -> bool:
     """Orders and units: every seed's difference of accuracy from fp32, and weights."""
     if not report.curves("orders") + report.curves("units"):
         return False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.studies.training.networks import TESTED
-from mmaformal.studies.training.runs import Job, Unit, apart
+from mmaformal.studies.training.runs import Job, TrainingUnit, apart
 from mmaformal.studies.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
 
 
@@ -36,7 +36,7 @@ class Point(ShortRepr):
         return mean_and_spread(self.accuracies)[1]
 
 
-class Report:
+class StudyReport:
     """The points of a study that are known; what is not is left out."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Report:
                 ),
             )
 
-    def _from(self, unit: Unit, job: Job) -> float:
+    def _from(self, unit: TrainingUnit, job: Job) -> float:
         other = Job(job.network, unit, job.seed)
         if other not in self.results:
             return float("nan")
@@ -112,13 +112,15 @@ class Report:
         settled = [p.setting.x for place, p in enumerate(points) if max(apart[place:]) <= limit]
         return settled[0]
 
-    def pairwise(self, network: str, units: Sequence[Unit | None], seed: int = 0) -> NDArray[np.float64]:
+    def pairwise(
+        self, network: str, units: Sequence[TrainingUnit | None], seed: int = 0
+    ) -> NDArray[np.float64]:
         """1 − cosine of the weights of each two units."""
         weights = [self.results.weights(Job(network, unit, seed)) for unit in units]
         return np.array([[apart(x, y) for y in weights] for x in weights])
 
 
-def rows(report: Report) -> list[dict[str, object]]:
+def rows(report: StudyReport) -> list[dict[str, object]]:
     """Returns a dict of plain values for each network and setting; what is not known is None."""
     return [
         {
@@ -146,7 +148,7 @@ def _mean(values: Sequence[float]) -> float | None:
 # ---- tables ------------------------------------------------------------------------------------------------------
 
 
-def text(report: Report) -> str:
+def text(report: StudyReport) -> str:
     """All of it, as Markdown."""
     blocks = [_head(report)]
     if report.curves("bits"):
@@ -157,7 +159,7 @@ def text(report: Report) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(report: Report) -> str:
+def _head(report: StudyReport) -> str:
     lines = [
         f"Means of {report.seeds} seeds ± their standard deviation; *from fp32* is the mean difference of accuracy",
         "between runs of one seed ± its standard error, in %; 1 − cos is of all weights, with those of fp32; with",
@@ -190,7 +192,7 @@ def _difference(p: Point) -> str:
     return f"{100 * mean:+.2f} ± {100 * spread / len(p.differences) ** 0.5:.2f}"
 
 
-def _bits(report: Report, network: str) -> str:
+def _bits(report: StudyReport, network: str) -> str:
     """A row for each FracBits, columns for each format."""
     curves = report.curves("bits")
     found = {(p.setting.curve, p.setting.x): p for p in report.of(network, "bits")}
@@ -211,7 +213,7 @@ def _bits(report: Report, network: str) -> str:
     return "\n".join(lines)
 
 
-def _regimes(report: Report) -> str:
+def _regimes(report: StudyReport) -> str:
     lines = [
         "### Where curves settle",
         "",
@@ -225,7 +227,7 @@ def _regimes(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _table(report: Report, network: str, part: str) -> str:
+def _table(report: StudyReport, network: str, part: str) -> str:
     lines = [
         f"### {network}",
         "",

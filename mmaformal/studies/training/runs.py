@@ -41,7 +41,7 @@ SCHEDULES = {"transformer": Schedule(12, 128, 0.015), "convolutional": Schedule(
 
 
 @dataclass(frozen=True, repr=False)
-class Unit(ShortRepr):
+class TrainingUnit(ShortRepr):
     """An instruction of the registry, with some parameters changed, and how `matmul` uses it; as text and numbers."""
 
     architecture: str
@@ -66,7 +66,7 @@ class Job(ShortRepr):
     """A training; without a unit, torch's own in fp32."""
 
     network: str
-    unit: Unit | None
+    unit: TrainingUnit | None
     seed: int
 
     @property
@@ -78,7 +78,7 @@ class Job(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome(ShortRepr):
+class TrainingOutcome(ShortRepr):
     """What came of a training."""
 
     accuracy: float  #: of the images for testing
@@ -89,7 +89,7 @@ class Outcome(ShortRepr):
     weights: NDArray[np.float32]  #: all of them, at the end
 
 
-def train(job: Job) -> Outcome:
+def train(job: Job) -> TrainingOutcome:
     """Train and test.  What it gives depends on nothing but the job, on one machine."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that torch's own sums have one order
@@ -101,7 +101,7 @@ def train(job: Job) -> Outcome:
     finally:
         torch.set_num_threads(threads)
     last, last_wanted = looks[-1], wanted[-1]
-    return Outcome(
+    return TrainingOutcome(
         accuracy,
         loss,
         seconds,

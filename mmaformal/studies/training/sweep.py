@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.studies.training.runs import Job, Outcome, Unit, train
+from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, train
 
 #: FracBits; below 8, so that it is seen where training fails.
 BITS = {
@@ -50,7 +50,7 @@ class Setting(ShortRepr):
     part: str
     curve: str
     x: str
-    unit: Unit | None
+    unit: TrainingUnit | None
 
 
 def settings(parts: Iterable[str] = ("bits", "groups", "orders", "units")) -> list[Setting]:
@@ -59,14 +59,14 @@ def settings(parts: Iterable[str] = ("bits", "groups", "orders", "units")) -> li
     return [Setting("reference", "torch fp32", "", None), *(each for part in parts for each in made[part]())]
 
 
-def datapath(kind: str, fmt: str, bits: int, k: int = 16) -> Unit:
+def datapath(kind: str, fmt: str, bits: int, k: int = 16) -> TrainingUnit:
     """A point of the design space: a fused or separated dot-add of k products with so many fractional bits."""
-    return Unit("datapath", f"{kind}(k={k},frac_bits={bits},a={fmt})")
+    return TrainingUnit("datapath", f"{kind}(k={k},frac_bits={bits},a={fmt})")
 
 
-def with_bits(fmt: str, bits: int) -> Unit:
+def with_bits(fmt: str, bits: int) -> TrainingUnit:
     """The fused path of a format, K = 16; the grouped one of fp4."""
-    return Unit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else datapath("fda", fmt, bits)
+    return TrainingUnit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else datapath("fda", fmt, bits)
 
 
 def _bits() -> Iterator[Setting]:
@@ -91,14 +91,14 @@ def _orders() -> Iterator[Setting]:
 def _units() -> Iterator[Setting]:
     fp8 = "hopper", "QGMMA.64x8x32.F32.E4M3.E4M3"
     for name, unit in {
-        "hopper fp8": Unit(*fp8),
-        "hopper fp8, fp32 every 128": Unit(*fp8, options=(("promote_every", 4),)),
-        "blackwell fp8": Unit("blackwell", "UTCQMMA.F32.E4M3.E4M3"),
-        "ampere bf16": Unit("ampere", "HMMA.16816.F32.BF16"),
-        "hopper bf16": Unit("hopper", "HMMA.16816.F32.BF16"),
-        "sapphire_rapids bf16 (TDPBF16PS)": Unit("sapphire_rapids", "TDPBF16PS"),
-        "FMA of fp16": Unit("datapath", "fma(k=16)"),
-        "MUL+ADD of fp16": Unit("datapath", "mul_add(k=16)"),
+        "hopper fp8": TrainingUnit(*fp8),
+        "hopper fp8, fp32 every 128": TrainingUnit(*fp8, options=(("promote_every", 4),)),
+        "blackwell fp8": TrainingUnit("blackwell", "UTCQMMA.F32.E4M3.E4M3"),
+        "ampere bf16": TrainingUnit("ampere", "HMMA.16816.F32.BF16"),
+        "hopper bf16": TrainingUnit("hopper", "HMMA.16816.F32.BF16"),
+        "sapphire_rapids bf16 (TDPBF16PS)": TrainingUnit("sapphire_rapids", "TDPBF16PS"),
+        "FMA of fp16": TrainingUnit("datapath", "fma(k=16)"),
+        "MUL+ADD of fp16": TrainingUnit("datapath", "mul_add(k=16)"),
     }.items():
         yield Setting("units", name, "", unit)
 
@@ -113,7 +113,7 @@ def jobs(found: Sequence[Setting], networks: Iterable[str], seeds: int) -> list[
 
 
 @dataclass(frozen=True, repr=False)
-class Result(ShortRepr):
+class SweepResult(ShortRepr):
     """A line of the file of results."""
 
     key: str
@@ -134,7 +134,7 @@ class Results:
         self.file = folder / "training.jsonl"
         self.known = {each.key: each for each in _read(self.file)}
 
-    def __getitem__(self, job: Job) -> Result:
+    def __getitem__(self, job: Job) -> SweepResult:
         return self.known[job.key]
 
     def __contains__(self, job: Job) -> bool:
@@ -144,14 +144,14 @@ class Results:
         found: NDArray[np.float32] = np.load(self._weights_file(job.key))
         return found
 
-    def add(self, job: Job, outcome: Outcome) -> None:
+    def add(self, job: Job, outcome: TrainingOutcome) -> None:
         """Weights first: a job is done once its line is written."""
         path = self._weights_file(job.key)
         part = path.with_suffix(".part")
         with part.open("wb") as out:
             np.save(out, outcome.weights)
         part.replace(path)
-        found = Result(
+        found = SweepResult(
             job.key,
             outcome.accuracy,
             outcome.loss,
@@ -167,14 +167,14 @@ class Results:
         return self.folder / "weights" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
 
 
-def _read(file: Path) -> list[Result]:
+def _read(file: Path) -> list[SweepResult]:
     """A last line that was not written to its end is taken away."""
     if not file.exists():
         return []
     data = file.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     try:
-        found = [Result(**json.loads(line)) for line in whole.decode().splitlines()]
+        found = [SweepResult(**json.loads(line)) for line in whole.decode().splitlines()]
     except (TypeError, ValueError):
         raise ValueError(f"{file} holds something else than results of trainings") from None
     if whole != data:
@@ -198,7 +198,7 @@ def run(
     """
     left = [job for job in wanted if job not in results]
     left.reverse()
-    at: dict[Future[Outcome], Job] = {}
+    at: dict[Future[TrainingOutcome], Job] = {}
     while left or at:
         while left and len(at) < _AHEAD * width:
             job = left.pop()

@@ -72,7 +72,7 @@ class Design(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class DatapathErrors(ShortRepr):
     """A datapath's statistics."""
 
     kind: str
@@ -159,7 +159,7 @@ def integers(codes: Codes, fmt: Format) -> NDArray[Any]:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measured(design: Design, count: int, seed: int) -> Row:
+def measured(design: Design, count: int, seed: int) -> DatapathErrors:
     """A datapath's row."""
     i, fmt = design.instruction, FORMATS[design.a]
     s = samples(fmt, design.k, count, seed)
@@ -169,7 +169,7 @@ def measured(design: Design, count: int, seed: int) -> Row:
     # The difference of d and the nearer part of x is rounded by 2^-53 of itself at most.
     e = (d - s.high) - s.low
     squares = e * e
-    return Row(
+    return DatapathErrors(
         **asdict(design),
         samples=count,
         seed=seed,
@@ -181,7 +181,7 @@ def measured(design: Design, count: int, seed: int) -> Row:
 
 def measure(
     wanted: Sequence[Design], file: Path, count: int = SAMPLES, seed: int = 1, jobs: int = 1
-) -> Iterator[Row]:
+) -> Iterator[DatapathErrors]:
     """The rows of all designs: those of the file, and the others as they are made, which go there.
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read or written.
@@ -198,7 +198,7 @@ def measure(
             yield row
 
 
-def read(file: Path) -> list[Row]:
+def read(file: Path) -> list[DatapathErrors]:
     """The rows of a file; none if there is no file.  A last line that was not written to its end is taken away.
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read.
@@ -208,7 +208,7 @@ def read(file: Path) -> list[Row]:
     data = file.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     try:
-        found = [Row(**json.loads(line)) for line in whole.decode().splitlines()]
+        found = [DatapathErrors(**json.loads(line)) for line in whole.decode().splitlines()]
     except (TypeError, ValueError):
         raise ValueError(f"{file} holds something else than rows of this study") from None
     if whole != data:
@@ -219,7 +219,7 @@ def read(file: Path) -> list[Row]:
 # ---- what is read of them --------------------------------------------------------------------------------------------
 
 
-def settled_from(rows: Sequence[Row], metric: str) -> int | None:
+def settled_from(rows: Sequence[DatapathErrors], metric: str) -> int | None:
     """From which FracBits on a metric stays within `SETTLED_WITHIN` of its last value; of rows of one kind and K."""
     ordered = sorted(rows, key=lambda row: row.frac_bits)
     last = getattr(ordered[-1], metric)
@@ -232,7 +232,7 @@ def settled_from(rows: Sequence[Row], metric: str) -> int | None:
     return found
 
 
-def below_from(rows: Sequence[Row], metric: str, bound: float) -> int | None:
+def below_from(rows: Sequence[DatapathErrors], metric: str, bound: float) -> int | None:
     """From which FracBits on a metric stays below a bound; None if it is not below it at the last."""
     found = None
     for row in sorted(rows, key=lambda row: -row.frac_bits):
@@ -242,7 +242,7 @@ def below_from(rows: Sequence[Row], metric: str, bound: float) -> int | None:
     return found
 
 
-def within_from(rows: Sequence[Row], distance: float) -> int | None:
+def within_from(rows: Sequence[DatapathErrors], distance: float) -> int | None:
     """From which FracBits on the variance retention ratio stays so near to 1."""
     found = None
     for row in sorted(rows, key=lambda row: -row.frac_bits):
@@ -252,9 +252,9 @@ def within_from(rows: Sequence[Row], distance: float) -> int | None:
     return found
 
 
-def grouped(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
+def grouped(rows: Iterable[DatapathErrors]) -> dict[tuple[str, int], list[DatapathErrors]]:
     """Rows by kind and K, of which each is a curve over FracBits."""
-    found: dict[tuple[str, int], list[Row]] = {}
+    found: dict[tuple[str, int], list[DatapathErrors]] = {}
     for row in rows:
         found.setdefault((row.kind, row.k), []).append(row)
     return found

@@ -10,7 +10,7 @@ from mmaformal.studies.unit_study.errors import (
     METRICS,
     PAPER,
     PAPER_BELOW,
-    Row,
+    DatapathErrors,
     below_from,
     grouped,
     settled_from,
@@ -28,7 +28,7 @@ _TITLES = {
 Curve = tuple[str, int]  #: kind and K
 
 
-def cells(rows: Sequence[Row]) -> list[int | None]:
+def cells(rows: Sequence[DatapathErrors]) -> list[int | None]:
     """Of one curve: from which FracBits on MSE is settled, and below the paper's magnitude; the same of the variance of
     e²; and the variance retention ratio near 1."""
     found: list[int | None] = []
@@ -37,7 +37,7 @@ def cells(rows: Sequence[Row]) -> list[int | None]:
     return found + [within_from(rows, distance) for distance in NEAR]
 
 
-def curves(rows: Sequence[Row], derived: Mapping[Curve, str]) -> list[dict[str, object]]:
+def curves(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> list[dict[str, object]]:
     """A dict of plain values for the paper, and for each curve."""
     below = [
         f"{name} < {PAPER_BELOW[metric]:.0e}"
@@ -56,14 +56,14 @@ def curves(rows: Sequence[Row], derived: Mapping[Curve, str]) -> list[dict[str, 
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
+def table(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> str:
     """Returns the table in Markdown."""
     told = curves(rows, derived)
     lines: list[list[object]] = [[*told[0]], ["---"] * len(told[0]), *([*each.values()] for each in told)]
     return "\n".join(f"| {' | '.join('–' if x is None else str(x) for x in line)} |" for line in lines)
 
 
-def draw(rows: Sequence[Row], derived: Mapping[Curve, int], path: Path, *, title: str) -> None:
+def draw(rows: Sequence[DatapathErrors], derived: Mapping[Curve, int], path: Path, *, title: str) -> None:
     """A graph for each metric over FracBits; lines where the paper calls it stable, and from where alignment is proved
     to be below half an ulp.  Raises ImportError, saying how to install it, without matplotlib."""
     pyplot = matplotlib_pyplot()
