@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -131,15 +132,24 @@ def long_files() -> list[str]:
     return [f"{place(path)} {length(path)}" for path in house() if length(path) > 600]
 
 
-def named_twice() -> list[str]:
-    """Return the public classes and functions whose name stands in several files, the most frequent first."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+def role(path: Path) -> str:
+    """Return what a file is for: the two encodings are for one thing, and so is one file of each algorithm's folder.
+
+    `step`, `dot_add`, `choices` are interfaces that each algorithm fills in: one word for one thing.
+    """
+    shown = re.sub(r"^encodings/(?!smt/|executable/)[a-z0-9_]+/", "encodings/*/", place(path))
+    return re.sub(r"/(smt|executable)(?=/|\.py)", "/encoding", shown)
+
+
+def named_twice(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> list[str]:
+    """Return the public classes, or functions, whose name stands for several things, the most frequent first."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for path in house():
         for each in tree_of(path).body:
-            if isinstance(each, (ast.ClassDef, ast.FunctionDef)) and not each.name.startswith("_"):
-                found[each.name].append(place(path))
+            if isinstance(each, kind) and not each.name.startswith("_"):
+                found[each.name].add(role(path))
     twice = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [f"{name}: {len(places)}" for name, places in twice if len(places) > 1]
+    return [f"{name}: {', '.join(sorted(roles))}" for name, roles in twice if len(roles) > 1]
 
 
 def measures() -> dict[str, list[str]]:
@@ -150,7 +160,8 @@ def measures() -> dict[str, list[str]]:
         "hints": by_hand,
         "functions over 60 lines": long_functions(),
         "files over 600 lines": long_files(),
-        "public names in several files": named_twice(),
+        "class names that stand for several things": named_twice(ast.ClassDef),
+        "function names that stand for several things": named_twice(ast.FunctionDef),
     }
 
 

@@ -1,6 +1,6 @@
 """ρ keeps the order of numbers.
 
-Of the integers of a fixed point, where ρ is RNE to all places of its format (`RoundingGrid`).  That d is ρ(x) is said by
+Of the integers of a fixed point, where ρ is RNE to all places of its format (`RoundingGrid`).  d = ρ(x) is said by
 differences: x lies between the midpoints of d and its neighbours, or on one of them if d is even.  So one need not know
 how d was computed, nor x be more than an integer.
 
