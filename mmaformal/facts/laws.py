@@ -8,8 +8,8 @@ A search for the smallest case looks at one case of those that are alike.  Which
 - *zeros*: a product of ±0 and a finite number is ±0·+0 of its sign ("signed"), or +0·+0 ("plus").
 
 The last three are about one product.  A step's result is made of terms that depend on one product alone, and of the
-rest: so it is enough that a change of that product leaves each of those terms as it is (`FactorTerms`): a lemma about one
-product, and the same for all that look alike.
+rest: so it is enough that a change of that product leaves each of those terms as it is (`FactorTerms`): a lemma about
+one product, and the same for all that look alike.
 
 A law is proved of one step of a model, for any c.  A chain is made of such steps, the result of one being the c of the
 next, so the law holds in a chain.  What is proved is proved of the SMT encoding; that the executable encoding gives

@@ -24,9 +24,9 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.instruction import Instruction
 from mmaformal.probes import Probed, probe
-from mmaformal.probes.kept import Kept
+from mmaformal.probes.kept import KeptPlaces
 from mmaformal.probes.modes import MODES
-from mmaformal.probes.rounding import Rounded
+from mmaformal.probes.rounding import SumRounding
 from mmaformal.probes.sums import ProbedSum
 from mmaformal.probes.tree import Tree, flat
 from mmaformal.rounding import Conversion, Rounding
@@ -104,7 +104,7 @@ def _sizes(tree: Tree) -> str:
 # ---- places kept -------------------------------------------------------------------------------------------------
 
 
-def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | None]]:
+def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, KeptPlaces | None]]:
     """Places that the model keeps, and what was read."""
     p, fused = spec.parameters, [each for each in found.sums if each.fused]
     best = max(fused, key=lambda each: each.terms, default=None)
@@ -123,11 +123,13 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
             yield "places kept", MOST_EXACT, best.kept
 
 
-def _of_terms(spec: DotAdd, found: Probed, fused: list[ProbedSum], best: ProbedSum | None) -> Kept | None:
+def _of_terms(
+    spec: DotAdd, found: Probed, fused: list[ProbedSum], best: ProbedSum | None
+) -> KeptPlaces | None:
     """Return what was read of terms that are cut; of inner steps, whose c is theirs, of the products alone."""
     p, inner = spec.parameters, spec.parameters.made_of(spec) is not None
     cut = found.sums[0].rounded.cut_at if found.sums and not inner else None
-    alone = Kept(cut, False, (), 0, ()) if cut is not None else None
+    alone = KeptPlaces(cut, False, (), 0, ()) if cut is not None else None
     each = [x.product if inner else x.kept for x in fused]
     wrong = next((kept for kept in each if _verdict(p.kept_places(spec), kept)[1] == WRONG), None)
     first = best.product if best and inner else best.kept if best else alone
@@ -138,12 +140,14 @@ def _of_terms(spec: DotAdd, found: Probed, fused: list[ProbedSum], best: ProbedS
 MOST_EXACT = 1 << 20
 
 
-def _c_itself(found: Probed) -> Kept | None:
+def _c_itself(found: Probed) -> KeptPlaces | None:
     """What was read of c where it is a term itself, and does not come through another sum."""
     return next((each.c for each in found.sums if found.k in flat(each.node).children), None)
 
 
-def _of_fdrda(p: Fdrda, best: ProbedSum | None, c: Kept | None) -> Iterator[tuple[str, int, Kept | None]]:
+def _of_fdrda(
+    p: Fdrda, best: ProbedSum | None, c: KeptPlaces | None
+) -> Iterator[tuple[str, int, KeptPlaces | None]]:
     yield "F (products)", p.F, best.product if best else None
     reach = p.F if p.reach is None else min(p.F, p.reach)
     yield "F (c)", reach, c
@@ -154,14 +158,14 @@ def _of_fdrda(p: Fdrda, best: ProbedSum | None, c: Kept | None) -> Iterator[tupl
     yield "dot_bits, sum_bits", p.dot_bits if in_dot else min(p.dot_bits, p.sum_bits or p.dot_bits), beside
     if best and best.beside_c and best.beside_c.normalised_cut is not None:
         cut = best.beside_c.normalised_cut
-        yield "sum_bits", p.sum_bits or MOST_EXACT, Kept(cut, False, (), 0, ())
+        yield "sum_bits", p.sum_bits or MOST_EXACT, KeptPlaces(cut, False, (), 0, ())
         places, more = best.beside_c.aligned or (0, True)
-        yield "dot_bits", p.dot_bits, Kept(places, more, (), 0, ())
+        yield "dot_bits", p.dot_bits, KeptPlaces(places, more, (), 0, ())
     if p.reach is not None and c is not None and c.reach is not None:
-        yield "c_reach", p.reach, Kept(c.reach, False, (), 0, ())
+        yield "c_reach", p.reach, KeptPlaces(c.reach, False, (), 0, ())
 
 
-def _verdict(model: int, kept: Kept | None) -> tuple[str, str]:
+def _verdict(model: int, kept: KeptPlaces | None) -> tuple[str, str]:
     if kept is None:
         return "–", NOT_TOLD
     if kept.more:
@@ -187,7 +191,7 @@ def _roundings(spec: DotAdd, found: Probed) -> Iterator[Line]:
         yield _cut("cut of c", cut, [] if dropped else [_c_itself(found)])
 
 
-def _cut(name: str, model: Rounding, found: list[Kept | None]) -> Line:
+def _cut(name: str, model: Rounding, found: list[KeptPlaces | None]) -> Line:
     ways = [kept.cut for kept in found if kept is not None and not kept.more]
     lines = [Line(name, model.name, " or ".join(way) or "–", _among(model.name, way)) for way in ways]
     order = (WRONG, BOUNDED, READ)
@@ -203,7 +207,7 @@ def _rounding(name: str, rho: Conversion, sums: tuple[ProbedSum, ...] | list[Pro
     return min(lines, key=lambda line: order.index(line.verdict), default=Line(name, model, "–", NOT_TOLD))
 
 
-def _of_one(name: str, model: str, rho: Conversion, r: Rounded) -> Line:
+def _of_one(name: str, model: str, rho: Conversion, r: SumRounding) -> Line:
     if r.places is None:
         return Line(name, model, "–", NOT_TOLD)
     ways = " or ".join(r.names) if len(r.names) < len(MODES) else "any"
