@@ -58,7 +58,7 @@ from mmaformal.theory.rounded_sums import RoundsExactly
 @pytest.fixture
 def theory() -> Iterator[Theory]:
     with Portfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 120.0))
+        yield Theory(Asker(portfolio, 400.0))
 
 
 class HalfFma(Sfma):
