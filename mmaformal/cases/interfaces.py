@@ -67,17 +67,6 @@ class Multiplies(Decodes, Protocol):
     def products(self) -> Sequence[Term]: ...
 
 
-class OneProductStep(AnyStep, Protocol):
-    """A step of one product."""
-
-    @property
-    def a(self) -> Operand: ...
-    @property
-    def b(self) -> Operand: ...
-    @property
-    def product(self) -> Term: ...
-
-
 StepT = TypeVar("StepT")
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.proof.composition import Composing, accumulate
-from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.definitions import fit
 
 # ---- the largest exponent ----------------------------------------------------------------------------------------
 
@@ -88,27 +88,6 @@ def last_places(x: Summand, e_max: z3.BitVecRef, F: int) -> tuple[z3.BitVecRef, 
     """The exponents of the term's last place and of the unit, offset alike, in two's complement."""
     bits = e_max.size() + max(F, x.fraction_bits).bit_length() + 10
     return fit(x.term.exponent, bits) - x.fraction_bits, fit(e_max, bits) - F
-
-
-def prove_alignment(
-    proving: Composing, x: Summand, e_max: z3.BitVecRef, F: int, below: z3.BoolRef
-) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """(A·u ≤ |term| < (A+1)·u; if no bit of it lies below u, A·u = |term|)."""
-    e, u = last_places(x, e_max, F)
-    significand, A = x.term.significand, x.aligned
-    floor = proving.claim(
-        f"{x.name} aligned",
-        "an aligned magnitude is the exact one without its part below 2^(e_max − F)",
-        z3.And(at_least(significand, e, A, u), z3.Not(at_least(significand, e, fit(A, A.size() + 1) + 1, u))),
-        [below],
-    )
-    exact = proving.claim(
-        f"{x.name} lossless",
-        "a term that has no bit below 2^(e_max − F) is aligned exactly",
-        z3.Implies(keeps(x, e_max, F), at_least(A, u, significand, e)),
-        [below],
-    )
-    return floor, exact
 
 
 def keeps(x: Summand, e_max: z3.BitVecRef, F: int) -> z3.BoolRef:
