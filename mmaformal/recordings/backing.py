@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
 
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 
@@ -35,6 +35,8 @@ EMULATORS = {"riscv": "Spike, by RISC-V International", "apple_amx": "corsix/amx
 TEXTS = {
     "armv9_ebf16": "the Arm ARM's pseudocode",
     "armv9_fp8": "the Arm ARM's pseudocode",
+    "granite_rapids": "Intel's SDM",
+    "diamond_rapids": "Intel's ISE",
     "e9s12": "the paper that proposes it",
 }
 
@@ -118,7 +120,8 @@ class Backing(ShortRepr):
         parts = []
         standing = ARCHITECTURES[self.instruction.architecture].standing
         if standing:
-            return f"{standing}: {self.whose}; docs/specified.md says what is open"
+            part = f"; in part open: {open_}" if (open_ := opened(self.instruction)) else ""
+            return f"{standing}: {self.whose}{part}; docs/specified.md has more"
         if self.recorded:
             outputs = "; ".join(each.text(self.instruction) for each in self.recorded)
             parts.append(f"recorded outputs, all reproduced: {outputs}")
@@ -137,6 +140,13 @@ class Backing(ShortRepr):
         if self.exact:
             parts.append("checked against exact arithmetic, as its rule says")
         return "; ".join(parts)
+
+
+def opened(instruction: Instruction) -> str:
+    """Returns what the texts leave open of an instruction; nothing if they do not."""
+    base = instruction.name.partition(".K")[0]
+    found = ARCHITECTURES[instruction.architecture].unsettled.items()
+    return "; ".join(why for names, why in found if base in names.split(", "))
 
 
 def _names(instructions: tuple[Instruction, ...]) -> str:
@@ -165,7 +175,7 @@ def backing(instruction: Instruction) -> Backing | None:
     architecture = ARCHITECTURES.get(instruction.architecture)
     if (
         architecture is None
-        or architecture.name not in list(ARCHITECTURES)
+        or architecture.name not in (*ARCHITECTURES, *SPECIFIED_UNITS)
         or instruction.name not in architecture
     ):
         return None
@@ -253,7 +263,26 @@ def page() -> str:
             f"| {i.architecture} | {i.name} | {behind} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | "
             f"{exact} |"
         )
-    return _HEAD + "\n".join(lines) + "\n"
+    return _HEAD + "\n".join([*lines, *_specified()]) + "\n"
+
+
+def _specified() -> list[str]:
+    """The lines about units that are found by name, and not listed."""
+    lines = [
+        "",
+        "## Specified, never run",
+        "",
+        "Not listed, and found by name: a text defines them, and no output of any is here (specified.md).",
+        "",
+        "| architecture | instruction | behind it | in part open |",
+        "|---|---|---|---|",
+    ]
+    for name in SPECIFIED_UNITS:
+        for i in ARCHITECTURES[name]:
+            each = backing(i)
+            assert each is not None
+            lines.append(f"| {name} | {i.name} | {each.kind}: {each.whose} | {opened(i) or '–'} |")
+    return lines
 
 
 def _is(each: Backing, architecture: str) -> bool:
