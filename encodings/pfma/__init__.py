@@ -18,7 +18,7 @@ NAN_RULES = (NanRule.FIRST, NanRule.ANY)
 
 
 def check_factors(parameters: Parameters, spec: DotAdd) -> None:
-    """Raises ValueError unless a flushed fma of fp32 takes these types, and no more is said of its NaNs than is known."""
+    """Raises ValueError unless a flushed fma takes these types, and no more is said of its NaNs than is known."""
     same = spec.a_format == spec.b_format and spec.a_format in (bf16, tf32, fp16)
     parameters.needs(same, f"a and b of bf16, both, or of tf32 or fp16, not {spec.types}")
     parameters.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")

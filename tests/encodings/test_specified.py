@@ -112,7 +112,7 @@ def flushed_fma(x: int, y: int, t: int) -> int | None:
 
 
 def amx_fp16(i: Instruction, a: Codes, b: Codes, c: int) -> int:
-    """Returns what the SDM's TDPFP16PS gives: two chains of fma from 0, their sum, c with that; for a NaN 0xFFC00000."""
+    """Returns what the SDM's TDPFP16PS gives: two chains of fma from 0, their sum, c with it; for a NaN 0xFFC00000."""
     sums: list[int | None] = [0, 0]
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         t = sums[k % 2]
