@@ -27,7 +27,8 @@ def _fixed_sum(run: Simulation, mine: Stage, other: Stage) -> None:
     bits, terms = v.placed[0].size(), summands(v.dot, len(mine.inputs))
 
     def links_of(lanes: limbs.Wide, sum_: z3.BitVecRef, count: int) -> list[Link]:
-        inside = Link(z3.And(sum_ < count << bits, sum_ > -(count << bits)), (sum_,))
+        most = count * ((1 << bits) - 1)
+        inside = Link(z3.And(sum_ <= most, sum_ >= -most), (sum_,))
         return [wide_number(lanes, sum_, signed=True, below=below), inside]
 
     running, so_far = terms[0], list[Link]()
