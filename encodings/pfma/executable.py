@@ -33,6 +33,7 @@ from mmaformal.encodings.executable.blocks import (
     clamp,
     classify_addend,
     classify_product,
+    convert_exactly,
     decode,
     encode,
     ieee_add,
@@ -47,7 +48,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.pfma import Pfma, on_taken
+from mmaformal.encodings.pfma import Pfma, on_taken, taken_as
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
 from mmaformal.spec import DotAdd
@@ -179,8 +180,10 @@ def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> Fma
 
 
 def converted(stages: Stages, codes: Sequence[Lane], fmt: Format) -> Sequence[Lane]:
-    """The codes of factors, fp16 converted to fp32."""
-    return [stages.convert(x, fmt, fp32) for x in codes] if fmt.exponent_bits < fp32.exponent_bits else codes
+    """The codes of factors; those of fp16 converted to fp32, and read as tf32."""
+    if fmt.exponent_bits == fp32.exponent_bits:
+        return codes
+    return [stages.code("convert", [x], convert_exactly(x, fmt, fp32), taken_as(fmt)) for x in codes]
 
 
 class FlushedAddition(NamedTuple):

@@ -47,7 +47,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Code, Stages
-from mmaformal.formats import Format, fp16, fp32
+from mmaformal.formats import Format, fp16, fp32, tf32
 from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
 from mmaformal.spec import DotAdd
 
@@ -162,8 +162,10 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = N
 
 
 def widened(codes: Sequence[BitVec], fmt: Format, stages: Stages) -> Sequence[BitVec]:
-    """The codes of factors; those of fp16 as codes of fp32."""
-    return [stages.convert(code, fmt, fp32) for code in codes] if fmt == fp16 else codes
+    """The codes of factors; those of fp16 as codes of fp32 whose last places tf32 does without."""
+    if fmt != fp16:
+        return codes
+    return [stages.code("convert", [code], ieee.convert(code, fmt, fp32), tf32) for code in codes]
 
 
 def add(x: BitVec, y: BitVec, stages: Stages, rule: NanRule) -> tuple[ieee.Addition, BitVec]:

@@ -29,7 +29,13 @@ HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
 )
 
 #: Whose code was run, where that is no file of recordings that a model is checked against here
-EMULATORS = {"riscv": "Spike, by RISC-V International", "apple_amx": "corsix/amx, by Peter Cawley"}
+_BOCHS = "Bochs, by Stanislav Shwartsman"
+EMULATORS = {
+    "riscv": "Spike, by RISC-V International",
+    "apple_amx": "corsix/amx, by Peter Cawley",
+    "granite_rapids TDPFP16PS": _BOCHS,
+    "diamond_rapids VDPPHPS": _BOCHS,
+}
 
 #: Whose text is the only source
 TEXTS = {
@@ -96,7 +102,7 @@ class Backing(ShortRepr):
         recorded = self.recorded or tuple(x for each in self.alike for x in _recorded(each.label))
         if any(not each.emulated for each in recorded):
             return HARDWARE
-        if recorded or architecture in EMULATORS:
+        if recorded or _emulator(self.instruction):
             return EMULATOR
         if self.mmasim:
             return SIMULATOR
@@ -107,7 +113,7 @@ class Backing(ShortRepr):
         """Whose emulator or text it is, where that is all; empty otherwise."""
         architecture = self.instruction.architecture
         if self.kind == EMULATOR:
-            return EMULATORS.get(architecture) or ", ".join(dict.fromkeys(x.gpu for x in self.recorded))
+            return _emulator(self.instruction) or ", ".join(dict.fromkeys(x.gpu for x in self.recorded))
         return TEXTS[architecture] if self.kind == SPECIFICATION else ""
 
     @property
@@ -121,7 +127,8 @@ class Backing(ShortRepr):
         standing = ARCHITECTURES[self.instruction.architecture].standing
         if standing:
             part = f"; in part open: {open_}" if (open_ := opened(self.instruction)) else ""
-            return f"{standing}: {self.whose}{part}; docs/specified.md has more"
+            how = " on hardware; compared with an emulator" if self.kind == EMULATOR else ""
+            return f"{standing}{how}: {self.whose}{part}; docs/specified.md has more"
         if self.recorded:
             outputs = "; ".join(each.text(self.instruction) for each in self.recorded)
             parts.append(f"recorded outputs, all reproduced: {outputs}")
@@ -142,9 +149,20 @@ class Backing(ShortRepr):
         return "; ".join(parts)
 
 
+def _base(instruction: Instruction) -> str:
+    """Returns the name without the K that it is configured for."""
+    return instruction.name.partition(".K")[0]
+
+
+def _emulator(instruction: Instruction) -> str:
+    """Returns whose code was run; nothing if none was."""
+    label = f"{instruction.architecture} {_base(instruction)}"
+    return EMULATORS.get(label) or EMULATORS.get(instruction.architecture, "")
+
+
 def opened(instruction: Instruction) -> str:
     """Returns what the texts leave open of an instruction; nothing if they do not."""
-    base = instruction.name.partition(".K")[0]
+    base = _base(instruction)
     found = ARCHITECTURES[instruction.architecture].unsettled.items()
     return "; ".join(why for names, why in found if base in names.split(", "))
 
@@ -272,7 +290,7 @@ def _specified() -> list[str]:
         "",
         "## Specified, never run",
         "",
-        "Not listed, and found by name: a text defines them, and no output of any is here (specified.md).",
+        "Not listed, and found by name: a text defines them, and no output of hardware is here (specified.md).",
         "",
         "| architecture | instruction | behind it | in part open |",
         "|---|---|---|---|",

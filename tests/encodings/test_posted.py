@@ -6,21 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from mmaformal import check, hopper
-from mmaformal.recordings import CheckReport
+from mmaformal import hopper
+from mmaformal.recordings import check, read
 
 POSTED = Path(__file__).parents[2] / "examples" / "posted_h100.csv"
 
 
 @pytest.mark.parametrize("name", ["HMMA.16816.F32.BF16", "HGMMA.64x8x16.F32.BF16"])
 def test_an_h100_on_subnormal_products(name: str) -> None:
-    report = check(POSTED, instruction=hopper[name])
-    assert isinstance(report, CheckReport)
+    report = check(read(POSTED), hopper[name])
     assert (report.rows, report.mismatches) == (1, 0)
 
 
 def test_a_unit_with_two_places_less_gives_another_result() -> None:
     """What the model of its authors gave, by their reading: two extra bits of alignment were missing."""
-    report = check(POSTED, instruction=hopper["HMMA.16816.F32.BF16"].replace(F=23))
-    assert isinstance(report, CheckReport)
-    assert report.mismatches == 1
+    assert check(read(POSTED), hopper["HMMA.16816.F32.BF16"].replace(F=23)).mismatches == 1
