@@ -5,7 +5,8 @@
 The large product and c cancel; what is left depends on what the alignment kept of the small products, and how it was
 rounded.  (MMA-Sim §VI has the idea; docs/semantics.md §3 the algorithms.)  Rows: input types, of those that hold
 these numbers exactly and give fp32 or fp64.  Columns: architectures.  Where instructions of one architecture and
-type differ, each result is followed by the K it is for; an instruction of one product is chained.
+type differ, each result is followed by the K it is for; an instruction of one product is chained.  The last columns
+are units that a text defines and nobody has run (docs/specified.md).
 
     python examples/contrast.py
 """
@@ -13,6 +14,7 @@ type differ, each result is followed by the K it is for; an instruction of one p
 from __future__ import annotations
 
 from mmaformal import ARCHITECTURES, Instruction
+from mmaformal.architectures import SPECIFIED_UNITS
 from mmaformal.listing import table
 
 A, B, C = ("-8192", "-0.5", "-0.25", "-0.125"), ("1024", "1", "1", "1"), "8388608"
@@ -51,12 +53,12 @@ def cell(instructions: list[Instruction]) -> str:
 
 def main() -> None:
     rows: dict[str, dict[str, list[Instruction]]] = {}
-    for architecture in ARCHITECTURES.values():
+    names = [*ARCHITECTURES, *SPECIFIED_UNITS]
+    for architecture in (ARCHITECTURES[name] for name in names):
         for i in architecture:
             types = f"{i.a_format}×{i.b_format}" if i.a_format != i.b_format else str(i.a_format)
             types += " (lowered)" if i.name.startswith("mma.") else " (1k)" if i.name.endswith("_1k") else ""
             rows.setdefault(types, {}).setdefault(architecture.name, []).append(i)
-    names = list(ARCHITECTURES)
     cells = [(types, *(cell(here.get(name, [])) for name in names)) for types, here in rows.items()]
     print("d = 2^23 − 2^13·2^10 − 0.5 − 0.25 − 0.125     (exact: -0.875)\n")
     print(table(("inputs", *names), [row for row in cells if set(row[1:]) != {"–"}]))

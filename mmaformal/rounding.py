@@ -52,6 +52,7 @@ class NanRule(Enum):
 
     ANY = "some NaN: which one is not known"
     DEFAULT = "always the same: positive, quiet, without a payload"
+    INDEFINITE = "always the same: negative, quiet, without a payload"
     FIRST = "the first NaN among a, b and c, made quiet; if none is, the negative quiet one without a payload"
     FIRST_ACB = (
         "the first NaN among a, c and b, made quiet; if none is, the positive quiet one without a payload"

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from operator import and_
 from typing import NamedTuple
 
@@ -66,7 +67,8 @@ class FixedSum(NamedTuple):
     """The interfaces of a sum in fixed point."""
 
     placed: tuple[limbs.Wide, ...]  #: align: the products; signed
-    dot: limbs.Wide  #: accumulate: their sum
+    partials: tuple[limbs.Wide, ...]  #: accumulate: the sums of the first, of the first two, …
+    dot: limbs.Wide  #: of all
     term: limbs.WideTerm  #: the same as a term
     wide: limbs.WideSum  #: with c
 
@@ -119,10 +121,11 @@ def fixed_point_sum(
         limbs.signed(p.sign, limbs.shift_left(p.significand, p.exponent - fraction_bits - (top - frame)))
         for p in products
     )
-    dot = reduce(limbs.add, placed)
+    partials = tuple(accumulate(placed, limbs.add))
+    dot = partials[-1]
     sign, magnitude = limbs.magnitude(dot)
     term = limbs.WideTerm(sign, where(limbs.is_zero(dot), least, top), magnitude)
-    return FixedSum(placed, dot, term, limbs.add_term(term, addend, addend_bits, frame))
+    return FixedSum(placed, partials, dot, term, limbs.add_term(term, addend, addend_bits, frame))
 
 
 def normalise(x: Term, x_bits: int, bits: int, lowest: int) -> Term:

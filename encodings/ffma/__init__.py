@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaformal.formats import bf16, fp32
+from mmaformal.encodings.pfma import NAN_RULES, check_factors
+from mmaformal.formats import fp32
 from mmaformal.limits import significant
-from mmaformal.rounding import IEEE_FP32, Conversion, Tininess
+from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Tininess
 from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
 
 
@@ -17,29 +18,36 @@ class Ffma(Parameters):
     """ffma, flushed fused multiply-add in order (semantics §10), of Intel's AVX512_BF16.
 
     `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, each as one of pfma: IEEE fp32, to nearest even, but a
-    subnormal operand counts as zero of its sign, and so does a result that is tiny; `NanRule.FIRST`.  Which product is
-    taken first is the `product_order` of the `DotAdd`.
+    subnormal operand counts as zero of its sign, and so does a result that is tiny; fp16 is converted to fp32 first.
+    Which product is taken first is the `product_order` of the `DotAdd`.
     """
 
     tiny: Tininess = Tininess.AFTER
+    nan: NanRule = NanRule.FIRST
 
-    meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
+    meanings: ClassVar[Mapping[str, str]] = {
+        "tiny": "when a result counts as tiny, which is flushed to zero",
+        "nan": "which NaN comes out",
+    }
     algorithm: ClassVar[str] = "ffma"
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
     adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.needs(self.nan in NAN_RULES, f"the first NaN, or some, not {self.nan.value}")
+
     @property
     def nan_is_canonical(self) -> bool:
-        return True  # measured
+        return self.nan is not NanRule.ANY
 
     @property
     def step_products(self) -> int:
         return 1
 
     def check(self, spec: DotAdd) -> None:
-        self.needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
-        self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+        check_factors(self, spec)
 
     @property
     def last_rounding(self) -> Conversion:
@@ -57,4 +65,4 @@ class Ffma(Parameters):
 
     @property
     def first_nan(self) -> str:
-        return "a, b, c"
+        return "a, b, c" if self.nan is NanRule.FIRST else ""

@@ -11,7 +11,8 @@ from mmaformal.encodings.executable.blocks import Lane, Trace
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.pfma.executable import Fma, recorded_fma
+from mmaformal.encodings.pfma import on_taken
+from mmaformal.encodings.pfma.executable import Fma, converted, recorded_fma
 from mmaformal.spec import DotAdd
 
 Step = Fma
@@ -28,5 +29,6 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Ffma)
-    stages = Stages()
-    return chain(spec, lambda k, c: recorded_fma(stages, spec, a[k.start], b[k.start], c), c, stages)
+    stages, taken = Stages(), on_taken(spec)
+    a, b = converted(stages, a, spec.a_format), converted(stages, b, spec.b_format)
+    return chain(spec, lambda k, c: recorded_fma(stages, taken, a[k.start], b[k.start], c), c, stages)

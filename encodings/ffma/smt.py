@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.pfma.smt import Fma as Step
 from mmaformal.encodings.pfma.smt import fma as step
+from mmaformal.encodings.pfma.smt import widened
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Stages
@@ -19,8 +21,9 @@ from mmaformal.spec import DotAdd
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     assert isinstance(spec.parameters, Ffma)
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
+    stages, taken = Stages(), on_taken(spec)
+    a, b = widened(a, spec.a_format, stages), widened(b, spec.b_format, stages)
+    return chained(spec, lambda k, c: step(taken, a[k.start], b[k.start], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -8,8 +8,8 @@ fma is rounded that way, and its exponent looked at before or after the rounding
 fp32 numbers is a multiple of 2^-149, hence exact wherever it is below 2^-126, and it does not matter there when one
 looks.
 
-The exact product has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0 and
-needs a frame of 24 + 2 bits.
+The exact product has 14 fraction bits, or 20, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0
+and needs a frame of 24 + 2 bits.  fp16 is converted to fp32 first, where it has no subnormals, and 13 last bits are 0.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from mmaformal.encodings.executable.blocks import (
     clamp,
     classify_addend,
     classify_product,
+    convert_exactly,
     decode,
     encode,
     ieee_add,
@@ -47,9 +48,9 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma import Pfma, on_taken, taken_as
 from mmaformal.formats import Format, fp32
-from mmaformal.rounding import IEEE_FP32, Tininess
+from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
 from mmaformal.spec import DotAdd
 
 RHO, FRAME = IEEE_FP32, 26
@@ -120,8 +121,16 @@ def tiny_before(spec: DotAdd) -> bool:
     return parameters.tiny is Tininess.BEFORE
 
 
-def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
-    """`a·b + c`: codes of the factors' formats and of fp32.  before: whether a result is tiny by the exact sum."""
+def gives_first_nan(spec: DotAdd) -> bool:
+    """Whether the first NaN of the operands is the result; if not, which one is the result is not known."""
+    parameters = spec.parameters
+    assert isinstance(parameters, (Pfma, Ffma))
+    return parameters.nan is NanRule.FIRST
+
+
+def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag, first: Flag) -> Fma:
+    """`a·b + c`: codes of the factors' formats and of fp32.  before: whether a result is tiny by the exact sum; first:
+    whether a NaN is the first one of the operands, factors of bf16."""
     x, y, z = operand(a, spec.a_format), operand(b, spec.b_format), operand(c, fp32)
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(z)))
     least = fp32.min_exponent
@@ -136,7 +145,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
     number = encode(Rounded(rounded.sign, exponent, rounded.significand), RHO)
     number = where(tiny, rounded.sign << 31, number)
     code = select_special(special, number, RHO, INVALID)
-    result = first_nan(((x.nan, a << 16), (y.nan, b << 16), (z.nan, c)), code)
+    result = where(first, first_nan(((x.nan, a << 16), (y.nan, b << 16), (z.nan, c)), code), code)
     return Fma(
         x,
         y,
@@ -154,7 +163,8 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
 
 def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> Fma:
     """An fma, with its stages recorded: compiled kernels are made of `fma` without them."""
-    made = fma(a, b, c, spec, tiny_before(spec))
+    first = gives_first_nan(spec)
+    made = fma(a, b, c, spec, tiny_before(spec), first)
     x, y, z = made.a, made.b, made.c
     for code, operand, fmt in ((a, x, spec.a_format), (b, y, spec.b_format), (c, z, fp32)):
         stages.flushed_operand(code, operand, fmt)
@@ -164,8 +174,16 @@ def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> Fma
     stages.made("sticky_sum", [made.product, made.addend], made.total, wide=None)
     number = Code(made.total.total, made.rounded, made.number)
     stages.made("round_flushed", [made.total, made.product, made.addend], number, rho=RHO)
-    stages.code("select", [made.number, made.special, a, x, b, y, c, z], made.result, fp32)
+    nans = [a, x, b, y, c, z] if first else []
+    stages.code("select", [made.number, made.special, *nans], made.result, fp32)
     return made
+
+
+def converted(stages: Stages, codes: Sequence[Lane], fmt: Format) -> Sequence[Lane]:
+    """The codes of factors; those of fp16 converted to fp32, and read as tf32."""
+    if fmt.exponent_bits == fp32.exponent_bits:
+        return codes
+    return [stages.code("convert", [x], convert_exactly(x, fmt, fp32), taken_as(fmt)) for x in codes]
 
 
 class FlushedAddition(NamedTuple):
@@ -178,33 +196,35 @@ class FlushedAddition(NamedTuple):
     result: Lane
 
 
-def add_codes(x: Lane, y: Lane) -> FlushedAddition:
-    """`x + y` of fp32 codes."""
+def add_codes(x: Lane, y: Lane, first: Flag) -> FlushedAddition:
+    """`x + y` of fp32 codes; first: whether a NaN is the first one of both."""
     u, v = without_subnormal(x), without_subnormal(y)
     addition = ieee_add(u, v, RHO, INVALID)
     number = without_subnormal(addition.result)
-    result = first_nan(((addition.x.nan, x), (addition.y.nan, y)), number)
+    result = where(first, first_nan(((addition.x.nan, x), (addition.y.nan, y)), number), number)
     return FlushedAddition(u, v, addition, number, result)
 
 
-def recorded_sum(stages: Stages, x: Lane, y: Lane) -> FlushedAddition:
+def recorded_sum(stages: Stages, x: Lane, y: Lane, first: bool) -> FlushedAddition:
     """A sum of two codes, with its stages recorded."""
-    made = add_codes(x, y)
+    made = add_codes(x, y, first)
     stages.code("flush", [x], made.x, fp32)
     stages.code("flush", [y], made.y, fp32)
     stages.made("add", [made.x, made.y], made.addition, rho=RHO)
     stages.code("flush", [made.addition.result], made.number, fp32)
-    stages.code("select", [made.number, x, y], made.result, fp32)
+    if first:
+        stages.code("select", [made.number, x, y], made.result, fp32)
     return made
 
 
 def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages) -> PfmaStep:
-    sums, fmas = [stages.zero(c), stages.zero(c)], list[Fma]()
+    sums, fmas, first = [stages.zero(c), stages.zero(c)], list[Fma](), gives_first_nan(spec)
+    a, b = converted(stages, a, spec.a_format), converted(stages, b, spec.b_format)
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        fmas.append(recorded_fma(stages, spec, x, y, sums[k % 2]))
+        fmas.append(recorded_fma(stages, on_taken(spec), x, y, sums[k % 2]))
         sums[k % 2] = fmas[-1].result
-    pair = recorded_sum(stages, sums[0], sums[1])
-    last = recorded_sum(stages, c, pair.result)
+    pair = recorded_sum(stages, sums[0], sums[1], first)
+    last = recorded_sum(stages, c, pair.result, first)
     return PfmaStep(tuple(fmas), pair.addition, pair.result, last.addition, last.result)
 
 

@@ -1,13 +1,15 @@
 """pfma, paired fused multiply-add, as bit-vector terms.  Specification: semantics §10 (Intel AMX, TDPBF16PS).
 
+fp16 is converted to fp32, where its numbers are normal, and taken as tf32, whose places suffice for them.
+
 One fma.  Factors and addend are normal or zero, and a zero has the exponent -126, so that the larger exponent e of
-both is no less.  They are aligned to e with F = 26 fractional bits, the last one sticky (a product has 14 of its own,
-the addend 23):
+both is no less.  They are aligned to e with F = 26 fractional bits, the last one sticky (a product has 14 or 20 of its
+own, the addend 23):
 
 - *the addend loses bits*: it lies 4 or more places below the product, which is at least 2^e, and is less than 2^(e-3);
   the sum is above 2^(e-1), and rounding looks no further down than 2^(e-25), one place above the sticky one;
-- *the product loses bits*: it lies 13 or more places below the addend, which is at least 2^e, or zero with e = -126.
-  The first is as before.  In the second the sum is less than 2^-137: flushed.
+- *the product loses bits*: it lies 7 or more places below the addend, which is at least 2^e, or zero with e = -126.
+  The first is as before.  In the second the sum is less than 2^-131: flushed.
 
 Tiny after rounding is |sum| < 2^-126 - 2^-151, which is what 24 bits round to less than 2^-126 where exponents have no
 least; tiny before is |sum| < 2^-126.  `encode` rounds to a multiple of 2^-149 there, which may go up to 2^-126 from
@@ -23,7 +25,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma import Pfma, on_taken
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -45,8 +47,8 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Code, Stages
-from mmaformal.formats import Format, fp32
-from mmaformal.rounding import IEEE_FP32, Tininess
+from mmaformal.formats import Format, fp16, fp32, tf32
+from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
 from mmaformal.spec import DotAdd
 
 INVALID = 0xFFC00000
@@ -137,9 +139,12 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = N
     made = Code(sum_.total, rounded, number)
     stages.made("round_flushed", [sum_, product, third], made, rho=IEEE_FP32)
 
-    invalid = select_special(special, number, fp32, INVALID)
-    result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), invalid)))
-    stages.code("select", [number, special, a, x, b, y, c, z], result, fp32)
+    result = select_special(special, number, fp32, INVALID)
+    if spec.parameters["nan"] is NanRule.FIRST:
+        result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), result)))
+        stages.code("select", [number, special, a, x, b, y, c, z], result, fp32)
+    else:
+        stages.code("select", [number, special], result, fp32)
     return Fma(
         (a, b, c),
         x,
@@ -156,11 +161,20 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = N
     )
 
 
-def add(x: BitVec, y: BitVec, stages: Stages) -> tuple[ieee.Addition, BitVec]:
+def widened(codes: Sequence[BitVec], fmt: Format, stages: Stages) -> Sequence[BitVec]:
+    """The codes of factors; those of fp16 as codes of fp32 whose last places tf32 does without."""
+    if fmt != fp16:
+        return codes
+    return [stages.code("convert", [code], ieee.convert(code, fmt, fp32), tf32) for code in codes]
+
+
+def add(x: BitVec, y: BitVec, stages: Stages, rule: NanRule) -> tuple[ieee.Addition, BitVec]:
     """The interfaces of `x + y`, and its code."""
     u, v = (stages.code("flush", [each], flush(each), fp32) for each in (x, y))
     addition = stages.add(u, v, IEEE_FP32, INVALID)
     number = stages.code("flush", [addition.result], flush(addition.result), fp32)
+    if rule is NanRule.ANY:
+        return addition, number
     return addition, stages.code("select", [number, x, y], nan_or(x, y, number), fp32)
 
 
@@ -174,11 +188,14 @@ def step(
 ) -> PfmaStep:
     stages = Stages() if stages is None else stages
     sums, fmas = [stages.zero(fp32), stages.zero(fp32)], []
+    a, b = widened(a, spec.a_format, stages), widened(b, spec.b_format, stages)
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        fmas.append(fma(spec, x, y, sums[k % 2], stages))
+        fmas.append(fma(on_taken(spec), x, y, sums[k % 2], stages))
         sums[k % 2] = fmas[-1].result
-    pair, sum_ = add(sums[0], sums[1], stages)
-    addition, result = add(c, sum_, stages)
+    rule = spec.parameters["nan"]
+    assert isinstance(rule, NanRule)
+    pair, sum_ = add(sums[0], sums[1], stages, rule)
+    addition, result = add(c, sum_, stages, rule)
     return PfmaStep(tuple(fmas), pair, sum_, c, addition, result)
 
 

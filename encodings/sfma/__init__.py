@@ -44,6 +44,7 @@ class Sfma(Parameters):
         self.needs(one and spec.d_format == self.rho.format, f"one type throughout, not {spec.types}")
         self.needs(spec.a_format == self.rho.format, f"a, b, c of {self.rho.format}, the type of ρ")
         self.needs(self.rho.format in (fp16, fp32, fp64), "fp16, fp32 or fp64")
+        self.needs(self.nan is not NanRule.INDEFINITE, f"another NaN, not {self.nan.value}")
 
     @property
     def nan_is_canonical(self) -> bool:

@@ -33,10 +33,15 @@ ARCHITECTURES = ArchitectureTable(
     unlisted={
         "armv9_ebf16": arm.armv9_ebf16,
         "armv9_fp8": arm.armv9_fp8,
+        "granite_rapids": intel.granite_rapids,
+        "diamond_rapids": intel.diamond_rapids,
         datapaths.NAME: datapaths.datapath,
         emulations.NAME: emulations.emulation,
     },
 )
+
+#: Units that a text defines and nobody has run: found by their names, and not listed.
+SPECIFIED_UNITS = ("armv9_ebf16", "armv9_fp8", "granite_rapids", "diamond_rapids")
 
 #: Designs on paper: no library runs on them.
 ON_PAPER = frozenset(("e9s12",))
@@ -44,6 +49,7 @@ ON_PAPER = frozenset(("e9s12",))
 __all__ = [
     "ARCHITECTURES",
     "ON_PAPER",
+    "SPECIFIED_UNITS",
     "Architecture",
     "ArchitectureTable",
     "Revision",

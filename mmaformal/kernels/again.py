@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings import executable
+from mmaformal.encodings.pfma import on_taken
+from mmaformal.formats import fp32
+from mmaformal.kernels.batch import Batch, converted, in_format
 from mmaformal.kernels.ieee import check_processor, has_fma
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.spec import DotAdd
@@ -25,6 +28,7 @@ class AgainKernel(Kernel):
 
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
+        self.taken = spec  #: the same, of factors that are converted already
         self.L = spec.parameters.step_products
 
     @abstractmethod
@@ -51,7 +55,7 @@ class AgainKernel(Kernel):
         i, j = where
         lanes_a = [self._code(a[i, k]) for k in products]
         lanes_b = [self._code(b[j // WIDTH, k, j % WIDTH]) for k in products]
-        spec = self.spec.replace(k=len(products))
+        spec = self.taken.replace(k=len(products))
         after[i, j] = executable.dot_add(spec, lanes_a, lanes_b, c[i, j].astype(np.int64)).result.astype(
             after.dtype
         )
@@ -61,9 +65,12 @@ class AgainKernel(Kernel):
 
 
 class FlushedKernel(AgainKernel):
-    """Of bf16 factors, subnormal ones zero, and c and d of fp32: planes of fp32 numbers."""
+    """Of factors that are numbers of fp32, subnormal ones zero, and c and d of fp32: planes of fp32 numbers."""
 
-    code_shift = 16
+    def __init__(self, spec: DotAdd) -> None:
+        super().__init__(spec)
+        self.taken = on_taken(spec)
+        self.code_shift = fp32.storage_bits - self.taken.a_format.storage_bits
 
     @classmethod
     def of(cls, spec: DotAdd) -> FlushedKernel | None:
@@ -71,8 +78,10 @@ class FlushedKernel(AgainKernel):
         return cls(spec) if has_fma() else None
 
     def _values(self, codes: Codes) -> NDArray[np.float32]:
-        """bf16 codes as fp32; subnormals zero, with their signs."""
-        bits = np.ascontiguousarray(codes).astype(np.uint32) << 16
+        """The numbers of codes as fp32; subnormals of fp32 zero, with their signs."""
+        fmt, taken = self.spec.a_format, self.taken.a_format
+        words = in_format(np.ascontiguousarray(codes), fmt, fp32 if taken != fmt else fmt)
+        bits = words.astype(np.uint32) << self.code_shift >> taken.ignored_low_bits << taken.ignored_low_bits
         bits[bits & 0x7F800000 == 0] &= np.uint32(1 << 31)
         return bits.view(np.float32)
 
@@ -81,3 +90,13 @@ class FlushedKernel(AgainKernel):
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (self._values(in_panels(codes)),)
+
+    @staticmethod
+    def in_words(spec: DotAdd, rows: Batch) -> tuple[DotAdd, Batch]:
+        """Returns the same of converted factors, and the rows of those."""
+        taken = on_taken(spec)
+        to_a, to_b = (
+            fp32 if of != fmt else fmt
+            for fmt, of in ((spec.a_format, taken.a_format), (spec.b_format, taken.b_format))
+        )
+        return taken, converted(rows, spec, to_a, to_b)

@@ -59,11 +59,12 @@ def batch(
 
 def converted(rows: Batch, spec: DotAdd, to_a: Format, to_b: Format) -> Batch:
     """The same with a and b in other formats, which hold all their values."""
-    a, b = _converted(rows.a, spec.a_format, to_a), _converted(rows.b, spec.b_format, to_b)
+    a, b = in_format(rows.a, spec.a_format, to_a), in_format(rows.b, spec.b_format, to_b)
     return rows._replace(a=a, b=b)
 
 
-def _converted(codes: NDArray[Any], source: Format, target: Format) -> NDArray[Any]:
+def in_format(codes: NDArray[Any], source: Format, target: Format) -> NDArray[Any]:
+    """Codes in a format that holds all their values."""
     if source is target:
         return codes
     if source.storage_bits <= _TABLE_BITS:

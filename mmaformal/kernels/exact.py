@@ -202,20 +202,9 @@ def exact_product(of: DotAdd, a: Plane, b: Plane, k: Lane) -> Term:
     return multiply(decode(np.int64(a[k]), of.a_format.layout), decode(np.int64(b[k]), of.b_format.layout))
 
 
-@step_of("efda")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+@inlined
+def exact_step(of: DotAdd, rho: Conversion, own: Plane, a: Plane, b: Plane, code: Lane) -> Lane:
+    """The code of c + Σ a_k·b_k, rounded once; `own` begins with the NaN and `frame_of`."""
     nan, fixed, top, frame, lowest = own[0], own[1] != 0, own[2], own[3], own[4]
     c = decode(code, of.c_format.layout)
     special = classify_addend(c)
@@ -234,6 +223,23 @@ def step(
         total = sum_of_three(rho, of.c_format, bits, lowest, p, q, last > 0, c)
     number = encode(round_sum(total, np.int64(0), rho), rho)
     return select_special(resolve_special(special), number, rho, nan)
+
+
+@step_of("efda")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    return exact_step(of, rho, own, a, b, code)
 
 
 def frame_of(spec: DotAdd, p: Efda) -> tuple[bool, int, int, int]:

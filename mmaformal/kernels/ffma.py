@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.pfma.executable import fma as staged_fma
-from mmaformal.encodings.pfma.executable import tiny_before
+from mmaformal.encodings.pfma.executable import gives_first_nan, tiny_before
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -70,7 +70,7 @@ def step(
     b: Plane,
     code: Lane,
 ) -> Lane:
-    return staged_fma(np.int64(a[0]), np.int64(b[0]), code, of, own[0] != 0).result
+    return staged_fma(np.int64(a[0]), np.int64(b[0]), code, of, own[0] != 0, own[1] != 0).result
 
 
 class FfmaKernel(FlushedKernel):
@@ -86,4 +86,4 @@ class FfmaKernel(FlushedKernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        chain("ffma", spec, rows, None, 1, tiny_before(spec))
+        chain("ffma", *FlushedKernel.in_words(spec, rows), None, 1, tiny_before(spec), gives_first_nan(spec))

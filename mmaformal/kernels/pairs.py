@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.pfma import Pfma
-from mmaformal.encodings.pfma.executable import add_codes, tiny_before
+from mmaformal.encodings.pfma.executable import add_codes, gives_first_nan, tiny_before
 from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
@@ -93,9 +93,10 @@ def step(
 ) -> Lane:
     even, odd = np.int64(0), np.int64(0)
     for k in range(a.size):
-        t = staged_fma(np.int64(a[k]), np.int64(b[k]), even, of, own[0] != 0).result
+        t = staged_fma(np.int64(a[k]), np.int64(b[k]), even, of, own[0] != 0, own[1] != 0).result
         even, odd = odd, t  # sums take turns, and L is even
-    return add_codes(code, add_codes(even, odd).result).result
+    first = own[1] != 0
+    return add_codes(code, add_codes(even, odd, first).result, first).result
 
 
 class PfmaKernel(FlushedKernel):
@@ -114,4 +115,6 @@ class PfmaKernel(FlushedKernel):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters
         assert isinstance(p, Pfma)
-        chain("pfma", spec, rows, None, p.L, tiny_before(spec))
+        chain(
+            "pfma", *FlushedKernel.in_words(spec, rows), None, p.L, tiny_before(spec), gives_first_nan(spec)
+        )

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
 
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 
@@ -29,12 +29,20 @@ HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
 )
 
 #: Whose code was run, where that is no file of recordings that a model is checked against here
-EMULATORS = {"riscv": "Spike, by RISC-V International", "apple_amx": "corsix/amx, by Peter Cawley"}
+_BOCHS = "Bochs, by Stanislav Shwartsman"
+EMULATORS = {
+    "riscv": "Spike, by RISC-V International",
+    "apple_amx": "corsix/amx, by Peter Cawley",
+    "granite_rapids TDPFP16PS": _BOCHS,
+    "diamond_rapids VDPPHPS": _BOCHS,
+}
 
 #: Whose text is the only source
 TEXTS = {
     "armv9_ebf16": "the Arm ARM's pseudocode",
     "armv9_fp8": "the Arm ARM's pseudocode",
+    "granite_rapids": "Intel's SDM",
+    "diamond_rapids": "Intel's ISE",
     "e9s12": "the paper that proposes it",
 }
 
@@ -94,7 +102,7 @@ class Backing(ShortRepr):
         recorded = self.recorded or tuple(x for each in self.alike for x in _recorded(each.label))
         if any(not each.emulated for each in recorded):
             return HARDWARE
-        if recorded or architecture in EMULATORS:
+        if recorded or _emulator(self.instruction):
             return EMULATOR
         if self.mmasim:
             return SIMULATOR
@@ -105,7 +113,7 @@ class Backing(ShortRepr):
         """Whose emulator or text it is, where that is all; empty otherwise."""
         architecture = self.instruction.architecture
         if self.kind == EMULATOR:
-            return EMULATORS.get(architecture) or ", ".join(dict.fromkeys(x.gpu for x in self.recorded))
+            return _emulator(self.instruction) or ", ".join(dict.fromkeys(x.gpu for x in self.recorded))
         return TEXTS[architecture] if self.kind == SPECIFICATION else ""
 
     @property
@@ -118,7 +126,9 @@ class Backing(ShortRepr):
         parts = []
         standing = ARCHITECTURES[self.instruction.architecture].standing
         if standing:
-            return f"{standing}: {self.whose}; docs/specified.md says what is open"
+            part = f"; in part open: {open_}" if (open_ := opened(self.instruction)) else ""
+            how = " on hardware; compared with an emulator" if self.kind == EMULATOR else ""
+            return f"{standing}{how}: {self.whose}{part}; docs/specified.md has more"
         if self.recorded:
             outputs = "; ".join(each.text(self.instruction) for each in self.recorded)
             parts.append(f"recorded outputs, all reproduced: {outputs}")
@@ -137,6 +147,24 @@ class Backing(ShortRepr):
         if self.exact:
             parts.append("checked against exact arithmetic, as its rule says")
         return "; ".join(parts)
+
+
+def _base(instruction: Instruction) -> str:
+    """Returns the name without the K that it is configured for."""
+    return instruction.name.partition(".K")[0]
+
+
+def _emulator(instruction: Instruction) -> str:
+    """Returns whose code was run; nothing if none was."""
+    label = f"{instruction.architecture} {_base(instruction)}"
+    return EMULATORS.get(label) or EMULATORS.get(instruction.architecture, "")
+
+
+def opened(instruction: Instruction) -> str:
+    """Returns what the texts leave open of an instruction; nothing if they do not."""
+    base = _base(instruction)
+    found = ARCHITECTURES[instruction.architecture].unsettled.items()
+    return "; ".join(why for names, why in found if base in names.split(", "))
 
 
 def _names(instructions: tuple[Instruction, ...]) -> str:
@@ -165,7 +193,7 @@ def backing(instruction: Instruction) -> Backing | None:
     architecture = ARCHITECTURES.get(instruction.architecture)
     if (
         architecture is None
-        or architecture.name not in list(ARCHITECTURES)
+        or architecture.name not in (*ARCHITECTURES, *SPECIFIED_UNITS)
         or instruction.name not in architecture
     ):
         return None
@@ -253,7 +281,26 @@ def page() -> str:
             f"| {i.architecture} | {i.name} | {behind} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | "
             f"{exact} |"
         )
-    return _HEAD + "\n".join(lines) + "\n"
+    return _HEAD + "\n".join([*lines, *_specified()]) + "\n"
+
+
+def _specified() -> list[str]:
+    """The lines about units that are found by name, and not listed."""
+    lines = [
+        "",
+        "## Specified, never run",
+        "",
+        "Not listed, and found by name: a text defines them, and no output of hardware is here (specified.md).",
+        "",
+        "| architecture | instruction | behind it | in part open |",
+        "|---|---|---|---|",
+    ]
+    for name in SPECIFIED_UNITS:
+        for i in ARCHITECTURES[name]:
+            each = backing(i)
+            assert each is not None
+            lines.append(f"| {name} | {i.name} | {each.kind}: {each.whose} | {opened(i) or '–'} |")
+    return lines
 
 
 def _is(each: Backing, architecture: str) -> bool:

@@ -141,7 +141,8 @@ def test_the_smt_encoding_is_what_was_recorded(path: Path) -> None:
         (lambda: DotAdd(2, bf16, bf16, fp32, fp32, Oddsum(RZ_FP32)), "the sign of zero"),
         (lambda: DotAdd(2, bf16, bf16, fp32, fp32, Oddsum("RNE-FP32±0")), "RO or RZ"),
         (lambda: DotAdd(3, bf16, bf16, fp32, fp32, Oddsum("RO-FP32±0")), "multiple of the 2 products"),
-        (lambda: HALF.replace(nan="LAST"), "no rule 'LAST'; there are ANY, DEFAULT, FIRST"),
+        (lambda: HALF.replace(nan="INDEFINITE"), "sfma needs another NaN"),
+        (lambda: HALF.replace(nan="LAST"), "no rule 'LAST'; there are ANY, DEFAULT, INDEFINITE, FIRST"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(make: Callable[[], object], why: str) -> None:

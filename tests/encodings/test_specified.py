@@ -11,8 +11,10 @@ import pytest
 from mmaformal import ARCHITECTURES, verify
 from mmaformal.architectures.base import SPECIFIED
 from mmaformal.encodings import executable
-from mmaformal.formats import Format
+from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.listing import in_words
+from mmaformal.recordings.backing import opened
 from mmaformal.solver.answers import Holds
 
 Codes = Sequence[int]
@@ -71,6 +73,79 @@ def arm_fp8(i: Instruction, a: Codes, b: Codes, c: int, scale: int = 0) -> int:
     return nearest(d.value(c) + sum(x for _, x in finite) / 2**scale, d)
 
 
+def amx_fp8(i: Instruction, a: Codes, b: Codes, c: int) -> int:
+    """Returns what Intel's TDPBF8PS gives: an exact sum, rounded; c added with DAZ = 0, FTZ = 1; one NaN."""
+    nan, found = 0xFFC00000, products(i, a, b)
+    if found is None or fp32.is_nan(c) or len(found[0]) == 2:
+        return nan
+    infinite, finite = found
+    if infinite:
+        t = 0xFF800000 if 1 in infinite else 0x7F800000
+        return nan if fp32.is_infinite(c) and c != t else t
+    if fp32.is_infinite(c):
+        return c
+    t = nearest(sum((x for _, x in finite), Fraction(0)), fp32)
+    if not fp32.value(c) and not fp32.value(t):
+        return c & t & 0x80000000
+    d = nearest(fp32.value(c) + fp32.value(t), fp32)
+    return d if d & 0x7F800000 else d & 0x80000000
+
+
+def flushed_fma(x: int, y: int, t: int) -> int | None:
+    """Returns x·y + t of fp16, fp16 and fp32 codes as an fma of fp32 with DAZ = FTZ = 1; None for a NaN."""
+    t = t if t & 0x7F800000 else t & 0x80000000
+    sign = sign_of(fp16, x) ^ sign_of(fp16, y)
+    if fp16.is_nan(x) or fp16.is_nan(y) or fp32.is_nan(t):
+        return None
+    if fp16.is_infinite(x) or fp16.is_infinite(y):
+        if 0 in (x & 0x7FFF, y & 0x7FFF) or (fp32.is_infinite(t) and sign_of(fp32, t) != sign):
+            return None
+        return 0x7F800000 | sign << 31
+    if fp32.is_infinite(t):
+        return t
+    exact = fp16.value(x) * fp16.value(y) + fp32.value(t)
+    if not exact:
+        both = sign and sign_of(fp32, t) and 0 in (x & 0x7FFF, y & 0x7FFF)
+        return 0x80000000 if both else 0
+    d = nearest(exact, fp32)
+    return d if d & 0x7F800000 else d & 0x80000000
+
+
+def amx_fp16(i: Instruction, a: Codes, b: Codes, c: int) -> int:
+    """Returns what the SDM's TDPFP16PS gives: two chains of fma from 0, their sum, c with it; for a NaN 0xFFC00000."""
+    sums: list[int | None] = [0, 0]
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        t = sums[k % 2]
+        sums[k % 2] = None if t is None else flushed_fma(x, y, t)
+    found = 0xFFC00000
+    even, odd = sums
+    if even is None or odd is None or fp32.is_nan(c):
+        return found
+    total = added(even, odd)
+    d = None if total is None else added(c, total)
+    return found if d is None else d
+
+
+def added(x: int, y: int) -> int | None:
+    """Returns x + y of fp32 codes with DAZ = FTZ = 1; None for a NaN."""
+    x, y = (code if code & 0x7F800000 else code & 0x80000000 for code in (x, y))
+    if fp32.is_nan(x) or fp32.is_nan(y) or (fp32.is_infinite(x) and fp32.is_infinite(y) and x != y):
+        return None
+    if fp32.is_infinite(x) or fp32.is_infinite(y):
+        return x if fp32.is_infinite(x) else y
+    if not fp32.value(x) + fp32.value(y):
+        return x & y & 0x80000000
+    d = nearest(fp32.value(x) + fp32.value(y), fp32)
+    return d if d & 0x7F800000 else d & 0x80000000
+
+
+def vdpphps(i: Instruction, a: Codes, b: Codes, c: int) -> int:
+    """Returns what two fma of fp32 give, the odd product first; 0xFFC00000 for a NaN."""
+    first = flushed_fma(a[1], b[1], c)
+    d = None if first is None else flushed_fma(a[0], b[0], first)
+    return 0xFFC00000 if d is None else d
+
+
 def cases(i: Instruction, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns codes of all kinds: zeros of both signs, subnormals, infinities and NaNs of few, numbers of many rows."""
     rng, fmt = np.random.default_rng(i.k), i.d_format
@@ -121,6 +196,44 @@ def test_arm_fp8_known_answers() -> None:
     assert int(half.dot_add([one, one], [one, one], 0x3C00)) == 0x4000  # 1 + (1 + 1) / 2
 
 
+@pytest.mark.parametrize("k", [4, 32, 64])
+@pytest.mark.parametrize("name", [i.name for i in ARCHITECTURES["diamond_rapids"] if i.algorithm == "esda"])
+def test_amx_fp8_is_the_text(name: str, k: int) -> None:
+    assert not differs(ARCHITECTURES["diamond_rapids"][name].configured(k), amx_fp8)
+
+
+def test_amx_fp8_keeps_a_subnormal_c_only_as_a_sign() -> None:
+    tile = ARCHITECTURES["diamond_rapids"]["TDPHF8PS"].configured(4)
+    assert int(tile.dot_add([0] * 4, [0] * 4, 0x80000001)) == 0x80000000  # DAZ = 0, then FTZ = 1
+    assert int(tile.dot_add([0x80] * 4, [0x38] * 4, 0x80000000)) == 0  # a sum of zeros is +0
+
+
+@pytest.mark.parametrize("k", [2, 8, 32])
+def test_amx_fp16_is_the_text(k: int) -> None:
+    assert not differs(ARCHITECTURES["granite_rapids"]["TDPFP16PS"].configured(k), amx_fp16)
+
+
+def test_vdpphps_is_two_fma() -> None:
+    assert not differs(ARCHITECTURES["diamond_rapids"]["VDPPHPS"], vdpphps)
+
+
+def test_fp16_units_known_answers() -> None:
+    """By hand: subnormal fp16 counts; products are not rounded before they are added; sums are, in their order."""
+    tile, pair = (
+        ARCHITECTURES["granite_rapids"]["TDPFP16PS"].configured(4),
+        ARCHITECTURES["diamond_rapids"]["VDPPHPS"],
+    )
+    least = np.array([1, 0, 0, 0], np.uint16)
+    assert int(tile.dot_add(least, least, 0)) == (127 - 48) << 23  # 2^-24 · 2^-24
+    assert int(tile.dot_add([0] * 4, [0] * 4, 0x80000001)) == 0  # DAZ: c is −0, and the sums are +0
+    assert int(pair.dot_add([0, 0], [0, 0], 0x80000001)) == 0  # −0 + 0·0, which is +0
+    one, big = 0x3C00, 0x4B800000  # 1, and 2^24
+    assert int(tile.dot_add([one, one, 0, 0], [one, one, 0, 0], big)) == big + 1  # (1 + 1) + 2^24
+    assert int(pair.dot_add([one, one], [one, one], big)) == big  # each 1 is a tie, to even
+    assert int(pair.dot_add([0x0400, one], [one, one], big)) == big  # the odd product first, a tie
+    assert int(pair.dot_add([0xBC00, one], [one, one], big - 1)) == big - 1  # 2^24 + 0 − 1
+
+
 def test_ebf16_rounds_a_pair_once() -> None:
     """c = -1, 1·1 + 2^-8·2^-17: fused, then rounded to fp32; with EBF = 0, each product is rounded to odd first."""
     fused, odd = (ARCHITECTURES[name]["BFDOT"] for name in ("armv9_ebf16", "armv8_6"))
@@ -132,17 +245,28 @@ def test_ebf16_rounds_a_pair_once() -> None:
 
 @pytest.mark.parametrize(
     "label",
-    ["armv9_ebf16 BFDOT", "armv9_fp8 FDOT.F16.E4M3.E4M3"],
+    [
+        "armv9_ebf16 BFDOT",
+        "armv9_fp8 FDOT.F16.E4M3.E4M3",
+        "granite_rapids TDPFP16PS.K2",
+        pytest.param("diamond_rapids VDPPHPS", marks=pytest.mark.slow),
+        pytest.param("diamond_rapids TDPHF8PS.K4", marks=pytest.mark.slow),
+        pytest.param("diamond_rapids TDPBF8PS", marks=pytest.mark.slow),
+    ],
 )
 def test_both_encodings_are_equal(label: str) -> None:
     assert isinstance(verify(label, timeout=200), Holds)
 
 
 def test_what_is_specified_says_so() -> None:
-    for name in ("armv9_ebf16", "armv9_fp8"):
+    for name in ("armv9_ebf16", "armv9_fp8", "granite_rapids", "diamond_rapids"):
         assert ARCHITECTURES[name].standing == SPECIFIED
         for instruction in ARCHITECTURES[name]:
-            assert set(instruction.sources) == set(instruction.parameters.keys()), (
-                "a source of every parameter"
-            )
+            assert set(instruction.sources) == {
+                *instruction.parameters.keys(),
+                *(["product_order"] if instruction.spec.product_order else []),
+            }, "a source of every parameter"
+            said = in_words(instruction)
+            assert "specified, never run" in " ".join(said.split())
+            assert ("in part open" in " ".join(said.split())) == bool(opened(instruction))
     assert "FPMR.OSM = 1" in ARCHITECTURES["armv9_fp8@lscale-3"].unsettled

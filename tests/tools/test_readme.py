@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bf16_table
 import click
 import pytest
 import who_agrees
@@ -186,6 +187,24 @@ def test_the_smallest_bf16_inputs(row: list[str]) -> None:
     for pair in row[5].split(", "):
         x, y = (said[names.index(name)] for name in pair.split(" and "))
         assert x != y, pair
+
+
+def test_the_table_of_every_vendor_is_made_by_its_tool() -> None:
+    assert bf16_table.table() in BF16
+
+
+@pytest.mark.parametrize("name", bf16_table.UNITS)
+def test_every_vendors_result_is_that_of_both_encodings(name: str) -> None:
+    for each in bf16_table.SUMS:
+        unit = bf16_table.unit_for(bf16_table.UNITS[name], each)
+        a, b, c = each.codes(unit.k)
+        ((mine, other),) = both_results(unit.spec, Rows.of([Codes(tuple(a), tuple(b), c)]))
+        assert mine == other == bf16_table.result(bf16_table.UNITS[name], each), each.text
+
+
+def test_the_right_ones_are_right() -> None:
+    by_hand = [0x3F800000, 0x3F800000, 0x4B800001, 0x33000000, 0x3F800000, 0x00400000, 0x3F800000]
+    assert [bf16_table.right(each) for each in bf16_table.SUMS] == by_hand
 
 
 def test_every_pair_of_bf16_units_has_a_smallest_input() -> None:

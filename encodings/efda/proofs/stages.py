@@ -7,10 +7,11 @@ from functools import partial
 import z3
 
 from mmaformal.encodings.efda import executable, smt
-from mmaformal.encodings.executable import blocks
+from mmaformal.encodings.executable import blocks, limbs
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, same_number
 from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Same, operand_codes, same
 from mmaformal.proof.related_stages import RelatedRuns
@@ -23,14 +24,28 @@ from mmaformal.stages import Stage
 def _fixed_sum(run: Simulation, mine: Stage, other: Stage) -> None:
     """Links the term.  The executable's unit lies below the SMT encoding's by the places that c may need."""
     u, v, below, derive = mine.output, other.output, other.given["below"], run.argument.derive
-    placed: list[Link] = []
-    bits = v.placed[0].size()
-    for term, lanes, summand in zip(mine.inputs, u.placed, summands(v.dot, len(mine.inputs)), strict=True):
-        link = wide_number(lanes, summand, signed=True, below=below)
-        inside = Link(z3.And(summand < 1 << bits, summand > -(1 << bits)), (summand,))
-        placed += derive("align", "products in fixed point are the same", [link, inside], run.of(term))
+    bits, terms = v.placed[0].size(), summands(v.dot, len(mine.inputs))
+
+    def links_of(lanes: limbs.Wide, sum_: z3.BitVecRef, count: int) -> list[Link]:
+        most = count * ((1 << bits) - 1)
+        inside = Link(z3.And(sum_ <= most, sum_ >= -most), (sum_,))
+        return [wide_number(lanes, sum_, signed=True, below=below), inside]
+
+    running, so_far = terms[0], list[Link]()
+    for count, (product, lanes, summand) in enumerate(zip(mine.inputs, u.placed, terms, strict=True), 1):
+        made = links_of(lanes, summand, 1)
+        placed = derive("align", "products in fixed point are the same", made, run.of(product))
+        if count == 1:
+            so_far = [*placed]
+            continue
+        running = running + summand
+        text = "sums of as many products are equal"
+        so_far = [
+            *derive("accumulate", text, links_of(u.partials[count - 1], running, count), [*so_far, *placed])
+        ]
+    demand(running.eq(v.dot), "the encodings do not add products in one order")
     dot = wide_number(u.dot, v.dot, signed=True, below=below)
-    sums = derive("accumulate", "the sums of products are equal", [dot, least_excluded(v.dot)], placed)
+    sums = derive("accumulate", "the sums of products are equal", [dot, least_excluded(v.dot)], so_far)
     x, y = u.term, v.term
     exponent = number(x.exponent, y.exponent, low=other.given["least"])
     significand = wide_number(x.significand, y.significand, below=below)

@@ -1,0 +1,48 @@
+"""Facts of esda: the links of efda, and how its result grows with c."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.encodings.efda.proofs import scaled, stages
+from mmaformal.encodings.efda.proofs.sums import sums_of
+from mmaformal.encodings.esda import Esda
+from mmaformal.encodings.esda import smt as esda
+from mmaformal.encodings.esda.executable import nan_code
+from mmaformal.encodings.pfma.smt import flush
+from mmaformal.encodings.smt import ieee
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.protocol import Facts
+from mmaformal.facts.sums import Sum, addition
+from mmaformal.instruction import Instruction
+from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = esda.EsdaStep
+
+
+class EsdaFacts(Facts[Step]):
+    stage_links = stages.EQUAL
+    related_links = stages.RELATED
+    doubled_links = scaled.LINKS
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        p = spec.parameters
+        assert isinstance(p, Esda)
+        return [addition(step.addition), *sums_of(p.inner(spec), step.inner)]
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        p = instruction.spec.parameters
+        assert isinstance(p, Esda)
+
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+            sum_ = ieee.add(c, dot, p.rho, nan_code(p))
+            return added(sum_, flush) if p.flush else added(sum_)
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
+
+
+FACTS = EsdaFacts("esda")

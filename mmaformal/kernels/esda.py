@@ -1,0 +1,54 @@
+"""Rows of esda: an efda step from +0 (`exact`), and the addition of c, by the executable's stages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.esda import Esda
+from mmaformal.encodings.esda.executable import nan_code
+from mmaformal.encodings.executable.blocks import Lane, ieee_add, quiet_nan, where
+from mmaformal.encodings.pfma.executable import without_subnormal
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.exact import exact_step, frame_of
+from mmaformal.kernels.given import conversion
+from mmaformal.kernels.kernel import OnlyRows, Plane
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
+
+
+@step_of("esda")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    dot = exact_step(of, rho, own, a, b, np.int64(0))
+    nan, flush, last = own[5], own[6] != 0, conversion(own, 7, of.d_format)
+    result = ieee_add(code, dot, last, nan).result
+    return where(flush, without_subnormal(result), result)
+
+
+class EsdaKernel(OnlyRows):
+    """The compiled rows of esda."""
+
+    algorithms = ("esda",)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Esda)
+        inner = p.inner(spec)
+        exact = inner.parameters
+        assert isinstance(exact, Efda)
+        own = quiet_nan(spec.d_format), *frame_of(inner, exact)
+        chain("esda", spec, rows, p.dot, p.L, *own, nan_code(p), p.flush, p.rho)
