@@ -3,8 +3,8 @@
     mmaformal prove conformance riscv vfwbdota.vv.n4
     mmaformal prove conformance datapath "fma(k=4, a=fp32)"
 
-Of bf16 and fp8 the standard leaves open how the products are cut into sets, in which order the sets' sums and c are added, and how much
-more than fp32 is kept on the way; `analysis/riscv_freedom.py` lists the results that it allows, of one input.
+Of bf16 and fp8 the standard leaves open how the products are cut into sets, in which order the sets' sums and c are
+added, and how much more than fp32 is kept on the way; `analysis/riscv_freedom.py` lists the results that it allows.
 
 `Holds` where the unit is one of the conforming ones, of which the results are proved equal: the standard's pseudo-code,
 corrected, of as many products as a step takes, the sets' sums added to c one after another.  (Sets need not be of
@@ -12,8 +12,8 @@ neighbours: products are numbered as they are taken.)  Or where each result is t
 same for every input.  `Fails` with an input whose result is none of all those allowed.
 
 Of fp32 it leaves open whether products are rounded, and the tree of additions to nearest (`analysis/riscv_fp32.py`).
-`Holds` of a chain of IEEE additions of products, rounded or exact (fma), in whatever order; which NaN is left aside where
-the unit's is not known.
+`Holds` of a chain of IEEE additions of products, rounded or exact (fma), in whatever order.  Where it is not known
+which NaN a unit gives, that is left aside.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     if riscv_fp32.is_of_standard(spec):
         return _settle_fp32(instruction, question, asker)
     if not is_of_standard(spec):
-        why = f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16 and fp8 into fp32, and fp32"
+        why = f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16, fp8, fp32, into fp32"
         return Unknown(question, why, (), asker.elapsed)
     found = _is_a_member(spec, asker)
     if found is not None:

@@ -1,4 +1,4 @@
-"""What RISC-V's standard leaves open of its dot product of fp32, `vfbdota.vv`: the results that it allows, of one input.
+"""What RISC-V's standard leaves open of its dot product of fp32, `vfbdota.vv`: the results allowed, of one input.
 
 The text (riscv-isa-manual, src/zvdota.adoc, stored version 0256d622, "Zvfbdota32f"; the sum is that of `vfredusum.vs`):
 
@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
-from mmaformal.analysis.riscv_freedom import NAN, TooManyError, Value, lowest, top, trees
+from mmaformal.analysis.riscv_freedom import NAN, TooManyError, lowest, top, trees
 from mmaformal.formats import fp32
 from mmaformal.spec import DotAdd
 
@@ -36,39 +37,60 @@ def is_of_standard(spec: DotAdd) -> bool:
     return formats == {fp32} and spec.k & (spec.k - 1) == 0 and not spec.scale_block
 
 
-def number(code: int) -> Value:
-    """Returns the number of a code; zeros, which have signs, infinities and NaNs are floats."""
+class Zero(Enum):
+    """A zero, which has a sign."""
+
+    PLUS = "+0"
+    MINUS = "−0"
+
+
+Number: TypeAlias = Fraction | Zero | float  #: a number that is not zero, a zero, or an infinity or NaN
+
+
+def _zero(negative: bool) -> Zero:
+    return Zero.MINUS if negative else Zero.PLUS
+
+
+def number(code: int) -> Number:
+    """Returns the number of a code."""
+    negative = bool(code & fp32.sign_mask)
     if fp32.is_nan(code):
         return math.nan
-    sign = -1.0 if code & fp32.sign_mask else 1.0
     if not fp32.is_finite(code):
-        return sign * math.inf
-    return fp32.value(code) or sign * 0.0
+        return -math.inf if negative else math.inf
+    return fp32.value(code) or _zero(negative)
 
 
-def multiply(x: Value, y: Value) -> Value:
+def _is_negative(x: Number) -> bool:
+    return x is Zero.MINUS if isinstance(x, Zero) else x < 0
+
+
+def multiply(x: Number, y: Number) -> Number:
     """Returns the exact product."""
     if isinstance(x, Fraction) and isinstance(y, Fraction):
         return x * y
-    one, other = (math.copysign(1.0, z) if isinstance(z, Fraction) else z for z in (x, y))
-    return one * other
+    if all(isinstance(z, (Fraction, Zero)) for z in (x, y)):
+        return _zero(_is_negative(x) != _is_negative(y))
+    if any(isinstance(z, Zero) or z != z for z in (x, y)):  # 0·∞, and a NaN, which is not itself
+        return math.nan
+    return -math.inf if _is_negative(x) != _is_negative(y) else math.inf
 
 
-def add(x: Value, y: Value) -> Value:
+def add(x: Number, y: Number) -> Number:
     """Returns the exact sum."""
-    if isinstance(x, Fraction) and isinstance(y, Fraction):
-        return x + y or 0.0
+    if isinstance(x, Zero):
+        return _zero(x is y is Zero.MINUS) if isinstance(y, Zero) else y
+    if isinstance(y, Zero):
+        return x
     if isinstance(x, Fraction):
-        return x if y == 0 else y
-    if isinstance(y, Fraction):
-        return y if x == 0 else x
-    return x + y
+        return (x + y or Zero.PLUS) if isinstance(y, Fraction) else y
+    return x if isinstance(y, Fraction) else x + y
 
 
-def nearest(x: Fraction, place: int) -> Value:
+def nearest(x: Fraction, place: int) -> Fraction | Zero:
     """Returns x rounded to a multiple of 2^place, to nearest, ties to even."""
     grid = Fraction(2) ** place
-    return round(x / grid) * grid or math.copysign(0.0, x)
+    return round(x / grid) * grid or _zero(x < 0)
 
 
 def _last_place(x: Fraction) -> int:
@@ -76,7 +98,7 @@ def _last_place(x: Fraction) -> int:
     return max(top(x) - fp32.fraction_bits, _LAST)
 
 
-def cuts(x: Value) -> Iterator[Value]:
+def cuts(x: Number) -> Iterator[Number]:
     """Yields what x may become by rounding once to a format that has fp32's numbers."""
     yield x
     if not isinstance(x, Fraction):
@@ -84,11 +106,11 @@ def cuts(x: Value) -> Iterator[Value]:
     for place in range(lowest(x), _last_place(x) + 1):
         y = nearest(x, place)
         yield y
-        if abs(y) >= _TOO_LARGE:
-            yield math.copysign(math.inf, y)
+        if isinstance(y, Fraction) and abs(y) >= _TOO_LARGE:
+            yield -math.inf if y < 0 else math.inf
 
 
-def single(x: Value) -> int:
+def single(x: Number) -> int:
     """Returns the code of x, rounded to fp32."""
     if isinstance(x, Fraction):
         sign, e = fp32.sign_mask if x < 0 else 0, max(top(x), fp32.min_exponent)
@@ -96,9 +118,9 @@ def single(x: Value) -> int:
             return sign | 0x7F800000
         whole = round(abs(x) / Fraction(2) ** (e - fp32.fraction_bits))
         return sign | whole + ((e - fp32.min_exponent) << fp32.fraction_bits)
-    if math.isnan(x):
-        return NAN
-    return (fp32.sign_mask if math.copysign(1.0, x) < 0 else 0) | (0x7F800000 if x else 0)
+    if isinstance(x, Zero):
+        return fp32.sign_mask if x is Zero.MINUS else 0
+    return NAN if math.isnan(x) else (fp32.sign_mask if x < 0 else 0) | 0x7F800000
 
 
 def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
@@ -109,8 +131,17 @@ def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> 
     if len(a) >= _TERMS:
         raise TooManyError(f"more than {_TERMS - 1} products")
     exact = [multiply(number(x), number(y)) for x, y in zip(a, b, strict=True)]
-    leaves = [{x, number(single(x))} for x in exact]
-    return {single(x) for x in trees([*leaves, {number(c)}], limit, cuts, add)}
+    leaves: list[set[Number]] = [*({x, number(single(x))} for x in exact), {number(c)}]
+    return {single(x) for x in trees(leaves, limit, cuts, add)}
 
 
-__all__ = ["allowed", "cuts", "is_of_standard", "nearest", "single"]
+def off_at_most(k: int) -> Fraction:
+    """Returns how far a conforming unit of k products is off the exact sum at most, relative to |c| + Σ|a·b|.
+
+    Where no number on the way is too small or too large.  A product is rounded, added k times at most, and the sum is
+    converted, each time off by 2^-24 of what is rounded.
+    """
+    return (1 + Fraction(1, 1 << fp32.fraction_bits + 1)) ** (k + 2) - 1
+
+
+__all__ = ["allowed", "cuts", "is_of_standard", "nearest", "off_at_most", "single"]

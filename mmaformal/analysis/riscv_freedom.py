@@ -18,9 +18,9 @@ number on the way may be cut, to odd, at any place that is not above fp32's last
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
 from mmaformal.spec import DotAdd
@@ -154,13 +154,12 @@ def _partitions(items: Sequence[int], sets: int, size: int) -> Iterator[list[lis
             yield [[first], *before]
 
 
-Cuts = Callable[[Value], Iterable[Value]]  #: what a node's exact sum may become
-Adds = Callable[[Value, Value], Value]
+V = TypeVar("V", bound=Hashable)
 
 
-def closed(values: Iterable[Value], limit: int, cuts: Cuts = cuts) -> set[Value]:
-    """Returns what numbers may become.  Raises TooManyError."""
-    found: set[Value] = set()
+def closed(values: Iterable[V], limit: int, cuts: Callable[[V], Iterable[V]]) -> set[V]:
+    """Returns what exact sums may become by `cuts`.  Raises TooManyError."""
+    found: set[V] = set()
     for x in values:
         found.update(cuts(x))
         if len(found) > limit:
@@ -168,13 +167,15 @@ def closed(values: Iterable[Value], limit: int, cuts: Cuts = cuts) -> set[Value]
     return found
 
 
-def trees(leaves: Sequence[set[Value]], limit: int, cuts: Cuts = cuts, add: Adds = _add) -> set[Value]:
+def trees(
+    leaves: Sequence[set[V]], limit: int, cuts: Callable[[V], Iterable[V]], add: Callable[[V, V], V]
+) -> set[V]:
     """Returns every result of a tree of additions over the leaves, one of each one's values.  Raises TooManyError."""
-    of: dict[int, set[Value]] = {1 << i: values for i, values in enumerate(leaves)}
+    of: dict[int, set[V]] = {1 << i: values for i, values in enumerate(leaves)}
     for chosen in sorted(range(1, 1 << len(leaves)), key=int.bit_count):
         if chosen in of:
             continue
-        sums, part = set[Value](), (chosen - 1) & chosen
+        sums, part = set[V](), (chosen - 1) & chosen
         while part > chosen ^ part:
             left, right = of[part], of[chosen ^ part]
             if len(left) * len(right) > limit:
@@ -205,9 +206,20 @@ def allowed(spec: DotAdd, a: Sequence[int], b: Sequence[int], c: int, limit: int
             key = tuple(map(frozenset, leaves))
             if key not in seen:
                 seen.add(key)
-                found |= {single(x) for x in trees([closed(leaf, limit) for leaf in leaves], limit)}
+                numbers = [closed(leaf, limit, cuts) for leaf in leaves]
+                found |= {single(x) for x in trees(numbers, limit, cuts, _add)}
         size *= 2
     return found
+
+
+def off_at_most(k: int) -> Fraction:
+    """Returns how far a conforming unit of k products is off the exact sum at most, relative to |c| + Σ|a·b|.
+
+    Where no factor is subnormal, and no number on the way too small or too large.  Of a set of m > 1 products what is
+    aligned is off by less than 2^-23 of the largest, and its sum is cut; of m = 1 the product may be cut.  A leaf is
+    then added k/m times at most.  So it goes through no more than k + 1 of these.
+    """
+    return (1 + Fraction(1, 1 << fp32.fraction_bits)) ** (k + 1) - 1
 
 
 __all__ = [
@@ -219,6 +231,7 @@ __all__ = [
     "cuts",
     "is_of_standard",
     "lowest",
+    "off_at_most",
     "single",
     "to_odd",
     "top",

@@ -260,7 +260,9 @@ def _inner_stages(spec: DotAdd) -> tuple[Stage, ...]:
     if p.cuts_to_odd:
         kept = spec.a_format.fraction_bits + spec.b_format.fraction_bits <= p.F
         if count > 1 or p.operands is not None or not kept:
-            raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of terms cut to odd")
+            raise ValueError(
+                f"{p.algorithm} has no bound relative to its terms: none is proved of terms cut to odd"
+            )
         return (Stage(Fraction(p.L - 1), p.F, p.rho, p.L), Stage(Fraction(0), p.F, p.addition, 0))
     n = max(case.n for first in (True, False)[:count] for case in inner.cases(first)[1])
     return (Stage(n, p.F, p.rho, p.L), Stage(Fraction(0), p.F, p.addition, 0))

@@ -1,4 +1,4 @@
-"""Why the pseudo-code gives what the model of RISC-V's dot products gives (lowered): where its expressions are corrected.
+"""Why the pseudo-code gives what the model of RISC-V's dot products gives: where its expressions are corrected.
 
 All three of them for every input.  The second and the third are of subnormal sums, which fp8 has none of.  The first
 only loses what is below fp32's last place: nothing, where there is no more than one product.

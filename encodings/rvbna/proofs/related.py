@@ -1,4 +1,4 @@
-"""Why a step of the pseudo-code gives the same code on the same products in another order, or with exchanged factors."""
+"""Why a step of the pseudo-code gives the same code on the same products in another order, or factors exchanged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ def derive(step: RelatedStep[smt_rvbna.RvbnaStep]) -> Link:
     if step.dropped or not isinstance(step.kind, Same):
         raise UnsupportedError("rvbna", "how runs on other than the same products are related")
     terms = [
-        step.product(
-            left.products[i], right.products[j], terms_of(left.factors[i], right.factors[j]), []
-        )
+        step.product(left.products[i], right.products[j], terms_of(left.factors[i], right.factors[j]), [])
         for j, i in enumerate(step.order)
     ]
     special = step.special(terms, left.factors, right.factors)
