@@ -127,8 +127,10 @@ def provable(instruction: Instruction) -> Unit:
             f"{instruction.label} takes subnormal numbers for zero: its bound is argued, not proved"
         )
     for stage in unit.stages:
-        if stage.rho.rounding not in (Rounding.RNE, Rounding.RZ):
-            raise ValueError(f"{instruction.label}: {stage.rho} is neither to nearest even nor toward zero")
+        if stage.rho.rounding not in (Rounding.RNE, Rounding.RZ, Rounding.RO):
+            raise ValueError(
+                f"{instruction.label}: {stage.rho} is neither to nearest even, nor toward zero, nor to odd"
+            )
     return unit
 
 
@@ -225,7 +227,8 @@ def _meaning(stage: SumStage) -> str:
 def _rounding(stage: SumStage, asker: Asker) -> Proof:
     """What ρ is off.  Raises NotProvedError."""
     fmt = product_bound.rounded_to(stage.rho)
-    return prove(asker, rounding_model.argue(fmt, nearest=product_bound.is_nearest(stage.rho)))
+    nearest, to_odd = product_bound.is_nearest(stage.rho), stage.rho.rounding is Rounding.RO
+    return prove(asker, rounding_model.argue(fmt, nearest=nearest, to_odd=to_odd))
 
 
 def theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:

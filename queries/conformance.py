@@ -1,14 +1,19 @@
-"""Is every result one that RISC-V's standard allows of a bulk-normalised dot product?
+"""Is every result one that RISC-V's standard allows of a dot product of bf16, fp8 or fp32?
 
     mmaformal prove conformance riscv vfwbdota.vv.n4
+    mmaformal prove conformance datapath "fma(k=4, a=fp32)"
 
-The standard leaves open how the products are cut into sets, in which order the sets' sums and c are added, and how much
-more than fp32 is kept on the way; `analysis/riscv_freedom.py` lists the results that it allows, of one input.
+Of bf16 and fp8 the standard leaves open how the products are cut into sets, in which order the sets' sums and c are
+added, and how much more than fp32 is kept on the way; `analysis/riscv_freedom.py` lists the results that it allows.
 
 `Holds` where the unit is one of the conforming ones, of which the results are proved equal: the standard's pseudo-code,
 corrected, of as many products as a step takes, the sets' sums added to c one after another.  (Sets need not be of
 neighbours: products are numbered as they are taken.)  Or where each result is that of one of these members, not of the
 same for every input.  `Fails` with an input whose result is none of all those allowed.
+
+Of fp32 it leaves open whether products are rounded, and the tree of additions to nearest (`analysis/riscv_fp32.py`).
+`Holds` of a chain of IEEE additions of products, rounded or exact (fma), in whatever order.  Where it is not known
+which NaN a unit gives, that is left aside.
 """
 
 from __future__ import annotations
@@ -17,18 +22,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import z3
 
-from mmaformal.analysis.riscv_freedom import TooManyError, allowed, is_of_standard
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.analysis import riscv_fp32
+from mmaformal.analysis.riscv_freedom import NAN, TooManyError, allowed, is_of_standard
+from mmaformal.cases.inputs import Codes, symbolic_inputs, with_products, zeros
 from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import shrink
 from mmaformal.encodings import smt
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.explain import code_text
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.property import Property
+from mmaformal.rounding import IEEE_FP32, NanRule
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -73,10 +82,19 @@ def _inputs(spec: DotAdd) -> tuple[tuple[z3.BitVecRef, ...], tuple[z3.BitVecRef,
     return inputs.a, inputs.b, inputs.c
 
 
+def _allowed(spec: DotAdd, codes: Codes) -> set[int]:
+    """Returns the results that are allowed of an input.  Raises TooManyError."""
+    if riscv_fp32.is_of_standard(spec):
+        return riscv_fp32.allowed(codes.a, codes.b, codes.c, _LISTED)
+    return allowed(spec, codes.a, codes.b, codes.c, _LISTED)
+
+
 def _outside(spec: DotAdd, codes: Codes, result: int) -> bool:
     """Whether a result is not allowed; False where that is not known."""
+    if spec.d_format.is_nan(result) and not spec.nan_is_canonical:
+        result = NAN  # which one it is, is not known
     try:
-        return result not in allowed(spec, codes.a, codes.b, codes.c, _LISTED)
+        return result not in _allowed(spec, codes)
     except TooManyError:
         return False
 
@@ -88,7 +106,7 @@ class _Search:
         self.instruction, self.spec = instruction, instruction.spec
         self.simple = [
             Instruction(f"sets of {of.parameters.step_products}", "riscv", 1, 1, of)
-            for of in members(self.spec)
+            for of in (members(self.spec) if is_of_standard(self.spec) else ())
         ]
 
     def breaks(self, codes: Codes, result: int) -> bool:
@@ -111,7 +129,7 @@ class _Search:
 
     def answer(self, question: str, codes: Codes, asker: Asker) -> Fails:
         spec = self.spec
-        right = sorted(allowed(spec, codes.a, codes.b, codes.c, _LISTED))
+        right = sorted(_allowed(spec, codes))
         few = ", ".join(code_text(code, spec.d_format) for code in right[:4])
         more = f", and {len(right) - 4} more" if len(right) > 4 else ""
         note = f"the standard allows {few}{more}"
@@ -123,11 +141,35 @@ class _Search:
         return Fails(question, witness, "its result is none of those that the standard allows", asker.elapsed)
 
 
+def _settle_fp32(instruction: Instruction, question: str, asker: Asker) -> Answer:
+    """Returns the answer for a unit of fp32."""
+    spec = instruction.spec
+    p = spec.parameters
+    chains = {
+        Muladd(IEEE_FP32, IEEE_FP32): "products rounded to fp32",
+        Sfma(IEEE_FP32): "exact products",
+        Sfma(IEEE_FP32, NanRule.DEFAULT): "exact products",
+    }
+    if isinstance(p, (Muladd, Sfma)) and p in chains and spec.plain == spec:
+        text = f"it is the conforming unit that adds {chains[p]} to c one after another, in fp32"
+        result = smt.dot_add(spec, *_inputs(spec)).result
+        if asker.prove("same term", text, result == result, cut=[result]).verdict == "unsat":
+            return Holds(question, direct(asker.proved[-1]), asker.elapsed, notes=(text,))
+    search, payload = _Search(instruction), with_products(zeros(spec), {0: (NAN | 1, 0)})
+    codes = payload if next(search.shows([payload])) else search.drawn()
+    if codes is not None:
+        return search.answer(question, codes, asker)
+    why = "no input was found whose result is not allowed, and it is no chain of IEEE additions or fma"
+    return Unknown(question, why, (), asker.elapsed)
+
+
 def _settle(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label}: every result is one that RISC-V's standard allows"
+    if riscv_fp32.is_of_standard(spec):
+        return _settle_fp32(instruction, question, asker)
     if not is_of_standard(spec):
-        why = f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16 and fp8, into fp32"
+        why = f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16, fp8, fp32, into fp32"
         return Unknown(question, why, (), asker.elapsed)
     found = _is_a_member(spec, asker)
     if found is not None:
@@ -162,6 +204,6 @@ def _one_of_the_members(search: _Search, question: str, asker: Asker) -> Answer:
 
 PROPERTY = Property(
     "conformance",
-    "d is one of the results that RISC-V's standard allows of a bulk-normalised dot product",
+    "d is one of the results that RISC-V's standard allows of a dot product",
     _settle,
 )

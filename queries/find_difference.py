@@ -28,6 +28,7 @@ from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch
 from mmaformal.checked import Progress, caller
+from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
@@ -52,6 +53,8 @@ _HEAD_START = 1.0
 _SPARSE = 2
 #: The part of the time given that one sparse question has at first; what it leaves open is asked again later.
 _FIRST_TRY = 0.05
+#: The part of the time left in which few products may be settled stage by stage.
+_ARGUED = 0.5
 
 
 class IncomparableError(ValueError):
@@ -375,6 +378,18 @@ class _Search(SmallestSearch):
             assertions += constraint.on_inputs(self.spec, inputs)
             assertions += constraint.on_result(self.spec, rx) + constraint.on_result(self.spec, ry)
         return assertions, [rx, ry]
+
+    def nothing_at(self, active: Places) -> bool:
+        """Whether both are proved equal, stage by stage, where nonzero products are only at `active`."""
+        x, y = self.x.spec, self.y.spec
+        if not active or not facts_of(x).alike_of_few(x, y, len(active)):
+            return False
+        self.progress(f"{self.asker.elapsed:5.1f} s  {counted(len(active), 'product')}, stage by stage")
+        own = Asker(self.asker.portfolio, _ARGUED * self.asker.left)
+        own.store = self.asker.store
+        proof = facts_of(x).prove_alike(own, x, y, self.inputs(active)[0])
+        self.asker.proved += proof.obligations if proof is not None else ()
+        return proof is not None
 
     def note(self, found: FoundCase) -> None:
         """The answer from now on, if the time is up before a smaller case is found."""

@@ -55,6 +55,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout, checking, last_within
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
 from mmaformal.solver.session import Cache, Solver, session
+from mmaformal.spec import LossModel
 from mmaformal.witness import Witness, WitnessError
 
 #: Cases of each round of the search, and how many of the best are kept for the next; cases tried before the first.
@@ -320,7 +321,7 @@ def _units(units: tuple[Unit, Unit], codes: Codes, apart: Fraction) -> Units | N
     one, other = (unit.stages for unit in units)
     i = units[0].instruction
     steps = [len(stages) == 1 and stages[0].n and stages[0].products == i.k for stages in (one, other)]
-    if not all(steps):
+    if not all(steps) or LossModel.PRODUCTS in {unit.instruction.spec.parameters.loss for unit in units}:
         return None
     F = min(one[0].F, other[0].F)
     lost = sum((stage.n / Fraction(2) ** (stage.F - F) for stage in (one[0], other[0])), Fraction(0))

@@ -1,5 +1,7 @@
 """What RISC-V's standard leaves open of a bulk-normalised dot product: the results that it allows, of one input.
 
+(`riscv_fp32` has those of the dot product of fp32, Zvfbdota32f.)
+
 The text (riscv-isa-manual, src/zvdota.adoc, stored version 0256d622, "Bulk Normalization of Dot Products"), of n pairs:
 
 1. The pairs are cut into equal-sized sets, not necessarily of neighbours; each is summed by RVBNA, in an output
@@ -16,9 +18,9 @@ number on the way may be cut, to odd, at any place that is not above fp32's last
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
 from mmaformal.spec import DotAdd
@@ -43,13 +45,13 @@ def is_of_standard(spec: DotAdd) -> bool:
     return types and spec.k & (spec.k - 1) == 0 and not spec.scale_block
 
 
-def _top(x: Fraction) -> int:
+def top(x: Fraction) -> int:
     """Returns the exponent of a number that is not zero."""
     e = abs(x.numerator).bit_length() - x.denominator.bit_length()
     return e if abs(x) >= Fraction(2) ** e else e - 1
 
 
-def _lowest(x: Fraction) -> int:
+def lowest(x: Fraction) -> int:
     """Returns the place of the last bit of a dyadic number that is not zero."""
     return (x.numerator & -x.numerator).bit_length() - x.denominator.bit_length()
 
@@ -68,8 +70,8 @@ def cuts(x: Value) -> Iterator[Value]:
         return
     if abs(x) >= _TOO_LARGE:
         yield math.copysign(math.inf, x)
-    last = max(_top(x) - _Q + 1, fp32.min_exponent - _Q + 1)
-    for place in range(_lowest(x) + 1, last + 1):
+    last = max(top(x) - _Q + 1, fp32.min_exponent - _Q + 1)
+    for place in range(lowest(x) + 1, last + 1):
         yield to_odd(x, place)
 
 
@@ -82,7 +84,7 @@ def single(x: Value) -> int:
     sign = fp32.sign_mask if x < 0 else 0
     if abs(x) >= _TOO_LARGE:
         return sign | 0x7F800000
-    e = max(_top(x), fp32.min_exponent)
+    e = max(top(x), fp32.min_exponent)
     place = e - _Q + 1
     whole = int(abs(to_odd(x, place)) / Fraction(2) ** place)
     return sign | whole + ((e - fp32.min_exponent) << fp32.fraction_bits)
@@ -131,7 +133,7 @@ def _bulk(products: Sequence[tuple[Value, int]], size: int) -> set[Value]:
         return {total}
     largest, guard = max(e for _, e in products), size.bit_length() - 1
     numbers = [x for x, _ in products if isinstance(x, Fraction)]
-    exact = largest + 1 - guard - min(map(_lowest, numbers))
+    exact = largest + 1 - guard - min(map(lowest, numbers))
     return {
         sum((to_odd(x, largest - (q - 1) - guard) for x in numbers), Fraction(0))
         for q in range(_Q, max(_Q, exact) + 1)
@@ -152,8 +154,12 @@ def _partitions(items: Sequence[int], sets: int, size: int) -> Iterator[list[lis
             yield [[first], *before]
 
 
-def _closed(values: Iterable[Value], limit: int) -> set[Value]:
-    found: set[Value] = set()
+V = TypeVar("V", bound=Hashable)
+
+
+def closed(values: Iterable[V], limit: int, cuts: Callable[[V], Iterable[V]]) -> set[V]:
+    """Returns what exact sums may become by `cuts`.  Raises TooManyError."""
+    found: set[V] = set()
     for x in values:
         found.update(cuts(x))
         if len(found) > limit:
@@ -161,20 +167,22 @@ def _closed(values: Iterable[Value], limit: int) -> set[Value]:
     return found
 
 
-def _trees(leaves: Sequence[set[Value]], limit: int) -> set[Value]:
-    """Returns every result of a tree of additions over the leaves, one of each one's values."""
-    of: dict[int, set[Value]] = {1 << i: _closed(values, limit) for i, values in enumerate(leaves)}
+def trees(
+    leaves: Sequence[set[V]], limit: int, cuts: Callable[[V], Iterable[V]], add: Callable[[V, V], V]
+) -> set[V]:
+    """Returns every result of a tree of additions over the leaves, one of each one's values.  Raises TooManyError."""
+    of: dict[int, set[V]] = {1 << i: values for i, values in enumerate(leaves)}
     for chosen in sorted(range(1, 1 << len(leaves)), key=int.bit_count):
         if chosen in of:
             continue
-        sums, part = set[Value](), (chosen - 1) & chosen
+        sums, part = set[V](), (chosen - 1) & chosen
         while part > chosen ^ part:
             left, right = of[part], of[chosen ^ part]
             if len(left) * len(right) > limit:
                 raise TooManyError(f"more than {limit} results on the way")
-            sums |= {_add(x, y) for x in left for y in right}
+            sums |= {add(x, y) for x in left for y in right}
             part = (part - 1) & chosen
-        of[chosen] = _closed(sums, limit)
+        of[chosen] = closed(sums, limit, cuts)
     return of[(1 << len(leaves)) - 1]
 
 
@@ -198,9 +206,34 @@ def allowed(spec: DotAdd, a: Sequence[int], b: Sequence[int], c: int, limit: int
             key = tuple(map(frozenset, leaves))
             if key not in seen:
                 seen.add(key)
-                found |= {single(x) for x in _trees(leaves, limit)}
+                numbers = [closed(leaf, limit, cuts) for leaf in leaves]
+                found |= {single(x) for x in trees(numbers, limit, cuts, _add)}
         size *= 2
     return found
 
 
-__all__ = ["TYPES", "TooManyError", "allowed", "cuts", "is_of_standard", "single", "to_odd"]
+def off_at_most(k: int) -> Fraction:
+    """Returns how far a conforming unit of k products is off the exact sum at most, relative to |c| + Σ|a·b|.
+
+    Where no factor is subnormal, and no number on the way too small or too large.  Of a set of m > 1 products what is
+    aligned is off by less than 2^-23 of the largest, and its sum is cut; of m = 1 the product may be cut.  A leaf is
+    then added k/m times at most.  So it goes through no more than k + 1 of these.
+    """
+    return (1 + Fraction(1, 1 << fp32.fraction_bits)) ** (k + 1) - 1
+
+
+__all__ = [
+    "NAN",
+    "TYPES",
+    "TooManyError",
+    "Value",
+    "allowed",
+    "cuts",
+    "is_of_standard",
+    "lowest",
+    "off_at_most",
+    "single",
+    "to_odd",
+    "top",
+    "trees",
+]

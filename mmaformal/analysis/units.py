@@ -46,6 +46,7 @@ from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.proofs.exactness import InnerSteps
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format, fp16, fp32
@@ -71,8 +72,7 @@ class SumStage(ShortRepr):
     @property
     def u_rho(self) -> Fraction:
         """The most that ρ is off, relative to what is rounded."""
-        nearest = self.rho.rounding in (Rounding.RNE, Rounding.RNA)
-        return Fraction(1, 1 << (self.rho.fraction_bits + nearest))
+        return Fraction(1, 1 << _kept(self.rho))
 
     @property
     def U(self) -> Fraction:
@@ -97,7 +97,8 @@ class Unit(ShortRepr):
             raise ValueError(
                 f"{instruction.label} has no bound relative to its terms: d is subnormal where c is not"
             )
-        if isinstance(e_zero, int) and e_zero > least:
+        of_products = spec.a_format.min_exponent + spec.b_format.min_exponent
+        if isinstance(e_zero, int) and e_zero > max(least, of_products):  # of which w is that at least
             raise ValueError(
                 f"{instruction.label} has no bound relative to its terms: zeros count as 2^{e_zero}"
             )
@@ -179,6 +180,11 @@ class Unit(ShortRepr):
         return found
 
 
+def _kept(rho: Conversion) -> int:
+    """Returns the places of what a rounding is off at most, relative to what is rounded."""
+    return rho.fraction_bits + (rho.rounding in (Rounding.RNE, Rounding.RNA))
+
+
 def weights(x: Matrix, fmt: Format, name: str) -> Floats:
     """w of each element: its magnitude, or the least normal number of its format if that is larger."""
     found: Floats = np.maximum(magnitudes(x, fmt, name), 2.0**fmt.min_exponent)
@@ -205,7 +211,7 @@ def _left(x: Matrix, fmt: Format, name: str) -> tuple[Floats, Floats]:
 def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
     p, one = spec.parameters, one_step(spec)
     rho, L = p.last_rounding, p.step_products
-    if p.cuts_to_odd:
+    if p.cuts_to_odd and p.loss is not LossModel.INNER:
         raise ValueError(
             f"{p.algorithm} has no bound relative to its terms: none is proved where they are cut to odd"
         )
@@ -214,6 +220,9 @@ def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
             return (SumStage(Fraction(0), 0, rho, L),)
         case LossModel.INNER:
             return _inner_stages(spec)
+        case LossModel.PRODUCTS if isinstance(p, Muladd):
+            # A product that is rounded is off by 2^−F of itself, or of the least normal number, as if it were aligned.
+            return (SumStage(Fraction(1), _kept(p.product), rho, L),)
         case LossModel.TERMS | LossModel.GROUPS:
             n = max(case.n for case in cases_of(one, fused_step(one)))
         case LossModel.ROUND_DOWN:
@@ -239,12 +248,22 @@ def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
 
 
 def _inner_stages(spec: DotAdd) -> tuple[SumStage, ...]:
-    """Those of the inner steps, and of the addition of c."""
+    """Those of the inner steps, and of the addition of c.
+
+    A term that is cut to odd is less than one unit off, and the one with the largest exponent nothing.
+    """
     p = spec.parameters
     if not isinstance(p, Lowered):
         raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
     inner = InnerSteps(spec, p)
     count = len(p.order) // p.L
+    if p.cuts_to_odd:
+        kept = spec.a_format.fraction_bits + spec.b_format.fraction_bits <= p.F
+        if count > 1 or p.operands is not None or not kept:
+            raise ValueError(
+                f"{p.algorithm} has no bound relative to its terms: none is proved of terms cut to odd"
+            )
+        return (SumStage(Fraction(p.L - 1), p.F, p.rho, p.L), SumStage(Fraction(0), p.F, p.addition, 0))
     n = max(case.n for first in (True, False)[:count] for case in inner.cases(first)[1])
     return (SumStage(n, p.F, p.rho, p.L), SumStage(Fraction(0), p.F, p.addition, 0))
 

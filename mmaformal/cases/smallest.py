@@ -81,6 +81,10 @@ class SmallestSearch(Questions):
         """A case at most as large, by other means than a solver."""
         return codes
 
+    def nothing_at(self, active: Places) -> bool:
+        """Whether an argument proves that nothing is shown with nonzero products only at `active`."""
+        return False
+
     # ---- few products ---------------------------------------------------------------------------------------------
 
     def size(self, found: FoundCase) -> tuple[int, ...]:
@@ -101,6 +105,8 @@ class SmallestSearch(Questions):
             if left() <= 0:
                 self.unsettled.setdefault(count, "the time for that was used up")
                 return None
+            if self.nothing_at(active):
+                continue
             limit = left() if first_try is None else min(left(), first_try)
             if count:  # c = 0 is preferred, and mostly settled sooner
                 _, found = self.ask_within(active, "c = 0", [self.objectives[0].at_most(0)], limit / 2)

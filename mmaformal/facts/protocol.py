@@ -137,6 +137,10 @@ class Facts(Generic[StepT]):
         """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
         return False
 
+    def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
+        """The same of inputs with so many nonzero products at most."""
+        return False
+
     def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         """Prove that x and y agree on all inputs; None if a claim was not proved."""
         self.lack("why two models agree")

@@ -11,7 +11,7 @@ of negative ones since a code and that of the other sign have the same magnitude
 1. *neighbours*: w = v + q, q being v's last place: 2^(e − M) for a v of exponent e, M fraction bits;
 2. *significand*: v is at least 2^M last places, or its last place is that of the least normal number f_min;
 3. *error*: where x is at least f_min it is off by at most u·x = 2^-(M+1)·x, which is δ, and η = 0; else by at most
-   g_min = q/2, which is η, and δ = 0.  If x is cut toward zero, it is 2u and 2·g_min.
+   g_min = q/2, which is η, and δ = 0.  If x is cut toward zero, or to odd, it is 2u and 2·g_min.
 
 Without subnormals f_min and 0 are the neighbours of what is between them, q is f_min there, and g_min = f_min/2.
 """
@@ -45,14 +45,18 @@ class Real(NamedTuple):
         tie = z3.And(self.quarters == 2, z3.Not(self.more))
         return self.up == z3.If(tie, odd, z3.UGE(self.quarters, 2))
 
+    def to_odd(self, odd: z3.BoolRef) -> z3.BoolRef:
+        """Return the claim that it is that below, or else the odd one of both.  `odd`: whether that below is odd."""
+        return self.up == z3.And(z3.Or(self.quarters != 0, self.more), z3.Not(odd))
+
     def off(self, bits: int) -> z3.BitVecRef:
         """In quarters, what rounding is off: for h in its range no more than that."""
         g, one = fit(self.quarters, bits), z3.BitVecVal(1, bits)
         return z3.If(self.up, 4 - g, z3.If(self.more, g + one, g))
 
 
-def argue(fmt: Format, *, subnormals: bool = True, nearest: bool = True) -> Theorem:
-    """The theorem of a format with signs and zero; `nearest` or toward zero."""
+def argue(fmt: Format, *, subnormals: bool = True, nearest: bool = True, to_odd: bool = False) -> Theorem:
+    """The theorem of a format with signs and zero; `nearest`, or toward zero, or `to_odd`."""
     M, bits = fmt.fraction_bits, fmt.storage_bits
     code = z3.BitVec("code", bits)
     low = z3.BitVecVal(1 << fmt.ignored_low_bits, bits)
@@ -78,8 +82,10 @@ def argue(fmt: Format, *, subnormals: bool = True, nearest: bool = True) -> Theo
     if not subnormals:  # below f_min, what is next below is 0, and f_min is the last place
         s = z3.If(of_normal, s, z3.BitVecVal(0, wide))
     odd = z3.Extract(0, 0, s) == 1
-    rounded = x.nearest(odd) if nearest else z3.Not(x.up)
+    rounded = x.to_odd(odd) if to_odd else x.nearest(odd) if nearest else z3.Not(x.up)
     how = "to the nearer one, or of two as near to the even one" if nearest else "toward zero"
+    how = "to the odd one, unless it is that below" if to_odd else how
+    nearest &= not to_odd
     rounding = theorem.assume(f"x is rounded {how}", Link(rounded, free=(v.significand,)))
     inputs = [x.quarters, x.more, x.up]
     error = Link(_error(x, s=s, M=M, of_normal=of_normal, nearest=nearest))

@@ -14,17 +14,20 @@ from support.recorded import SHARED
 
 from mmaformal import ARCHITECTURES, find_difference, riscv, verify
 from mmaformal.architectures import Architecture
-from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
+from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import both_results
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
 from mmaformal.encodings.rvbna.proofs import model
+from mmaformal.facts import orders
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.recordings import check, read
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
+from mmaformal.spec import DotAdd
 
 PRINTED, CORRECTED = ARCHITECTURES["riscv@printed"], ARCHITECTURES["riscv@corrected"]
 READINGS = (
@@ -262,6 +265,67 @@ def test_the_argument_does_not_hold_of_a_wrong_expression(wrong: tuple[int, ...]
     with LazyPortfolio() as portfolio:
         asker = Asker(portfolio, 100)
         assert model.prove_equal(asker, text, riscv[name].spec, symbolic_inputs(text)) is None
+
+
+def sparse(spec: DotAdd, products: int) -> Inputs:
+    """Inputs with nonzero products at the first places only."""
+    return symbolic_inputs(spec, {f"{side}{k}": 0 for side in "ab" for k in range(products, spec.k)})
+
+
+@pytest.mark.parametrize(("products", "alike"), [(1, True), (2, False)])
+def test_one_product_shows_nothing_of_the_first_expression(products: int, alike: bool) -> None:
+    name = "vfqwbdota.vv.E4M3.n4"
+    text, of = ARCHITECTURES["riscv@printed-1"][name].spec, riscv[name].spec
+    assert model.applies_to_one(text, of)
+    with LazyPortfolio() as portfolio:
+        proof = model.prove_equal(Asker(portfolio, 100), text, of, sparse(text, products))
+    assert (proof is not None) == alike
+
+
+def test_where_the_argument_is_not_tried() -> None:
+    """Not of subnormal sums that are rounded as printed, nor of another number of products."""
+    bf16, fp8 = "vfwbdota.vv.n4", "vfqwbdota.vv.E5M2.n4"
+    for wrong in (2, 3):
+        printed = ARCHITECTURES[f"riscv@printed-{wrong}"]
+        assert not model.applies(printed[bf16].spec, riscv[bf16].spec)
+        assert not model.applies_to_one(printed[bf16].spec, riscv[bf16].spec)
+        assert model.applies(printed[fp8].spec, riscv[fp8].spec)
+    assert not model.applies(ARCHITECTURES["riscv@printed-1"][fp8].spec, riscv[fp8].spec)
+    assert not model.applies(CORRECTED[bf16].spec, ARCHITECTURES["riscv@pairs"][bf16].spec)
+
+
+@pytest.mark.parametrize("order", [(1, 0), (1, 2, 3, 0)], ids=str)
+def test_the_order_of_products_does_not_matter(order: tuple[int, ...]) -> None:
+    spec = PRINTED[f"vfqwbdota.vv.E4M3.n{len(order)}"].spec
+    with LazyPortfolio() as portfolio:
+        assert prove(Asker(portfolio, 100), orders.argument(spec, order)).obligations
+
+
+def test_that_order_does_not_matter_is_not_proved_of_a_sum_that_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = rvbna.signed_sum
+    monkeypatch.setattr(rvbna, "signed_sum", lambda terms, bits: right([*terms, terms[0]], bits))
+    spec = PRINTED["vfqwbdota.vv.E4M3.n2"].spec
+    with LazyPortfolio() as portfolio, pytest.raises((ArgumentError, NotProvedError)):
+        prove(Asker(portfolio, 100), orders.argument(spec, (1, 0)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [i.name for i in riscv.instructions])
+def test_the_smallest_input_of_the_first_expression_is_proved(name: str) -> None:
+    answer = find_difference(ARCHITECTURES["riscv@printed-1"][name], riscv[name], timeout=900)
+    assert isinstance(answer, Different)
+    assert all("proved minimal" in text for text in answer.minimality)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [2, 3])
+@pytest.mark.parametrize("name", [i.name for i in riscv.instructions if i.name.startswith("vfq")])
+def test_other_expressions_do_not_matter_of_fp8(name: str, wrong: int) -> None:
+    assert isinstance(
+        find_difference(ARCHITECTURES[f"riscv@printed-{wrong}"][name], riscv[name], timeout=900), Equal
+    )
 
 
 @pytest.mark.slow

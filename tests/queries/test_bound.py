@@ -167,7 +167,7 @@ def test_other_steps_than_those_proved_are_noticed(
 
 def test_roundings_and_chains_without_a_theorem() -> None:
     up = datapaths.fda(k=2, frac_bits=20, a="e4m3", rho="RU-FP16")
-    with pytest.raises(ValueError, match="neither to nearest even nor toward zero"):
+    with pytest.raises(ValueError, match="neither to nearest even, nor toward zero, nor to odd"):
         bound(up)
     with pytest.raises(ValueError, match="has no chain"):
         bound(volta["HMMA.884.F32.F16"], 4096)

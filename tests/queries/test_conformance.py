@@ -8,13 +8,17 @@ from fractions import Fraction
 import pytest
 
 from mmaformal import ARCHITECTURES, hopper, prove, riscv
-from mmaformal.analysis.riscv_freedom import TooManyError, allowed, cuts, is_of_standard, single, to_odd
+from mmaformal.analysis import riscv_fp32, riscv_freedom
+from mmaformal.analysis.riscv_freedom import NAN, TooManyError, allowed, cuts, is_of_standard, single, to_odd
+from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.rvbna.proofs import model
-from mmaformal.formats import fp32
+from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries import conformance
 from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.spec import DotAdd
 
 SMALL = "vfqwbdota.vv.E4M3.n2"
 CONFORMING = ("riscv", "riscv@corrected", "riscv@products", "riscv@pairs", "riscv@fours")
@@ -110,6 +114,112 @@ def test_other_units_have_an_input_outside(i: Instruction) -> None:
     codes = answer.witness.runs[0].codes  # type: ignore[attr-defined]
     d = int(i.dot_add(list(codes.a), list(codes.b), codes.c))
     assert d not in allowed(i.spec, codes.a, codes.b, codes.c)
+
+
+# ---- fp32 ----------------------------------------------------------------------------------------------------------
+
+FP32 = riscv_fp32.allowed
+ONE_CODE, TINY = 0x3F800000, 0x33800000  # 1, 2^-24
+
+
+def test_what_is_allowed_of_fp32() -> None:
+    """1 + 2^-24 + 2^-24: to even each time, or the small ones first."""
+    assert FP32([ONE_CODE] * 2, [TINY] * 2, ONE_CODE) == {ONE_CODE, ONE_CODE + 1}
+    assert FP32([ONE_CODE], [TINY], ONE_CODE) == {ONE_CODE}
+    # (1 + 3 · 2^-23)² − 1: the product exact, or rounded to 1 + 6 · 2^-23
+    assert FP32([ONE_CODE + 3], [ONE_CODE + 3], 0xBF800000) == {0x35400000, 0x35400002}
+    # a sum that is rounded twice: 1 + 2^-24 + 2^-60, to 40 bits and then to even
+    assert FP32([ONE_CODE, TINY], [ONE_CODE, ONE_CODE], 0x21800000) == {ONE_CODE, ONE_CODE + 1}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "d"),
+    [
+        (0x80000000, 0x3F800000, 0x80000000, 0x80000000),  # −0 − 0
+        (0x80000000, 0x3F800000, 0, 0),
+        (0x3F800000, 0x3F800000, 0xBF800000, 0),
+        (0x7F800000, 0, 0, NAN),
+        (0x7F800001, 0, 0, NAN),
+        (0x7F800000, 0x3F800000, 0xFF800000, NAN),
+        (0x7F800000, 0xBF800000, 0, 0xFF800000),
+        (0x7F7FFFFF, 0x7F7FFFFF, 0, 0x7F800000),
+        (0x00000001, 0x3F000000, 0, 0),  # half the least number, to even
+        (0x80000001, 0x3F000000, 0, None),  # −0 of an exact product, +0 of a rounded one
+    ],
+)
+def test_special_values_of_fp32(a: int, b: int, c: int, d: int | None) -> None:
+    assert FP32([a], [b], c) == ({d} if d is not None else {0, 0x80000000})
+
+
+@pytest.mark.parametrize("unit", ["fma(k=2,a=fp32)", "mul_add(k=2,a=fp32)"])
+def test_chains_of_fp32_are_proved_and_give_what_is_allowed(unit: str) -> None:
+    i = datapaths.named(unit)
+    assert isinstance(prove("conformance", i, timeout=200), Holds)
+    for codes in generate(i.spec, 40, 1).cases():
+        d = int(i.dot_add(list(codes.a), list(codes.b), codes.c))
+        assert (NAN if fp32.is_nan(d) else d) in FP32(codes.a, codes.b, codes.c)
+
+
+@pytest.mark.parametrize(
+    "i",
+    [
+        datapaths.named("fma(k=2,a=fp32)").replace(rho="RZ-FP32"),
+        datapaths.named("mul_add(k=2,a=fp32)").replace(product="RZ-FP32"),
+        ARCHITECTURES["power10"]["XVF32GERPP"],  # whose NaNs are its operands'
+        ARCHITECTURES["sme"]["FMOPS.F32"],
+    ],
+    ids=lambda i: i.label,
+)
+def test_other_units_of_fp32_have_an_input_outside(i: Instruction) -> None:
+    answer = prove("conformance", i, timeout=100)
+    assert isinstance(answer, Fails)
+    codes = answer.witness.runs[0].codes  # type: ignore[attr-defined]
+    assert int(i.dot_add(list(codes.a), list(codes.b), codes.c)) not in FP32(codes.a, codes.b, codes.c)
+
+
+def sigma(spec: DotAdd, codes: Codes) -> Fraction:
+    pairs = zip(codes.a, codes.b, strict=True)
+    products = (abs(spec.a_format.value(x) * spec.b_format.value(y)) for x, y in pairs)
+    return abs(fp32.value(codes.c)) + sum(products, Fraction(0))
+
+
+@pytest.mark.parametrize(("fmt", "k"), [(bf16, 2), (bf16, 4), (fp32, 2)], ids=str)
+def test_no_result_is_further_off_than_the_bound(fmt: Format, k: int) -> None:
+    spec, rng = DotAdd(k, fmt, fmt, fp32, fp32, riscv["vfwbdota.vv.n2"].spec.parameters), random.Random(k)
+    most = riscv_freedom.off_at_most(k) if fmt is bf16 else riscv_fp32.off_at_most(k)
+    known, worst = 0, Fraction(0)
+
+    def code(of: Format, near: int) -> int:
+        field = of.bias + rng.randrange(-near, near)
+        return (
+            rng.getrandbits(1) << of.storage_bits - 1
+            | field << of.fraction_bits
+            | rng.getrandbits(of.fraction_bits)
+        )
+
+    for _ in range(60):
+        codes = Codes(
+            tuple(code(fmt, 3) for _ in range(k)), tuple(code(fmt, 3) for _ in range(k)), code(fp32, 22)
+        )
+        try:
+            right = (
+                allowed(spec, codes.a, codes.b, codes.c, 400)
+                if fmt is bf16
+                else FP32(codes.a, codes.b, codes.c, 400)
+            )
+        except TooManyError:
+            continue
+        known, exact = known + 1, _exact(spec, codes)
+        worst = max(worst, *(abs(fp32.value(d) - exact) / sigma(spec, codes) for d in right))
+    assert known > 10
+    assert 0 < worst <= most
+
+
+def _exact(spec: DotAdd, codes: Codes) -> Fraction:
+    pairs = zip(codes.a, codes.b, strict=True)
+    return fp32.value(codes.c) + sum(
+        (spec.a_format.value(x) * spec.b_format.value(y) for x, y in pairs), Fraction(0)
+    )
 
 
 def test_units_of_other_types_are_not_judged() -> None:

@@ -1,4 +1,4 @@
-"""Facts of rvbna: why both encodings agree, and why the corrected text is the model."""
+"""Facts of rvbna: why both encodings agree, why order is no matter, and why the corrected text is the model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TypeAlias
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings.rvbna import smt as smt_rvbna
-from mmaformal.encodings.rvbna.proofs import equal, model
+from mmaformal.encodings.rvbna.proofs import equal, model, related
 from mmaformal.facts.protocol import Facts
-from mmaformal.proof.lemmas import Argument
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_steps import RelatedStep
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -21,8 +22,14 @@ class RvbnaFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         return model.applies(x, y)
+
+    def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
+        return products == 1 and model.applies_to_one(x, y)
 
     def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return model.prove_equal(asker, x, y, inputs)

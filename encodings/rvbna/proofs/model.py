@@ -1,15 +1,19 @@
-"""Why the corrected pseudo-code gives what the model of RISC-V's dot products gives (lowered), for every input."""
+"""Why the pseudo-code gives what the model of RISC-V's dot products gives: where its expressions are corrected.
+
+All three of them for every input.  The second and the third are of subnormal sums, which fp8 has none of.  The first
+only loses what is below fp32's last place: nothing, where there is no more than one product.
+"""
 
 from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.codes import is_nan
+from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as lowered
-from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
 from mmaformal.facts.same_steps import prove_same_steps
 from mmaformal.formats import fp32
@@ -19,23 +23,54 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def applies(x: DotAdd, y: DotAdd) -> bool:
-    """Whether x is the corrected text, and y a bulk-normalised dot product of as many products."""
+def _of_one_size(x: DotAdd, y: DotAdd) -> bool:
+    """Whether x is the text, and y a bulk-normalised dot product of as many products."""
     p, q = x.parameters, y.parameters
     return (
         isinstance(p, Rvbna)
         and isinstance(q, Lowered)
-        and p.corrected == tuple(EXPRESSIONS)
         and x.replace(parameters=q) == y
         and q.L == len(q.order) == p.n
     )
 
 
+def _tiny_are_right(spec: DotAdd, p: Rvbna) -> bool:
+    """Whether subnormal sums are rounded as meant, or there are none: the least is a bit at the lowest place."""
+    lowest = p.zero_exponent(spec) - p.guard_bits - fp32.fraction_bits
+    return {2, 3} <= set(p.corrected) or lowest >= fp32.min_exponent
+
+
+def applies(x: DotAdd, y: DotAdd) -> bool:
+    """Whether x is the text, corrected as far as it matters for its formats, and y the model of as many products."""
+    p = x.parameters
+    return _of_one_size(x, y) and isinstance(p, Rvbna) and 1 in p.corrected and _tiny_are_right(x, p)
+
+
+def applies_to_one(x: DotAdd, y: DotAdd) -> bool:
+    """The same of inputs with one nonzero product at most: the first expression may be as it is printed."""
+    p = x.parameters
+    return _of_one_size(x, y) and isinstance(p, Rvbna) and p.n == x.k and _tiny_are_right(x, p)
+
+
+def _one_product(x: DotAdd, inputs: Inputs) -> int | None:
+    """Returns the place of the only product whose factors are not both written as zeros; None if there are more."""
+    formats = x.a_format, x.b_format
+    some = [
+        k
+        for k, pair in enumerate(zip(inputs.a, inputs.b, strict=True))
+        if not all(
+            z3.is_true(z3.simplify(is_zero(code, fmt))) for code, fmt in zip(pair, formats, strict=True)
+        )
+    ]
+    return some[0] if len(some) == 1 else None
+
+
 def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
-    """Proves that both give the same code for every input; None if a claim was not proved."""
+    """Proves that both give the same code for the inputs; None if a claim was not proved."""
     p, q = x.parameters, y.parameters
     assert isinstance(p, Rvbna)
     assert isinstance(q, Lowered)
+    alone = _one_product(x, inputs)
     return prove_same_steps(
         asker,
         inputs,
@@ -44,7 +79,7 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
             lambda k, c: rvbna.step(x, p, inputs.a[k], inputs.b[k], c),
             lambda k, c: lowered.step(y, q, inputs.a[k], inputs.b[k], c),
         ),
-        lambda proving, left, right: _SameStep(proving, (x, p), (y, q), left, right).prove(),
+        lambda proving, left, right: _SameStep(proving, (x, p), (y, q), left, right, alone).prove(),
     )
 
 
@@ -58,9 +93,11 @@ class _SameStep:
         model: tuple[DotAdd, Lowered],
         left: rvbna.RvbnaStep,
         right: lowered.LoweredStep,
+        alone: int | None,
     ) -> None:
+        """`alone`: the place of the only product that may not be zero, if there is no more than one."""
         self.proving, self.left, self.right = proving, left, right
-        self.inner = right.inner[0]
+        self.inner, self.alone = right.inner[0], alone
         self.mine = rvbna.exponents_of(*text)
         self.other = fda.exponents_of(model[1].inner_dot_add(model[0]), model[1].inner)
         self.bits = max(self.mine.bits, self.other.bits) + 2
@@ -84,7 +121,8 @@ class _SameStep:
         )
         lowest = z3.UGE(inner.e_max, self.other.constant(self.mine.low))
         low = proving.claim("lowest", "the largest exponent is not below that of a zero", lowest)
-        dot = self._rounded([total, least, special, low, e_max])
+        few = [] if self.alone is None else [self._few_bits(self.alone)]
+        dot = self._rounded([total, least, special, low, e_max, *few])
         same, dots = left.result == self.right.result, [left.dot, self.right.dot]
         cases = [
             proving.claim(what, f"adding c to {what} gives the same code", z3.Implies(case, same), hint=dots)
@@ -105,6 +143,18 @@ class _SameStep:
             for n, case in enumerate(cases)
         ]
         return claim("dot", "so both give the same dot product, or a NaN", same, [some, *proved])
+
+    def _few_bits(self, k: int) -> z3.BoolRef:
+        """Proves and returns that a sum of one product has no bit below those of the product."""
+        claim, accumulator, aligned = self.proving.claim, self.left.accumulator, self.left.aligned[k]
+        product, e_max = self.left.products[k], self.left.max_exp
+        low = aligned.size() - product.significand.size()
+        text = "the largest exponent is that of the only product"
+        own = claim("own exponent", text, z3.Or(e_max == product.exponent, product.significand == 0))
+        ends = z3.Extract(low - 1, 0, aligned) == 0
+        ends = claim("own place", "so it loses no bit, and has none below its own", ends, [own])
+        few = z3.Extract(low - 1, 0, accumulator) == 0
+        return claim("few bits", "nor has the sum", few, [ends], hint=[aligned, product.sign])
 
     def _same_exponent(self, mine: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
         x, y = z3.ZeroExt(self.bits - mine.size(), mine), z3.ZeroExt(self.bits - other.size(), other)

@@ -1,0 +1,147 @@
+"""What RISC-V's standard leaves open of its dot product of fp32, `vfbdota.vv`: the results allowed, of one input.
+
+The text (riscv-isa-manual, src/zvdota.adoc, stored version 0256d622, "Zvfbdota32f"; the sum is that of `vfredusum.vs`):
+
+1. The products are exact.  Each may be rounded to fp32.
+2. They and c are added by a tree of two-operand additions.  Each rounds its exact sum once, to a format whose range and
+   precision are no less than fp32's, any one for each.
+3. The result is converted to fp32, which rounds again.
+
+The rounding is the dynamic one; here to nearest, ties to even.  Zeros, infinities and NaNs are those of IEEE 754, a NaN
+the canonical one.  A zero among the terms counts as a term: adding it rounds once more.  Whether all products are to be
+rounded or none the text does not say; here each may be or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from mmaformal.analysis.riscv_freedom import NAN, TooManyError, lowest, top, trees
+from mmaformal.formats import fp32
+from mmaformal.spec import DotAdd
+
+_TOO_LARGE: Final = Fraction(2) ** (fp32.max_exponent + 1)
+_LAST: Final = fp32.min_exponent - fp32.fraction_bits  #: the place of fp32's least number
+
+#: Terms of which all trees are listed.
+_TERMS = 9
+
+
+def is_of_standard(spec: DotAdd) -> bool:
+    """Whether a unit is one of fp32 throughout, with a power of two of products."""
+    formats = {spec.a_format, spec.b_format, spec.c_format, spec.d_format}
+    return formats == {fp32} and spec.k & (spec.k - 1) == 0 and not spec.scale_block
+
+
+class Zero(Enum):
+    """A zero, which has a sign."""
+
+    PLUS = "+0"
+    MINUS = "−0"
+
+
+Number: TypeAlias = Fraction | Zero | float  #: a number that is not zero, a zero, or an infinity or NaN
+
+
+def _zero(negative: bool) -> Zero:
+    return Zero.MINUS if negative else Zero.PLUS
+
+
+def number(code: int) -> Number:
+    """Returns the number of a code."""
+    negative = bool(code & fp32.sign_mask)
+    if fp32.is_nan(code):
+        return math.nan
+    if not fp32.is_finite(code):
+        return -math.inf if negative else math.inf
+    return fp32.value(code) or _zero(negative)
+
+
+def _is_negative(x: Number) -> bool:
+    return x is Zero.MINUS if isinstance(x, Zero) else x < 0
+
+
+def multiply(x: Number, y: Number) -> Number:
+    """Returns the exact product."""
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return x * y
+    if all(isinstance(z, (Fraction, Zero)) for z in (x, y)):
+        return _zero(_is_negative(x) != _is_negative(y))
+    if any(isinstance(z, Zero) or z != z for z in (x, y)):  # 0·∞, and a NaN, which is not itself
+        return math.nan
+    return -math.inf if _is_negative(x) != _is_negative(y) else math.inf
+
+
+def add(x: Number, y: Number) -> Number:
+    """Returns the exact sum."""
+    if isinstance(x, Zero):
+        return _zero(x is y is Zero.MINUS) if isinstance(y, Zero) else y
+    if isinstance(y, Zero):
+        return x
+    if isinstance(x, Fraction):
+        return (x + y or Zero.PLUS) if isinstance(y, Fraction) else y
+    return x if isinstance(y, Fraction) else x + y
+
+
+def nearest(x: Fraction, place: int) -> Fraction | Zero:
+    """Returns x rounded to a multiple of 2^place, to nearest, ties to even."""
+    grid = Fraction(2) ** place
+    return round(x / grid) * grid or _zero(x < 0)
+
+
+def _last_place(x: Fraction) -> int:
+    """Returns the place of fp32's last bit of a number."""
+    return max(top(x) - fp32.fraction_bits, _LAST)
+
+
+def cuts(x: Number) -> Iterator[Number]:
+    """Yields what x may become by rounding once to a format that has fp32's numbers."""
+    yield x
+    if not isinstance(x, Fraction):
+        return
+    for place in range(lowest(x), _last_place(x) + 1):
+        y = nearest(x, place)
+        yield y
+        if isinstance(y, Fraction) and abs(y) >= _TOO_LARGE:
+            yield -math.inf if y < 0 else math.inf
+
+
+def single(x: Number) -> int:
+    """Returns the code of x, rounded to fp32."""
+    if isinstance(x, Fraction):
+        sign, e = fp32.sign_mask if x < 0 else 0, max(top(x), fp32.min_exponent)
+        if e > fp32.max_exponent:
+            return sign | 0x7F800000
+        whole = round(abs(x) / Fraction(2) ** (e - fp32.fraction_bits))
+        return sign | whole + ((e - fp32.min_exponent) << fp32.fraction_bits)
+    if isinstance(x, Zero):
+        return fp32.sign_mask if x is Zero.MINUS else 0
+    return NAN if math.isnan(x) else (fp32.sign_mask if x < 0 else 0) | 0x7F800000
+
+
+def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
+    """Returns the codes of d that a conforming unit may give for an input.
+
+    Raises TooManyError where there are more than `limit` results on the way, or more than eight products.
+    """
+    if len(a) >= _TERMS:
+        raise TooManyError(f"more than {_TERMS - 1} products")
+    exact = [multiply(number(x), number(y)) for x, y in zip(a, b, strict=True)]
+    leaves: list[set[Number]] = [*({x, number(single(x))} for x in exact), {number(c)}]
+    return {single(x) for x in trees(leaves, limit, cuts, add)}
+
+
+def off_at_most(k: int) -> Fraction:
+    """Returns how far a conforming unit of k products is off the exact sum at most, relative to |c| + Σ|a·b|.
+
+    Where no number on the way is too small or too large.  A product is rounded, added k times at most, and the sum is
+    converted, each time off by 2^-24 of what is rounded.
+    """
+    return (1 + Fraction(1, 1 << fp32.fraction_bits + 1)) ** (k + 2) - 1
+
+
+__all__ = ["allowed", "cuts", "is_of_standard", "nearest", "off_at_most", "single"]
