@@ -22,9 +22,9 @@ from mmaformal.encodings.smt import blocks
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
-from mmaformal.queries.classes import as_instruction
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
+from mmaformal.queries.classes import as_instruction
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
