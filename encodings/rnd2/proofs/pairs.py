@@ -21,7 +21,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, Term, product_range, quiet_nan
+from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, Term, Trace, product_range, quiet_nan
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import (
     OneStepModel,
@@ -33,6 +33,7 @@ from mmaformal.facts.exact_steps import (
 )
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
@@ -207,7 +208,7 @@ def _prove_in_product(theory: Theory, spec: DotAdd, k: int, grows: _Grows) -> No
     L, fmt = spec.parameters.step_products, spec.d_format
     i, j = divmod(k, L)
     runs, alone = larger_product(spec, k), larger_product(grows.pair.spec, j)
-    first, second = (trace.steps for trace in runs.traces)
+    first, second = (_steps(trace) for trace in runs.traces)
     c = first[i - 1].result if i else runs.x.c
     at = slice(i * L, (i + 1) * L)
     own = [*alone.x.a, *alone.x.b, alone.y.a[j], alone.y.b[j]]
@@ -225,7 +226,7 @@ def _prove_in_product(theory: Theory, spec: DotAdd, k: int, grows: _Grows) -> No
     if grows.with_c is not None:
         last, theorem = grows.with_c
         rest = zip(first[i + 1 :], second[i + 1 :], strict=True)
-        links: list[Link] = [_link(last, x, y) for x, y in rest]
+        links: list[Link] = [([(last.other, x.summand)], (x.result, y.result)) for x, y in rest]
         prove_chain(theory, last.step, theorem, results, links)
     ends = tuple(trace.result for trace in runs.traces)
     text = "the result is the last step's"
@@ -233,10 +234,10 @@ def _prove_in_product(theory: Theory, spec: DotAdd, k: int, grows: _Grows) -> No
     theory.theorem(f"d is not smaller if product {k} is not", runs.statement)
 
 
-def _link(last: LastAddition, x: AnyStep, y: AnyStep) -> Link:
-    """A later step: both runs add the same pair."""
-    assert isinstance(x, rnd2.Rnd2Step)
-    return [(last.other, x.summand)], (x.result, y.result)
+def _steps(trace: Trace[AnyStep]) -> list[rnd2.Rnd2Step]:
+    steps = [each for each in trace.steps if isinstance(each, rnd2.Rnd2Step)]
+    demand(len(steps) == len(trace.steps), "steps of rnd2")
+    return steps
 
 
 __all__ = ["PairSum", "pair_terms", "prove_in_products"]
