@@ -88,7 +88,7 @@ class Property(ShortRepr):
 
     def _prove(self, instruction: Instruction, asker: Asker) -> Answer:
         given, instruction = instruction, in_order(instruction)
-        answer = self._settle(instruction, asker)
+        answer = self.of_terms(instruction, asker)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, self.about(instruction.spec), asker)
         if isinstance(answer, Holds) and given is not instruction:
@@ -96,8 +96,10 @@ class Property(ShortRepr):
             answer = replace(answer, proof=by_rule(_RENUMBERED, answer.proof))
         return with_failure(answer, asker)
 
-    def _settle(self, instruction: Instruction, asker: Asker) -> Answer:
-        """By a model that differs only in which NaN it gives, if there is one: no property looks at a NaN's code."""
+    def of_terms(self, instruction: Instruction, asker: Asker) -> Answer:
+        """What `settle` says; or by a model that differs only in which NaN it gives, if there is one: no property looks
+        at a NaN's code."""
+        instruction = in_order(instruction)
         spec = instruction.spec
         other = facts_of(spec).but_for_nans(spec)
         if other is None:

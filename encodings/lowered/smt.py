@@ -16,6 +16,7 @@ from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan, quiet_n
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
+from mmaformal.formats import Format
 from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 
@@ -30,6 +31,11 @@ class LoweredStep:
     dot: BitVec  #: code of what the fda steps give
     addition: Addition  #: of c
     result: BitVec
+
+
+def nan_code(parameters: Lowered, fmt: Format) -> int:
+    """The NaN that the addition of c gives."""
+    return quiet_nan(fmt) if parameters.nan is NanRule.DEFAULT else canonical_nan(fmt)
 
 
 def step(
@@ -47,8 +53,7 @@ def step(
     b_codes = tuple(stages.convert(b[k], spec.b_format, to_b) for k in parameters.order)
     zero = stages.zero(spec.d_format)
     dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero, stages=stages)
-    nan = quiet_nan(spec.d_format) if parameters.nan is NanRule.DEFAULT else canonical_nan(spec.d_format)
-    addition = stages.add(dot.result, c, parameters.addition, nan)
+    addition = stages.add(dot.result, c, parameters.addition, nan_code(parameters, spec.d_format))
     return LoweredStep(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
 
 
@@ -60,4 +65,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
-__all__ = ["LoweredStep", "Trace", "dot_add", "step"]
+__all__ = ["LoweredStep", "Trace", "dot_add", "nan_code", "step"]

@@ -77,9 +77,10 @@ def product_cases(
             base = replace(base, c=c)
         else:
             factors = codes_of_number(abs(size), spec)
-            if factors is None or len(places) < 3:
+            if factors is None or len(places) < 2:
                 continue
-            other[places[2]] = (negated(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
+            place = places[min(2, len(places) - 1)]  # of two, none cancels the first, which may be subnormal
+            other[place] = (negated(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
         x, y = (with_products(base, other | {0: mine}) for mine in (low, high))
         out += [(x, y), (y, x)]
     return out

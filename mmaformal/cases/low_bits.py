@@ -28,7 +28,7 @@ def pairs_losing(part: int, places: int, formats: Sequence[Format]) -> list[tupl
     x, y = (np.arange(1 << (fmt.fraction_bits + 1), dtype=np.int64) for fmt in formats)
     if places == 0:
         return [(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)]
-    found = np.argwhere(np.outer(x, y) & ((1 << places) - 1) == part)
+    found = np.argwhere(np.outer(x, y) & ((1 << min(places, 62)) - 1) == part)
     pairs = [(int(u), int(v)) for u, v in found[:: max(1, len(found) // 400)]]
     subnormal = [1 << fmt.fraction_bits for fmt in formats]
     return sorted(pairs, key=lambda pair: sum(s < least for s, least in zip(pair, subnormal, strict=True)))

@@ -37,6 +37,7 @@ from mmaformal.proof.composition import (
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.kernel import demand
+from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd, LossModel
 
 NOTHING = Loss(Fraction(0), 0, 0)
@@ -76,6 +77,18 @@ def loss_of(x: Summand, places: int, group_reach: int) -> Loss:
     if x.name == "group":  # its first factor is a sum in two's complement, at most `group_reach`
         return largest_loss((0, *factor_bits(x)[1:]), places, limit=group_reach)
     return largest_loss(factor_bits(x), places)
+
+
+def most_lost(cut: Rounding, bits: tuple[int, ...], places: int) -> Loss:
+    """The most that a product of factors of so many bits is off where it is cut, if its last place is at most `places`
+    below the unit.
+
+    Cut to odd, it is the least number there is, which becomes one unit.
+    """
+    if cut is Rounding.RZ or places <= 0:
+        return largest_loss(bits, places)
+    demand(cut is Rounding.RO, f"terms that are cut by {cut.name}")
+    return Loss(1 - Fraction(1, 1 << places), 1, places)
 
 
 @dataclass(frozen=True)
@@ -196,6 +209,11 @@ class Alignment:
         self.each = count_in_block(spec)  #: terms that share their scales
 
     @property
+    def either_way(self) -> bool:
+        """Whether a term that is aligned may become larger."""
+        return self.spec.parameters.cuts_to_odd
+
+    @property
     def blocks(self) -> int:
         return (len(self.terms) - 1) // self.each
 
@@ -297,7 +315,7 @@ class Alignment:
         ]
         cases.append((self.tops[k], with_product.at_top, [], "if it has it itself"))
         return [
-            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], why)
+            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], why, self.either_way)
             for when, loss, more, why in cases
         ]
 
@@ -310,8 +328,8 @@ class Alignment:
         given, why = [below, *self.known.of_c], "if a product has the largest exponent"
         more = [below, low, self.under_far, *self.known.of_c]
         return [
-            prove_error(proving, term, at_top, self.when_c, given, "if c has it itself"),
-            prove_error(proving, term, lost, self.when_product, more, why),
+            prove_error(proving, term, at_top, self.when_c, given, "if c has it itself", self.either_way),
+            prove_error(proving, term, lost, self.when_product, more, why, self.either_way),
         ]
 
     def of_block(self, b: int, facts: Sequence[Sequence[z3.BoolRef]]) -> z3.BoolRef:

@@ -16,14 +16,16 @@ signs, is in `exact_terms`.  With u the last place,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import z3
 
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.interfaces import Rounds
 from mmaformal.cases.one_step import one_step
+from mmaformal.encodings import smt
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.sfma import Sfma
@@ -84,6 +86,8 @@ class Sticky:
     special: Special
     result: z3.BitVecRef
     invariants: tuple[z3.BoolRef, ...]  #: of the terms, proved before
+    names: tuple[str, str] = ("product", "c")  #: of the terms, in claims
+    least: int | None = None  #: the least exponent of a sum; None: that of ρ's format
 
 
 def prove_claims(proving: Composing, spec: DotAdd, given: Inputs | None = None) -> z3.BoolRef:
@@ -211,11 +215,7 @@ def sfma_terms(proving: Composing, step: sfma.SfmaStep, rho: Conversion) -> Stic
     normal = proving.claim("operands", text, claim)
     parts = [step.a.significand, step.b.significand]
     zeros = [part == 0 for part in parts]
-    large, text = [], "a product of nonzero significands is not below either of them"
-    for n, part in enumerate(parts):
-        above = z3.UGE(x.significand, fit(part, 2 * M + 2))
-        claim = z3.Implies(z3.And([part != 0 for part in parts]), above)
-        large.append(proving.claim(f"product of {n}", text, claim))
+    large = prove_not_below_factors(proving, x, parts)
     nothing = z3.And(x.significand == 0, x.exponent == ex.constant(fmt.min_exponent))
     text = "a product with a zero factor is zero, and has the least exponent of c"
     zero = proving.claim("product of zero", text, z3.Implies(z3.Or(zeros), nothing))
@@ -235,6 +235,18 @@ def sfma_terms(proving: Composing, step: sfma.SfmaStep, rho: Conversion) -> Stic
     return Sticky(x, 2 * M, y, M, step.sum, frame, ex, rho, step.special, step.result, known)
 
 
+def prove_not_below_factors(
+    proving: Composing, product: Term, parts: Sequence[z3.BitVecRef]
+) -> list[z3.BoolRef]:
+    """Prove that a product of nonzero significands is not below either of them."""
+    bits, text = product.significand.size(), "a product of nonzero significands is not below either of them"
+    some = z3.And([part != 0 for part in parts])
+    return [
+        proving.claim(f"product of {n}", text, z3.Implies(some, z3.UGE(product.significand, fit(part, bits))))
+        for n, part in enumerate(parts)
+    ]
+
+
 def prove_sticky(proving: Composing, s: Sticky) -> None:
     """Prove that d is the exact sum of two terms, rounded once.  Raises NotProvedError."""
     sum_ = s.sum.total, s.sum.e_max, s.frame
@@ -251,7 +263,8 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
     text, claim = "e_max is the larger exponent", is_larger(s.sum, x, y)
     largest = proving.claim("larger exponent", text, claim)
     kept = []
-    for name, term, bits_of, A in (("product", x, s.x_bits, s.sum.x), ("c", y, s.y_bits, s.sum.y)):
+    terms = (x, s.x_bits, s.sum.x), (y, s.y_bits, s.sum.y)
+    for name, (term, bits_of, A) in zip(s.names, terms, strict=True):
         e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
         sharp, odd = is_sharp(A, unit, term.significand, e), is_odd(A)
         under = z3.ULE(term.exponent, e_max)
@@ -264,8 +277,8 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
     text = "where a term loses bits, ρ's boundaries are even multiples of the last place"
     claim = z3.Or(z3.And(kept), has_room(total, e_max, s.exponents, s.frame, s.rho))
     proving.claim("room", text, claim, [largest, *s.invariants], [*cut, x.sign, y.sign])
-    small, claim = prove_parity(proving, s.sum), e_max_in_range(e_max, s.exponents, s.rho)
-    text = "e_max is in its range, from the least exponent of the format"
+    small, claim = prove_parity(proving, s.sum), e_max_in_range(e_max, s.exponents, s.rho, s.least)
+    text = "e_max is in its range, from the least exponent that a sum has"
     in_range = proving.claim("least e_max", text, claim, [largest, *s.invariants])
     return [in_range, small]
 
@@ -311,9 +324,7 @@ class TwoTerms:
         values = [(kept.kept(part), kept.number(part)) for part in (x, y)]
         given += kept.off_by_one(w.point.signed(total, u), w.point.unit(u), (values[0], values[1]))
         given += [self.said["room"], self.said["larger exponent"]]
-        given += [
-            self.said[f"{name} {what}"] for name in ("product", "c") for what in ("sticky", "at the top")
-        ]
+        given += [self.said[f"{name} {what}"] for name in s.names for what in ("sticky", "at the top")]
         sum_ = NearSum(total, u, has_room(total, s.sum.e_max, s.exponents, s.frame, s.rho))
         text = "the sum is the exact one, or odd with room, and less than one unit off"
         claim = w.follows("sum of two terms", text, sum_.claim(w, self.exact), given)
@@ -340,6 +351,12 @@ class OneStepModel:
     @property
     def given(self) -> z3.BoolRef:
         return z3.BoolVal(True)
+
+    def run(self, x: Inputs) -> Rounds:
+        """The step on other codes."""
+        spec = self.spec
+        step: Rounds = smt.dot_add(spec, x.a, x.b, x.c).steps[0]
+        return step
 
 
 def span_of(exponents: ExponentRange, frame: int, total: z3.BitVecRef, rho: Conversion) -> Span:

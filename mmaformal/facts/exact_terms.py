@@ -47,7 +47,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    canonical_nan,
     decode,
     exponent_range,
     negate_if,
@@ -290,7 +289,7 @@ def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)
     alone = fda.dot_add(p.inner_dot_add(spec), step.a, step.b, zero).result
     text = "the fda steps start from zero, and c is added to what they give"
-    total = ieee.add(step.dot, x.c, p.addition, canonical_nan(spec.d_format)).result
+    total = ieee.add(step.dot, x.c, p.addition, lowered.nan_code(p, spec.d_format)).result
     claims.append(proving.claim("from zero", text, step.dot == alone))
     return [*claims, proving.claim("c last", text, step.result == total)]
 

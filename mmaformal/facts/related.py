@@ -10,6 +10,7 @@ import z3
 
 from mmaformal.cases.interfaces import Adds, AnyStep, Judged
 from mmaformal.encodings.smt.blocks import (
+    Inner,
     Operand,
     all_of,
     any_of,
@@ -46,7 +47,8 @@ def chain(argument: Pairing, runs: Runs, c: Link, known: Sequence[Link] = ()) ->
         stages = runs.left.stages, runs.right.stages
         links = facts_of(runs.left_spec).related_links
         codes = [c, *known]
-        return related_stages.related(argument, runs.kind, stages, codes, runs.dropped.values(), links)
+        zeros = runs.dropped.values()
+        return related_stages.related(argument, runs.kind, stages, codes, zeros, links, runs.turned)
     n, m = (spec.parameters.step_products for spec in (runs.left_spec, runs.right_spec))
     for s, (left, right) in enumerate(zip(runs.left.steps, runs.right.steps, strict=True)):
         order = [k - s * n for k in runs.match[s * m : (s + 1) * m]]
@@ -125,6 +127,18 @@ def argue(
     return argument
 
 
+def _turned(left: Inner, right: Inner) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
+    """Codes whose signs one of two runs alone changes, each beside what the other one has: −a and a', if a' is a."""
+    first, second = ({stage.output.get_id(): stage for stage in side.before} for side in (left, right))
+    mine = [
+        (stage.output, stage.inputs[0]) for key, stage in first.items() if stage.inputs and key not in second
+    ]
+    other = [
+        (stage.inputs[0], stage.output) for key, stage in second.items() if stage.inputs and key not in first
+    ]
+    return [*mine, *other] if mine and other else []
+
+
 def _signed(argument: Pairing, runs: Runs, c: Link) -> None:
     """The same of units that change signs: of what is between the changes, and of these."""
     left, right, fmt = runs.left.inner, runs.right.inner, runs.left_spec.d_format
@@ -137,6 +151,7 @@ def _signed(argument: Pairing, runs: Runs, c: Link) -> None:
         right_spec=runs.right_spec.plain,
         left=replace(runs.left, result=left.result, inner=None),
         right=replace(runs.right, result=right.result, inner=None),
+        turned=_turned(left, right) if type(runs.kind) is Same else (),
     )
     start = c
     if not (left.c.eq(right.c) and runs.left_spec.reads_c and "c" not in runs.left_spec.negated):

@@ -206,10 +206,10 @@ class SignedFacts(Facts[AnyStep]):
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         spec = instruction.spec
         if spec.product_sign < 0:
-            return falls(instruction, lambda x: _other_product(spec, x), "other factors")
+            return falls_with_products(instruction)
         found = self.inner.monotone_in_product(plain(instruction), theory)
         if found is not None:
-            return falls(instruction, lambda x: _other_product(spec, x), "other factors")
+            return falls_with_products(instruction)
         if "a" in spec.negated or "d" in spec.negated:
             self.lack("whether d follows a product whose sign is changed twice")
         x = symbolic_inputs(spec)
@@ -281,6 +281,11 @@ def falls(instruction: Instruction, others: Callable[[Codes], Iterator[Codes]], 
         raise NotProvedError("d grows", "unknown", "no input was found on which it falls")
     witness = shown(instruction, *found, what, ("the smallest of some that were run",))
     return OutOfOrder(witness, f"d falls where the exact sum, {instruction.spec.exact_sum}, does")
+
+
+def falls_with_products(instruction: Instruction) -> OutOfOrder:
+    """The same, with a larger product 0."""
+    return falls(instruction, lambda x: _other_product(instruction.spec, x), "other factors")
 
 
 def _other_c(spec: DotAdd, codes: Codes) -> Iterator[Codes]:

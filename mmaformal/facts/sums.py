@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import z3
@@ -19,6 +19,7 @@ from mmaformal.limits import aligned, widest
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.solver.asking import constants_of
 from mmaformal.spec import DotAdd
 
 
@@ -90,6 +91,12 @@ def sum_of_two(step: Adds | None, what: str, each: StickySum) -> StepSum:
     return StepSum(what, each.total, terms=terms, bounds=bounds, significands=(), step=step, signed=signed)
 
 
+def sum_with_zero(what: str, each: StickySum, exponents: Sequence[z3.BitVecRef]) -> StepSum:
+    """The sum of a term and zero, which is aligned by these exponents."""
+    both = sum_of_two(None, what, each)
+    return replace(both, bounds=(both.bounds[0], 0), signed=(both.signed[0], tuple(exponents)))
+
+
 def addition(each: Addition) -> StepSum:
     """The sum of magnitudes, where signs are equal."""
     added = each.total.arg(1)
@@ -118,10 +125,19 @@ def sum_of(
 
 
 def aligned_terms(
-    spec: DotAdd, step: Adds, F: int, terms: Sequence[Term], largest: int, fraction: int
+    spec: DotAdd,
+    step: Adds,
+    F: int,
+    terms: Sequence[Term],
+    largest: int,
+    fraction: int,
+    largest_c: int | None = None,
 ) -> list[tuple[Term, int, int]]:
-    """Of each product (or group) and c: the term, its largest significand, and that with F fractional bits."""
-    c = widest(spec.c_format)
+    """Of each product (or group) and c: the term, its largest significand, and that with F fractional bits.
+
+    c's largest significand is that of its format, unless another one is given.
+    """
+    c = widest(spec.c_format) if largest_c is None else largest_c
     parts = [(t, largest, aligned(largest, fraction, F)) for t in terms]
     return [*parts, (step.addend, c, aligned(c, spec.c_format.fraction_bits, F))]
 
@@ -141,7 +157,8 @@ def significand_is_small(
 ) -> None:
     text = "no significand is above the largest"
     if significand.eq(step.addend.significand):
-        pairing.derive("multiply", text, [size], [], [step.c.significand])
+        own = [step.c.significand] if constants_of(step.c.significand) else []  # or c is one code
+        pairing.derive("multiply", text, [size], [], own)
         return
     given, factors, made_of = [], [], parts_of(significand)
     for side, fmt, operands in (("a", spec.a_format, step.a), ("b", spec.b_format, step.b)):

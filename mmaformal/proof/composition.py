@@ -336,19 +336,27 @@ def prove_error(
     when: z3.BoolRef,
     premises: Sequence[z3.BoolRef],
     why: str,
+    either_way: bool = False,
 ) -> z3.BoolRef:
-    """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign."""
+    """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign.
+
+    Or it adds as much at most, if magnitudes may change `either_way`.
+    """
     kept, exact = x.kept, x.exact
     loss = exact - kept
-    cut_off = proving.claim(
-        f"{x.name} loss",
-        f"{why}, what is cut off a term is at most {most} · 2^-{x.places} units",
-        z3.Implies(when, z3.ULE(loss, most)),
-        premises,
-    )
     text = "a term's error is what is cut off its magnitude, with its sign or the other"
     small = z3.Implies(when, z3.And(within(loss, most), within(-loss, most)))
-    proving.claim("size of an error", text, small, [cut_off])
+    if either_way:
+        off = f"{why}, a term is off by at most {most} · 2^-{x.places} units"
+        proving.claim(f"{x.name} off", off, small, premises)
+    else:
+        cut_off = proving.claim(
+            f"{x.name} loss",
+            f"{why}, what is cut off a term is at most {most} · 2^-{x.places} units",
+            z3.Implies(when, z3.ULE(loss, most)),
+            premises,
+        )
+        proving.claim("size of an error", text, small, [cut_off])
     signed = [
         proving.claim(f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same))
         for s, same in ((0, -loss), (1, loss))

@@ -274,12 +274,17 @@ def _zeros(run: DoubledRuns, top: DoubledSum, aligned: Pairs, orders: Sequence[L
     """For each term that has no exponent below that of zeros, that it is zero where the largest is that."""
     none: list[Link | None] = []
     for (x, y), term, order in zip(aligned, top.terms, orders, strict=True):
-        link = Link(z3.And(x == 0, y == 0), (), tuple((z, z3.BitVecVal(0, z.size())) for z in (x, y)))
+        link = _nothing((x, y))
         if term.low == term.zero:
             text = "where it is that of zeros, a term is zero"
             run.derive("align", text, link, [term.link, term.above, order, top.still])
         none.append(link if term.low == term.zero else None)
     return none
+
+
+def _nothing(pair: tuple[z3.BitVecRef, z3.BitVecRef]) -> Link:
+    """The link that says that two terms are zero."""
+    return Link(z3.And([z == 0 for z in pair]), (), tuple((z, z3.BitVecVal(0, z.size())) for z in pair))
 
 
 def _accumulate(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
@@ -293,6 +298,11 @@ def _accumulate(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     total = run.derive("accumulate", "equal terms, equal sums", same(*totals), _equal(run, top, aligned))
     orders = run.orders((other, rights))
     none = _zeros(run, top, aligned, orders)
+    for i, (u, v) in enumerate(zip(lefts, rights, strict=True)):
+        if none[i] is None and all(_value(term.significand, []) == 0 for term in (u, v)):
+            link = _nothing(aligned[i])
+            run.derive("align", "a term that is always zero is zero", link, [], [e_max, other])
+            none[i] = link
     small = [_bounded(run, each, none)[1] for each in sums]
 
     def size() -> Bounded:

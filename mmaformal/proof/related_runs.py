@@ -315,6 +315,8 @@ class Runs:
         default_factory=dict
     )  #: products only of the first run: that each is zero
     nans_keep_sign: bool = False  #: whether the negative of a NaN code of a may be the same NaN
+    #: codes of the first run whose signs are changed, and not those of the second that stand in their place; or turned
+    turned: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]] = ()
 
 
 Terms: TypeAlias = "z3.ExprRef | Sequence[Terms]"  #: nested

@@ -52,6 +52,7 @@ class RelatedRuns(Relating):
         self._place: dict[Hashable, Value] = {}
         self._links: dict[Hashable, Link] = {}
         self._dropped: dict[Hashable, tuple[Stage, Link]] = {}
+        self._turned: set[Hashable] = set()
 
     @property
     def kind(self) -> Kind:
@@ -63,6 +64,15 @@ class RelatedRuns(Relating):
         self._place[_key(right)] = left
         for term in (left, right):
             self._links[_key(term)] = link
+
+    def turn(self, left: z3.BitVecRef, right: z3.BitVecRef) -> None:
+        """Takes two codes that have not the same sign: what is decoded of them is not linked, and what both factors of
+        a product make together is looked up in their codes."""
+        self._place[_key(right)] = left
+        self._turned.add(_key(right))
+
+    def is_turned(self, value: Value) -> bool:
+        return _key(value) in self._turned
 
     def drop(self, zeros: Iterable[Link]) -> None:
         """Takes claims about the codes of products of the first run alone: that each is zero."""
@@ -165,12 +175,16 @@ def related(
     codes: Iterable[Link],
     zeros: Iterable[Link],
     links: Mapping[str, RelatedLink] = MappingProxyType({}),
+    turned: Iterable[tuple[z3.BitVecRef, z3.BitVecRef]] = (),
 ) -> Link:
     """Derives, stage by stage, that two runs have related results; returns that link.  Raises ArgumentError.
 
-    `codes` are the links of c, and of other codes that are made before; `links` of stages that one algorithm has alone.
+    `codes` are the links of c, and of other codes that are made before; `links` of stages that one algorithm has alone;
+    `turned` are codes with changed signs, each with what stands in its place in the second run.
     """
     walk = RelatedRuns(argument, kind, runs, links)
+    for pair in turned:
+        walk.turn(*pair)
     for code in codes:
         walk.know(code)
     walk.drop(zeros)
@@ -230,6 +244,8 @@ def _select(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
 def _decode(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     x, y = other.output, mine.output
     given = run.known(mine.inputs)
+    if run.is_turned(mine.inputs[0]):
+        return None
     if not given and all(u.eq(v) for u, v in zip(x, y, strict=True)):
         return None
     related, text = run.kind.decoded(x, y), "related codes are decoded alike"
@@ -262,8 +278,14 @@ def _unless_both_nan(
     inputs = [*(term for each in choices for part in each.inputs[:2] for term in _terms(part))]  # type: ignore[union-attr]
     codes = [each for each in right.inputs[2:] if not isinstance(each, Operand) and not each.eq(y)]
     inputs += [constant for term in run.shared(codes) for constant in constants_of(term)]
-    pair = left.output, right.output
-    _code(run, "encode", "a NaN as addend makes related NaNs", fmt, pair, [some, *run.known(codes)], inputs)
+    pair, given = (left.output, right.output), [some, *run.known(codes)]
+    flags = [each.inputs[1].nan for each in choices if each is not None]
+    if all(
+        code.arg(0).eq(nan) for code, nan in zip(pair, flags, strict=True)
+    ):  # a NaN is looked for under this alone
+        found = Link(z3.And(flags), tuple(flags))
+        given.append(run.derive("classify", "a NaN as addend makes the sum one", found, [some]))
+    _code(run, "encode", "a NaN as addend makes related NaNs", fmt, pair, given, inputs)
     run.know(none)
     return none
 

@@ -60,9 +60,12 @@ def prove_parity(proving: Composing, sum_: StickySum) -> z3.BoolRef:
     return small
 
 
-def e_max_in_range(e_max: z3.BitVecRef, exponents: ExponentRange, rho: Conversion) -> z3.BoolRef:
+def e_max_in_range(
+    e_max: z3.BitVecRef, exponents: ExponentRange, rho: Conversion, least: int | None = None
+) -> z3.BoolRef:
+    """Return the claim that e_max is in its range, from `least` on, or from the least exponent of ρ's format."""
     return z3.And(
-        z3.UGE(e_max, exponents.constant(rho.format.min_exponent)),
+        z3.UGE(e_max, exponents.constant(rho.format.min_exponent if least is None else least)),
         z3.ULE(e_max, exponents.constant(exponents.high)),
     )
 
@@ -127,7 +130,8 @@ def has_room(
     p = rho.fraction_bits + 1
     _, m = magnitude_of(total)
     least = rho.format.min_exponent - rho.fraction_bits - 2 + frame
-    return z3.Or(z3.UGE(m, 1 << (p + 1)), z3.ULE(e_max, exponents.constant(least)))
+    large = z3.UGE(m, 1 << (p + 1))
+    return large if least < exponents.low else z3.Or(large, z3.ULE(e_max, exponents.constant(least)))
 
 
 def magnitude_of(total: z3.BitVecRef) -> tuple[z3.BoolRef, z3.BitVecRef]:

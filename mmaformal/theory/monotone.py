@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar
 
 import z3
 
@@ -30,7 +30,6 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Judged, Rounds
 from mmaformal.cases.one_step import one_step, scales_of_step
 from mmaformal.cases.out_of_order import TwoRuns, not_below, order, two_runs
-from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
@@ -382,29 +381,23 @@ def _instance(theory: Theory, theorem: z3.BoolRef, pairs: list[tuple[z3.ExprRef,
     return instance(theory, theorem, pairs) if pairs else theorem
 
 
-def _rounds(step: AnyStep) -> Rounds:
-    """A step of a model that rounds its exact sum: it has special values, and what is rounded."""
-    return cast("Rounds", step)
-
-
-def _step(spec: DotAdd, x: Inputs) -> Rounds:
-    return _rounds(smt.dot_add(spec, x.a, x.b, x.c).steps[0])
-
-
 @dataclass(frozen=True)
 class OrderedSums:
     """A model whose steps round their exact sum once, and the theorems of that."""
 
-    spec: DotAdd
+    model: RoundsExactly
     exact: ExactSum
 
     @classmethod
     def of(cls, theory: Theory, model: RoundsExactly) -> OrderedSums:
         """After proving those theorems.  Raises NotProvedError."""
-        spec = model.spec
-        exact = model.prove(grid_of(theory, spec.parameters.last_rounding, model.span))
+        exact = model.prove(grid_of(theory, model.spec.parameters.last_rounding, model.span))
         exact.grid.prove()
-        return cls(spec, exact)
+        return cls(model, exact)
+
+    @property
+    def spec(self) -> DotAdd:
+        return self.model.spec
 
     @property
     def w(self) -> WideNumbers:
@@ -417,7 +410,8 @@ class OrderedSums:
     def prove_in_c(self) -> tuple[OneStep[Rounds], z3.BoolRef]:
         """What `OneStep.prove` gives."""
         spec, inputs = self.spec, self.inputs
-        one = OneStep(lambda c: _step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
+        run = self.model.run
+        one = OneStep(lambda c: run(replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
         smaller, larger = one.rule.codes
         steps = one.step(smaller), one.step(larger)
         runs = replace(inputs, c=smaller), replace(inputs, c=larger)
@@ -427,12 +421,13 @@ class OrderedSums:
         return one, self.w.theory.theorem("c ≤ c' ⇒ d ≤ d' in one step", goal)
 
     def prove_in_product(self, k: int) -> z3.BoolRef:
-        """`larger_product(spec, k).statement`, of one step."""
+        """`larger_product(spec, k).statement`, of one step: the results are those of `model.run`."""
         runs = larger_product(self.spec, k)
-        first, second = (_rounds(trace.steps[0]) for trace in runs.traces)
-        goal = z3.Implies(runs.premises[0], runs.in_order)
-        self._prove_larger((runs.x, runs.y), (first, second), k, goal)
-        return self.w.theory.theorem("a·b ≤ a'·b' ⇒ d ≤ d' in one step", runs.statement)
+        first, second = (self.model.run(x) for x in (runs.x, runs.y))
+        in_order = not_below((first.result, second.result), self.spec.d_format)
+        self._prove_larger((runs.x, runs.y), (first, second), k, z3.Implies(runs.premises[0], in_order))
+        statement = z3.Implies(z3.And(runs.premises), in_order)
+        return self.w.theory.theorem("a·b ≤ a'·b' ⇒ d ≤ d' in one step", statement)
 
     def _prove_larger(
         self, runs: tuple[Inputs, Inputs], steps: tuple[Rounds, Rounds], k: int, goal: z3.BoolRef

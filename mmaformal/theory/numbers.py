@@ -231,6 +231,32 @@ class CodeNumbers:
         """Whether a magnitude with a sign is the k-th number, in comparisons; zeros have any sign."""
         return z3.And(is_sharp(*size, *self.size(k)), z3.Or(size.m == 0, sign == self.numbers[k].sign))
 
+    def prove_product(
+        self,
+        k: int,
+        term: Term,
+        size: Scaled,
+        operands: Sequence[Operand],
+        finite: z3.BoolRef,
+        known: z3.BoolRef,
+    ) -> z3.BoolRef:
+        """Prove that a product is that of the codes, if these are finite; one of zero may have any exponent.
+
+        `size` is its magnitude; `known` says that its exponent is in its range.
+        """
+        theory, n = self.w.theory, self.numbers[k]
+        parts = self.prove_parts(k, term, operands)
+        text = "a product that is not zero has the exponent of its factors"
+        zeros = z3.Or([x.significand == 0 for x in operands])
+        claim = z3.Implies(finite, z3.Or(zeros, size.t == n.exponent))
+        place = theory.claim("exponent of a product's number", text, claim)
+        text = "a product with a factor that is zero is zero"
+        nothing = theory.claim("nothing", text, z3.Implies(zeros, term.significand == 0))
+        claim = z3.Implies(finite, self.is_term(k, term.sign, size))
+        text = "the product is that of the codes"
+        of_codes = theory.claim("term", text, claim, [parts, place, nothing])
+        return self.prove_number(k, term.sign, size, of_codes, self.w.in_range(size.t, [known]))
+
     def prove_number(
         self, k: int, sign: z3.BitVecRef, size: Scaled, known: z3.BoolRef, in_range: z3.BoolRef
     ) -> z3.BoolRef:

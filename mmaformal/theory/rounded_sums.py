@@ -578,6 +578,10 @@ class RoundsExactly(Protocol):
 
     @property
     def span(self) -> Span: ...
+    def run(self, x: Inputs) -> Rounds:
+        """The step on other codes."""
+        ...
+
     def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         ...

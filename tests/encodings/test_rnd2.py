@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,12 +17,18 @@ from mmaformal import prove, verify
 from mmaformal.encodings import executable
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
+from mmaformal.encodings.rnd2.proofs import exactness, pairs
+from mmaformal.encodings.smt import blocks
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.rules import Theory
 from mmaformal.queries.classes import as_instruction
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
 
 
@@ -110,9 +117,54 @@ def test_properties_that_the_theory_gives(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["order-independence", "zero-padding", "monotonicity-in-c"])
+@pytest.mark.parametrize(
+    "name", ["order-independence", "zero-padding", "monotonicity-in-c", "monotonicity-in-a-product"]
+)
 def test_longer_properties(name: str) -> None:
     assert isinstance(prove(name, unit(bf16), timeout=200), Holds)
+
+
+def proved(prove_: Callable[[Theory], object]) -> None:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as solvers:
+        prove_(Theory(Asker(solvers, 300)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fmt", [fp16, bf16], ids=str)
+def test_each_rounding_is_of_an_exact_sum(fmt: Format) -> None:
+    answer = prove("error-bound", unit(fmt), timeout=300)
+    assert isinstance(answer, Holds)
+    assert answer.number is not None
+    assert answer.number.value == 0
+
+
+@pytest.mark.parametrize("broken", ["a place less", "no sticky place", "the smaller exponent"])
+def test_a_pair_that_is_not_the_exact_sum_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame too narrow for a subnormal factor, bits that are lost, and a product of zero that moves the other."""
+    if broken == "a place less":
+        monkeypatch.setattr(Rnd2, "frame", lambda self, spec: 26)
+    elif broken == "no sticky place":
+        monkeypatch.setattr(blocks, "sticky_shift_right", blocks.shift_right)
+    else:
+        monkeypatch.setattr(Rnd2, "zero_exponent", lambda self, spec: -10)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        proved(lambda theory: exactness.prove_claims(theory, unit(fp16).spec))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["no sticky place", "sign of the sum"])
+def test_a_broken_pair_does_not_grow_with_its_products(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "no sticky place":
+        monkeypatch.setattr(blocks, "sticky_shift_right", blocks.shift_right)
+    else:
+        right = rnd2.normalise_and_round
+        monkeypatch.setattr(
+            rnd2,
+            "normalise_and_round",
+            lambda *given: right(*given)._replace(sign=z3.BitVecVal(0, 1)),
+        )
+    with pytest.raises(NotProvedError):
+        proved(lambda theory: pairs.prove_in_products(theory, unit(fp16).spec))
 
 
 def test_directed_roundings_of_a_pair_are_no_symmetry() -> None:

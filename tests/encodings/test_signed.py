@@ -173,6 +173,23 @@ def test_properties_hold_as_of_the_plain_unit(name: str, form: tuple[str, bool])
     assert isinstance(prove(name, as_instruction(of(HALF, *form)), timeout=100), Holds)
 
 
+@pytest.mark.slow
+def test_signs_of_a_may_stand_at_b() -> None:
+    assert isinstance(prove("commutativity", sme["BFMOPS"], timeout=200), Holds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["XVF32GERPN", "XVF32GERNN"])
+def test_nans_of_addends_keep_their_place(name: str) -> None:
+    assert isinstance(prove("sign-symmetry", power10[name], timeout=300), Holds)
+
+
+def test_a_sum_of_a_product_alone_needs_no_carry() -> None:
+    answer = prove("accumulator-width", power10["XVF32GER"], timeout=100)
+    assert isinstance(answer, Holds)
+    assert answer.numbers[0].value == 0
+
+
 @pytest.mark.parametrize("name", ["exactness", "error-bound", "correct-rounding"])
 def test_the_exact_sum_is_rounded_once(name: str) -> None:
     answer = prove(name, as_instruction(of(HALF, "cd")), timeout=100)

@@ -425,6 +425,25 @@ def test_matrix_resumes_and_is_written(
     assert not property_table.read(cache)
 
 
+def test_rows_of_a_table_made_before_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (i.spec for i in (SMALL, volta["HMMA.884.F32.F16"]))
+    specs = {first: [SMALL], second: [volta["HMMA.884.F32.F16"]]}
+    one = "| volta HMMA.884.F32.F16 | " + " | ".join("✗" * len(PROPERTIES)) + " | 7 |"
+    before = ["| 9 | every-number | with \\| in it | 0 | 1 | 0 | 40 |", "### fda", one]
+    before += ["## Witnesses", "### every-number", "- fda, an old one: nothing gives 0x0"]
+    old, out = tmp_path / "old.md", tmp_path / "new.md"
+    old.write_text("\n".join(before))
+    monkeypatch.setattr(property_table, "distinct", lambda: specs)
+    arguments = ["--cache", str(tmp_path / "answers.jsonl"), "--keep", str(old), "--out", str(out)]
+    assert property_table.main([*arguments, "--property", "every-number", "--architecture", "sme"]) == 0
+    text = out.read_text()
+    assert one in text
+    assert "| every-number |" in text
+    assert "| 0 | 1 | 0 | 40 |" in text
+    assert "an old one" in text
+    assert "| volta HMMA.884.F32.F32 |" in text
+
+
 def test_a_further_block_has_finite_scales_of_its_own(solvers: LazyPortfolio) -> None:
     unit = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"].replace(k=1, G=1, L=1, scale_block=1)
     assert isinstance(settled(solvers, "zero-padding", unit), Holds)

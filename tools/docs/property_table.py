@@ -1,7 +1,9 @@
 """Every property of every instruction, as a table: docs/properties.md.
 
     python tools/docs/property_table.py --cache properties.jsonl --out docs/properties.md
+    python tools/docs/property_table.py --architecture sme --architecture riscv --keep docs/properties.md --out …
 
+With `--architecture` these are settled alone; with `--keep` rows of all others are taken from a table made before.
 Instructions with equal `DotAdd`s compute the same function and are settled once.  Answers are appended to the cache
 as they come, so that a run that was stopped goes on where it was; an answer in the cache stands until the property's
 statement, the instruction's specification or a source file of the SMT encoding, which proofs are about, changes.
@@ -27,7 +29,7 @@ from mmaformal.cli.running import DEFECT, SETTLED, execute
 from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.property import Property, in_order
+from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
@@ -114,8 +116,15 @@ def read(cache: Path) -> dict[str, Kept]:
     return found
 
 
-def settle_all(cache: Path, properties: Sequence[Property], timeout: float, again: bool = False) -> int:
-    """Settle what the cache does not have; with `again`, what it has as Unknown too.
+def settle_all(
+    cache: Path,
+    properties: Sequence[Property],
+    timeout: float,
+    again: bool = False,
+    chosen: Sequence[str] = (),
+) -> int:
+    """Settle what the cache does not have, of all architectures or the chosen ones; with `again`, what it has as
+    Unknown too.
 
     Returns how many questions ended in an error of ours; it is told, and the others go on.
     """
@@ -125,6 +134,7 @@ def settle_all(cache: Path, properties: Sequence[Property], timeout: float, agai
         (each, instructions[0])
         for each in properties
         for spec, instructions in specs.items()
+        if not chosen or any(i.architecture in chosen for i in instructions)
         if (k := key(each, spec)) not in known or (again and known[k]["verdict"] == "unknown")
     ]
     start, errors, portfolio = time.monotonic(), 0, LazyPortfolio()
@@ -134,7 +144,7 @@ def settle_all(cache: Path, properties: Sequence[Property], timeout: float, agai
             portfolio.close()
             portfolio = LazyPortfolio()
         try:
-            answer = each.settle(in_order(instruction), Asker(portfolio, timeout))
+            answer = each.of_terms(instruction, Asker(portfolio, timeout))
         except Exception:  # an answer that is missing is better than all that would have followed
             print(f"{each.name}: {instruction.label}: {traceback.format_exc()}", file=sys.stderr, flush=True)
             errors += 1
@@ -155,9 +165,30 @@ def settle_all(cache: Path, properties: Sequence[Property], timeout: float, agai
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
-def markdown(known: dict[str, Kept], properties: Sequence[Property]) -> str:
-    """docs/properties.md."""
+class Page:
+    """What a table made before says: its rows by their first label, seconds by property, and witnesses by both."""
+
+    def __init__(self, text: str) -> None:
+        self.rows: dict[str, list[str]] = {}  #: the signs of a row, and its seconds
+        self.seconds: dict[str, float] = {}
+        self.witnesses: dict[tuple[str, str], str] = {}  #: by property and algorithm
+        heading = ""
+        for line in text.splitlines():
+            cells = [cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")]
+            if line.startswith(("## ", "### ")):
+                heading = line.strip("# ")
+            elif line.startswith("- "):
+                self.witnesses[heading, line[2:].split(",")[0]] = line
+            elif len(cells) == len(PROPERTIES) + 2 and cells[-1].isdigit():
+                self.rows[cells[0].split(" (+")[0]] = cells[1:]
+            elif len(cells) == 7 and cells[1] in PROPERTIES:
+                self.seconds[cells[1]] = float(cells[-1])
+
+
+def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Page) -> str:
+    """docs/properties.md: what is known, and what was `before` where nothing is."""
     specs = distinct()
+    old = {spec: before.rows.get(names[0].label) for spec, names in specs.items()}
     numbers = {each.name: n for n, each in enumerate(properties, 1)}
     answers = {
         (each.name, spec): known[k]
@@ -178,8 +209,14 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property]) -> str:
     ]
     for each in properties:
         mine = [answers[each.name, spec] for spec in specs if (each.name, spec) in answers]
-        counts = [sum(x["verdict"] == verdict for x in mine) for verdict in _SIGN]
-        seconds = sum(x["seconds"] for x in mine)
+        signs = [_SIGN[x["verdict"]] for x in mine]
+        signs += [
+            row[numbers[each.name] - 1]
+            for spec, row in old.items()
+            if row is not None and (each.name, spec) not in answers
+        ]
+        counts = [signs.count(sign) for sign in _SIGN.values()]
+        seconds = sum(x["seconds"] for x in mine) + before.seconds.get(each.name, 0.0)
         lines.append(
             f"| {numbers[each.name]} | {each.name} | {each.statement.replace('|', chr(92) + '|')} | "
             + " | ".join(map(str, counts))
@@ -200,9 +237,10 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property]) -> str:
         lines.append("| instructions | " + " | ".join(str(n) for n in numbers.values()) + " | seconds |")
         lines.append("|---" * (len(numbers) + 2) + "|")
         for spec in mine_:
-            cells = [answers.get((each.name, spec)) for each in properties]
-            signs = [_SIGN[x["verdict"]] if x else " " for x in cells]
-            seconds = sum(x["seconds"] for x in cells if x)
+            cells, kept = [answers.get((each.name, spec)) for each in properties], old[spec] or []
+            others = kept[:-1] or [" "] * len(cells)
+            signs = [_SIGN[x["verdict"]] if x else other for x, other in zip(cells, others, strict=True)]
+            seconds = sum(x["seconds"] for x in cells if x) or float(kept[-1] if kept else 0)
             lines.append(f"| {_names(specs[spec])} | " + " | ".join(signs) + f" | {seconds:.0f} |")
         lines.append("")
     lines += ["## Witnesses", ""]
@@ -213,6 +251,9 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property]) -> str:
     for each in properties:
         told: list[str] = []
         for algorithm, mine_ in by_algorithm.items():
+            if (each.name, algorithm) in before.witnesses:
+                told.append(before.witnesses[each.name, algorithm])
+                continue
             for spec in mine_:
                 x = answers.get((each.name, spec))
                 if x and x["verdict"] == "fails":
@@ -245,17 +286,38 @@ def _names(instructions: Iterable[Instruction]) -> str:
 @click.option(
     "--property", "chosen", multiple=True, type=click.Choice(list(PROPERTIES)), help="Only this; repeatable."
 )
+@click.option(
+    "--architecture",
+    "units",
+    multiple=True,
+    type=click.Choice(list(ARCHITECTURES)),
+    help="Only this; repeatable.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A table made before, for all else.",
+)
 @options.timeout(30.0, "for each question")
 @click.option("--again", is_flag=True, help="Ask again what was not settled.")
 @click.option("--table-only", is_flag=True, help="Settle nothing.")
 def command(
-    cache: Path, out: Path | None, chosen: tuple[str, ...], timeout: float, again: bool, table_only: bool
+    cache: Path,
+    out: Path | None,
+    chosen: tuple[str, ...],
+    units: tuple[str, ...],
+    keep: Path | None,
+    timeout: float,
+    again: bool,
+    table_only: bool,
 ) -> int:
     errors = 0
     if not table_only:
-        errors = settle_all(cache, [PROPERTIES[name] for name in chosen or PROPERTIES], timeout, again)
+        errors = settle_all(cache, [PROPERTIES[name] for name in chosen or PROPERTIES], timeout, again, units)
     if out:
-        out.write_text(markdown(read(cache), list(PROPERTIES.values())), encoding="utf-8")
+        before = Page(keep.read_text(encoding="utf-8") if keep else "")
+        out.write_text(markdown(read(cache), list(PROPERTIES.values()), before), encoding="utf-8")
     return DEFECT if errors else SETTLED
 
 

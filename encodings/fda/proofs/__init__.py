@@ -47,10 +47,11 @@ class FdaFacts(RoundsOneSum[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return self.sums_of(spec, step, largest_product(spec))
 
-    def sums_of(self, spec: DotAdd, step: Step, product: int) -> list[StepSum]:
-        """The same, with another largest significand of products."""
+    def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
+        """The same, with another largest significand of products, and of c."""
         assert isinstance(spec.parameters, Fda)
-        parts = aligned_terms(spec, step, spec.parameters.F, step.products, product, places_of(spec))
+        F, products = spec.parameters.F, step.products
+        parts = aligned_terms(spec, step, F, products, product, places_of(spec), c)
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
 
     def first_sum(self, step: object) -> Lane:

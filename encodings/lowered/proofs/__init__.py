@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from operator import attrgetter
 from typing import TypeAlias
 
 import z3
 
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.falling_products import falls_with_a_product, random_searches
+from mmaformal.cases.falling_products import falls_with_a_product, narrow_cases, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import OutOfOrder
@@ -20,7 +21,6 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.encodings.lowered.proofs import exactness
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
@@ -65,7 +65,8 @@ class LoweredFacts(Facts[Step]):
         assert isinstance(spec.parameters, Lowered)
         inner = spec.parameters.inner_dot_add(spec)
         converted = largest_product(spec) << places_of(inner) - places_of(spec)
-        return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted)]
+        c = 0 if len(step.inner) == 1 else None  # a single one begins with zero
+        return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted, c)]
 
     def significand_is_small(
         self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
@@ -85,8 +86,8 @@ class LoweredFacts(Facts[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters
         assert isinstance(p, Lowered)
-        if p.cut is not Rounding.RZ:
-            self.lack("what terms that are cut to odd are off")
+        if p.cut is Rounding.RO and len(p.order) > p.L:
+            self.lack("what terms that are cut to odd are off in a step that does not begin with zero")
         return exactness.error_bound(instruction, proving)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
@@ -98,17 +99,20 @@ class LoweredFacts(Facts[Step]):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p, fmt = instruction.spec.parameters, instruction.spec.d_format
         assert isinstance(p, Lowered)
-        rho = p.addition
+        rho, nan = p.addition, smt_lowered.nan_code(p, fmt)
 
         def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
-            return added(ieee.add(dot, c, rho, canonical_nan(fmt)))
+            return added(ieee.add(dot, c, rho, nan))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         p = instruction.spec.parameters
         assert isinstance(p, Lowered)
-        return falls_with_a_product(instruction, random_searches(instruction.spec, 24, order=p.order))
+        narrow = partial(narrow_cases, instruction.spec, p.F)
+        return falls_with_a_product(
+            instruction, random_searches(instruction.spec, p.F, narrow, order=p.order)
+        )
 
 
 FACTS = LoweredFacts("lowered")

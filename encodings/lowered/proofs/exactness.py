@@ -11,6 +11,9 @@ others c is the result before, a multiple of the last place that any product has
 
 So c loses at most λ_c = 1 − 2^-k, k its places from there to the largest unit, and no more than c has:
 n = max(L·λ, (L − 1)·λ + λ_c).  Both are reached by inputs.  The last addition rounds the exact sum.
+
+Cut to odd, a term is off by less than one unit either way, and most where it is the least number there is: it becomes
+one unit, and was 2^-k of it.  So λ = 1 − 2^-k there, k the places from the least number to the largest unit.
 """
 
 from __future__ import annotations
@@ -31,9 +34,10 @@ from mmaformal.encodings import executable
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import exactness as fda
 from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
-from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, prove_fused
+from mmaformal.encodings.smt.blocks import Operand, decode, negate_if, resize
+from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, most_lost, prove_fused
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
 from mmaformal.facts.exactness import (
     Exact,
@@ -55,7 +59,6 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fused import largest_loss
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts
@@ -78,7 +81,7 @@ def _addition_of(spec: DotAdd) -> AdditionFacts:
     p, fmt = spec.parameters, spec.d_format
     assert isinstance(p, Lowered)
     x, y = z3.BitVecs("x y", fmt.storage_bits)
-    return AdditionFacts(x, y, ieee.add(x, y, p.addition, canonical_nan(fmt)).result, p.addition)
+    return AdditionFacts(x, y, ieee.add(x, y, p.addition, lowered.nan_code(p, fmt)).result, p.addition)
 
 
 def _prove_rounds(proving: Composing, a: AdditionFacts) -> z3.BoolRef:
@@ -218,13 +221,13 @@ class InnerSteps:
         )
         e_zero = c.min_exponent if p.e_zero is None else p.e_zero
         of_c = (e_zero, e_zero) if first else (c.min_exponent, c.max_exponent)
-        far, under_c = (largest_loss(bits, (top - p.F) - (low - f)) for top in (high, of_c[1]))
+        far, under_c = (most_lost(self.p.cut, bits, (top - p.F) - (low - f)) for top in (high, of_c[1]))
         top_of_c = top_of_product = lost_c = NOTHING
         if not first:
-            top_of_c = largest_loss((c.fraction_bits + 1,), c.fraction_bits - p.F)
+            top_of_c = most_lost(self.p.cut, (c.fraction_bits + 1,), c.fraction_bits - p.F)
             least = max(self.low, c.min_exponent - c.fraction_bits)
-            lost_c = largest_loss((c.fraction_bits + 1,), (high - p.F) - least)
-        top_of_product = largest_loss(bits, f - p.F)
+            lost_c = most_lost(self.p.cut, (c.fraction_bits + 1,), (high - p.F) - least)
+        top_of_product = most_lost(self.p.cut, bits, f - p.F)
         case_c = Case("c", 0, near=NOTHING, others=p.L, far=under_c, addend=NOTHING, at_top=top_of_c)
         case_product = Case(
             "product", p.L - 1, near=far, others=0, far=far, addend=lost_c, at_top=top_of_product

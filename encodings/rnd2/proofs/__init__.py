@@ -8,20 +8,24 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.encodings.rnd2.proofs import exactness, nans, ranges
+from mmaformal.encodings.rnd2.proofs import exactness, nans, pairs, ranges
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
+from mmaformal.facts import exact_steps
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts
+from mmaformal.facts.signed import falls_with_products
 from mmaformal.facts.sums import StepSum, addition, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import NanRule
+from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = rnd2.Rnd2Step
@@ -50,6 +54,9 @@ class Rnd2Facts(Facts[Step]):
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
 
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving, exactness.prove_claims)
+
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p, fmt = instruction.spec.parameters, instruction.spec.d_format
         assert isinstance(p, Rnd2)
@@ -59,6 +66,11 @@ class Rnd2Facts(Facts[Step]):
             return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("summand"))
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
+        if instruction.spec.product_sign < 0:
+            return falls_with_products(instruction)
+        return pairs.prove_in_products(theory, instruction.spec)
 
 
 FACTS = Rnd2Facts("rnd2")

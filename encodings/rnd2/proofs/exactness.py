@@ -16,8 +16,10 @@ from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
+from mmaformal.encodings.rnd2.proofs.pairs import pair_terms
 from mmaformal.encodings.smt.blocks import ExponentRange, Term, product_range
 from mmaformal.encodings.smt.stages import Stages
+from mmaformal.facts.exact_steps import prove_sticky
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
 from mmaformal.facts.exactness import Exact, ExactRounding, Roundings, claims_of, products, prove_number
 from mmaformal.proof.composition import Composing
@@ -168,14 +170,35 @@ def _prove_pair(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.Bool
     below = z3.ULT(same.arg(1), last_index(phi))
     text = "a code that is a number's is no infinity and no NaN"
     proving.claim("number", text, z3.Implies(z3.And(same, below), finite(code, phi.format)))
-    moved = z3.Extract(code.size() - 2, 0, step.summand) == z3.Extract(code.size() - 2, 0, code)
+    return z3.And(both, _prove_summand(proving, each)), is_it
+
+
+def _prove_summand(proving: Composing, each: _OneStep) -> z3.BoolRef:
+    """Prove that what is added is the pair, or has the other sign, if that is a number."""
+    code, summand, fmt = each.step.pair.result, each.step.summand, each.phi.format
     top = code.size() - 1
-    turned = (z3.Extract(top, top, step.summand) != z3.Extract(top, top, code)) == each.parameters.negate_pair
+    moved = z3.Extract(top - 1, 0, summand) == z3.Extract(top - 1, 0, code)
+    turned = (z3.Extract(top, top, summand) != z3.Extract(top, top, code)) == each.parameters.negate_pair
     text = "what is added is the pair, or has the other sign"
-    kept = finite(step.summand, phi.format)
-    change = z3.Implies(finite(code, phi.format), z3.And(moved, turned, kept))
-    added = proving.claim("summand", text, change)
-    return z3.And(both, added), is_it
+    change = z3.Implies(finite(code, fmt), z3.And(moved, turned, finite(summand, fmt)))
+    return proving.claim("summand", text, change)
+
+
+# ---- what sums are off -----------------------------------------------------------------------------------------------
+
+
+def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Prove that the pair of a step is the exact sum of its products, rounded once, and d that of c and the pair, or of
+    c and the negated pair; returns that every input is a number.  Raises NotProvedError."""
+    one = one_step(spec)
+    x, p = symbolic_inputs(one), one.parameters
+    assert isinstance(p, Rnd2)
+    each = _OneStep(one, x, rnd2.step(one, p, x.a, x.b, x.c, Stages()))
+    _prove_terms(proving, each)
+    prove_sticky(proving, pair_terms(proving, one, each.step))
+    _prove_summand(proving, each)
+    each.addition.prove(proving)
+    return each.ordinary
 
 
 # ---- on codes --------------------------------------------------------------------------------------------------------

@@ -12,10 +12,7 @@ from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundsOneSum
-from mmaformal.facts.sums import (
-    StepSum,
-    sum_of_two,
-)
+from mmaformal.facts.sums import StepSum, sum_of_two, sum_with_zero
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.solver.answers import Answer
@@ -31,6 +28,9 @@ class SfmaFacts(RoundsOneSum[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
+
+    def sums_without_c(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_with_zero("a product", step.sum, [step.product.exponent])]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return rounded_once(proving, spec)

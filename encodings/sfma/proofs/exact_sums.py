@@ -67,18 +67,5 @@ class FmaSum(OneStepModel):
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
         """Prove that the product, of numbers, is that of the codes."""
-        w, step, n = codes.w, self.step, codes.numbers[0]
-        theory, x, t = w.theory, step.product, sums.first.t
-        parts = codes.prove_parts(0, x, [step.a, step.b])
-        text = "a product that is not zero has the exponent of its factors"
-        zeros = z3.Or(step.a.significand == 0, step.b.significand == 0)
-        claim = z3.Implies(finite, z3.Or(zeros, t == n.exponent))
-        place = theory.claim("exponent of a product's number", text, claim)
-        text = "a product with a factor that is zero is zero"
-        nothing = theory.claim("nothing", text, z3.Implies(zeros, x.significand == 0))
-        claim = z3.Implies(finite, codes.is_term(0, x.sign, sums.first))
-        text = "the product is that of the codes"
-        known = theory.claim("term", text, claim, [parts, place, nothing])
-        (of_product, _) = sums.terms.invariants
-        in_range = w.in_range(t, [of_product])
-        return codes.prove_number(0, x.sign, sums.first, known, in_range)
+        step, (of_product, _) = self.step, sums.terms.invariants
+        return codes.prove_product(0, step.product, sums.first, [step.a, step.b], finite, of_product)
