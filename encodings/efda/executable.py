@@ -34,8 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
+from functools import partial, reduce
 from typing import NamedTuple
 
 from mmaformal.encodings.efda import Efda
@@ -53,10 +52,12 @@ from mmaformal.encodings.executable.blocks import (
     quiet_nan,
     round_sum,
     select_special,
+    sum_sign,
     where,
 )
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
+from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 NEAR = 2  #: two terms are added first if their exponents differ by no more
@@ -179,9 +180,10 @@ def sorted_terms(
     return sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
 
 
-def zero_sign(terms: Sequence[Term], plus: Lane) -> Lane:
-    """The sign of a sum of exactly zero: that of its terms if they are all negative, hence zeros; plus without any."""
-    return reduce(and_, (x.sign for x in terms)) if terms else plus
+def zero_sign(terms: Sequence[Term], plus: Lane, rho: Conversion) -> Lane:
+    """The sign of a sum of exactly zero: minus if all terms are negative, hence zeros, with IEEE's RD
+    if one is; plus without any."""
+    return reduce(partial(sum_sign, rho), (x.sign for x in terms)) if terms else plus
 
 
 def step(
@@ -229,7 +231,7 @@ def step(
         stages.made("sorted_sum", [*products, addend], total, sum=sum_)
 
     signs = (*products, addend) if parameters.minus_zero else ()
-    rounded = round_sum(total, zero_sign(signs, total.total * 0), rho)
+    rounded = round_sum(total, zero_sign(signs, total.total * 0, rho), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
     stages.made("round_sum", [total, *signs, special], Code(total.total, rounded, result), rho=rho)
     return EfdaStep(

@@ -60,6 +60,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Code, Stages
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
 
@@ -169,11 +170,12 @@ def fraction_bits(spec: DotAdd) -> int:
     return spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
 
-def with_zero_sign(rounded: Rounded, total: BitVec, terms: Sequence[Term]) -> Rounded:
-    """A zero that all terms make is −0 if each of them is; without terms, as it is."""
+def with_zero_sign(rounded: Rounded, total: BitVec, terms: Sequence[Term], rho: Conversion) -> Rounded:
+    """A zero that all terms make is −0 if each of them is, with IEEE 754's RD if one is; without terms, as it is."""
     if not terms:
         return rounded
-    negative = z3.And(*(x.sign == 1 for x in terms))
+    minus = [x.sign == 1 for x in terms]
+    negative = z3.Or(*minus) if rho.ieee and rho.rounding is Rounding.RD else z3.And(*minus)
     zero = z3.If(negative, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
     return rounded._replace(sign=z3.If(total == 0, zero, rounded.sign))
 
@@ -208,7 +210,7 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     sum_ = x.stages.sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame, exponents)
     signs = (*products, c_term) if parameters.minus_zero else ()
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, least)
-    rounded = with_zero_sign(rounded, sum_.total, signs)
+    rounded = with_zero_sign(rounded, sum_.total, signs, rho)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     x.stages.round_sum(sum_, signs, x.special, Code(sum_.total, rounded, result), rho)
     return FixedStep(
@@ -308,7 +310,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
     signs = (*products, c_term) if parameters.minus_zero else ()
     rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
-    rounded = with_zero_sign(rounded, jammed.total, signs)
+    rounded = with_zero_sign(rounded, jammed.total, signs, rho)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     x.stages.round_sum(sum_, signs, x.special, Code(jammed.total, rounded, result), rho)
     return SortedStep(
