@@ -23,6 +23,7 @@ from typing import Literal
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
 from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.lowered import Lowered
@@ -30,10 +31,11 @@ from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
-from mmaformal.formats import Format
+from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
-from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd
+from mmaformal.limits import holds_narrower
+from mmaformal.rounding import Conversion, NanRule, Rounding, Tininess
+from mmaformal.spec import DotAdd, Parameters
 
 #: The name of the architecture that has them all.
 NAME = "datapath"
@@ -85,15 +87,38 @@ def pair_add(
 
 
 def fma(
-    *, k: int = 1, a: Format | str = "fp16", b: Format | str | None = None, rho: str = "IEEE-FP32"
+    *,
+    k: int = 1,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "IEEE-FP32",
+    nan: str = "ANY",
+    ones: int = 0,
+    flush_inputs: int = 0,
+    tiny: str = "kept",
 ) -> Instruction:
-    """FMA: k fused multiply-adds one after the other, each exact until it is rounded with ρ (sfma; wfma of narrower
-    a and b, which are converted exactly)."""
+    """FMA: k fused multiply-adds one after the other, each exact until it is rounded with ρ.
+
+    a, b, c: their formats (default of c: ρ's).  rho: IEEE-FP32 is to nearest even, IEEE-RZ-BF16 another rounding of
+    IEEE 754's, RZ, RD, RU or RNA.  nan: which NaN, ANY, DEFAULT, FIRST (of a, b, c) or FIRST_ACB; ones: 1 where the
+    default NaN is all ones.  flush_inputs: 1 where subnormal operands count as zero.  tiny: BEFORE or AFTER, when a
+    result counts as tiny that is flushed to zero.  (sfma, or wfma of narrower a and b onto fp32, where these say it;
+    else fma.)
+    """
     x, y = _factors(a, b)
     conversion = Conversion.named(rho)
-    same = x == y == conversion.format
-    parameters = Sfma(conversion) if same else Wfma(conversion)
-    return _point(fma, locals(), DotAdd(k, x, y, conversion.format, conversion.format, parameters))
+    d = conversion.format
+    z = _format(c) or d
+    when = None if tiny == "kept" else Tininess.named(tiny, "tiny")
+    own = Fma(conversion, NanRule.named(nan, "nan"), bool(ones), bool(flush_inputs), when)
+    parameters: Parameters = own
+    if own == Fma(conversion) and z == d:
+        if x == y == d and d in (fp16, fp32, fp64):
+            parameters = Sfma(conversion)
+        elif d == fp32 and all(each != fp32 and holds_narrower(fp32, each) for each in (x, y)):
+            parameters = Wfma(conversion)
+    return _point(fma, locals(), DotAdd(k, x, y, z, d, parameters))
 
 
 def fda(
