@@ -22,6 +22,8 @@ from typing import Literal
 
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
+from mmaformal.encodings.adder_tree import AdderTree
+from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.gdfs import Gdfs
@@ -119,6 +121,65 @@ def fma(
         elif d == fp32 and all(each != fp32 and holds_narrower(fp32, each) for each in (x, y)):
             parameters = Wfma(conversion)
     return _point(fma, locals(), DotAdd(k, x, y, z, d, parameters))
+
+
+def tree(
+    *,
+    k: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    order: str = "",
+    product: str | None = None,
+    sums: str | None = None,
+    rho: str = "IEEE-FP32",
+    nan: str = "ANY",
+) -> Instruction:
+    """TREE: rounded products added by a tree of IEEE additions, each stage rounded its own way (adder_tree).
+
+    order: what is added to what, as `((0+1)+(2+3))+c`, from the left without parentheses (default: products in pairs,
+    pairs in pairs, c last; of more than its products a chain).  product, sums: their roundings (default: ρ); several of
+    sums, by height, are `IEEE-E8M13.IEEE-FP32`.  ρ rounds the last sum again where the last of `sums` is another.
+    c: its format (default: ρ's).  nan: ANY or DEFAULT.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    given = order or f"{_in_pairs(list(range(k)))}+c"
+    of_sums, phi = sums or conversion.name, Conversion.named(product or rho)
+    parameters = AdderTree(phi, of_sums, conversion, given, NanRule.named(nan, "nan"))  # type: ignore[arg-type]
+    return _point(
+        tree, locals(), DotAdd(k, x, y, _format(c) or conversion.format, conversion.format, parameters)
+    )
+
+
+def _in_pairs(places: list[int]) -> str:
+    """How the sum of places by halves is spelled."""
+    if len(places) < 2:
+        return str(places[0]) if places else ""
+    half = (len(places) + 1) // 2
+    return f"({_in_pairs(places[:half])}+{_in_pairs(places[half:])})"
+
+
+def exact(
+    *,
+    k: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "IEEE-FP32",
+    nan: str = "ANY",
+    flush_inputs: int = 0,
+    chain: int = 1,
+) -> Instruction:
+    """EXACT: the exact sum of k products and c, rounded once with ρ, a zero with IEEE 754's sign (efda).
+
+    c: its format (default: ρ's).  nan: ANY or DEFAULT.  flush_inputs: 1 where subnormal operands count as zero.  chain:
+    how many such steps one instruction is.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    own = Efda(k, conversion, True, NanRule.named(nan, "nan"), bool(flush_inputs))
+    return _point(exact, locals(), DotAdd(k * chain, x, y, _format(c) or conversion.format, conversion.format, own))
 
 
 def fda(
@@ -219,7 +280,7 @@ def gfda(
 
 #: The organisations, by name.
 KINDS: dict[str, Callable[..., Instruction]] = {
-    each.__name__: each for each in (mul_add, pair_add, fma, fda, sda, gfda)
+    each.__name__: each for each in (mul_add, pair_add, fma, exact, tree, fda, sda, gfda)
 }
 
 
@@ -341,6 +402,8 @@ def _examples() -> Iterator[Instruction]:
     yield mul_add(k=16)
     yield fma(k=16)
     yield pair_add(k=16)
+    yield exact(k=4)
+    yield tree(k=4)
     for make in (fda, sda):
         for k in (4, 16, 64):
             yield make(k=k, frac_bits=24)

@@ -223,6 +223,7 @@ _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "sticky_sum": _nothing,
     "fixed_sum": _nothing,
     "sorted_sum": _nothing,
+    "long_sum": _nothing,
     "round_flushed": _nothing,
     "round_sum": _round_sum,
     "select": _round_sum,

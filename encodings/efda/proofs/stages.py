@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import z3
 
-from mmaformal.encodings.efda import executable, smt
+from mmaformal.encodings.efda import LIMB, executable, smt
 from mmaformal.encodings.executable import blocks
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, same_number
 from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
+from mmaformal.lanes import Lane, fit
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Same, operand_codes, same
 from mmaformal.proof.related_stages import RelatedRuns
 from mmaformal.proof.simulation import Simulation
+from mmaformal.solver.asking import conjunction
 from mmaformal.stages import Stage
 
 # ---- both encodings
@@ -70,6 +73,39 @@ def _sorted_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     total = sum_links(u.total, v.sum, places + executable.NEAR + 2)[:3]
     derive("accumulate", "the sums are equal", total, [*carried, *in_order])
     return total
+
+
+def _row(lanes: Sequence[Lane], term: z3.BitVecRef, *, signed: bool) -> Link:
+    """Return the link that says that a row of limbs is a number, the highest limb with its sign."""
+    top, claims, defined = len(lanes) - 1, list[z3.BoolRef](), list[tuple[z3.BitVecRef, z3.BitVecRef]]()
+    for i, lane in enumerate(lanes):
+        last = term.size() - 1 if i == top else LIMB * (i + 1) - 1
+        part, whole = z3.Extract(last, LIMB * i, term), signed and i == top
+        bits = max(lane.term.size(), part.size()) + 2
+        claims.append(lane.fit(bits) == fit(part, whole, bits))
+        defined.append((lane.term, fit(part, whole, lane.term.size())))
+    return Link(conjunction(claims), (term,), tuple(defined), tuple(lanes))
+
+
+def _long_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
+    """The links of the sum's leading limbs, and of their exponent."""
+    u, v, derive = mine.given["sum"], other.output, run.argument.derive
+    terms = [run.of(x) for x in mine.inputs]
+    partial: list[Link] = []
+    for k, term in enumerate(terms):
+        row = _row(u.placed[k], v.placed[k], signed=False)
+        derive("align", "terms are placed in limbs alike", [row], [term.exponent, term.significand])
+        bits, reach = v.partial[k].size(), (k + 1) << v.placed[k].size()
+        inside = Link(z3.And(v.partial[k] <= reach, v.partial[k] >= z3.BitVecVal(-reach, bits)), (v.partial[k],))
+        links = [_row(u.partial[k], v.partial[k], signed=True), inside]
+        derive("accumulate", "sums in limbs are equal", links, [*partial, row, term.sign])
+        partial = links
+    magnitude = [number(u.sign, v.sign), _row(u.magnitude, v.magnitude, signed=False)]
+    derive("accumulate", "the sum in limbs has the same sign and magnitude", magnitude, partial)
+    total = [wide_number(u.leading, v.total, signed=True), number(u.unit, v.e_max, low=other.given["low"])]
+    links = [*total, least_excluded(v.total)]
+    derive("accumulate", "the leading limbs are the same", links, magnitude)
+    return links
 
 
 # ---- two runs on related inputs
@@ -129,5 +165,5 @@ def _related_sorted_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     run.add(y.total, run.sizes(x.total, y.total, total, whole=True))
 
 
-EQUAL = {"fixed_sum": _fixed_sum, "sorted_sum": _sorted_sum}
+EQUAL = {"fixed_sum": _fixed_sum, "sorted_sum": _sorted_sum, "long_sum": _long_sum}
 RELATED = {"fixed_sum": _related_fixed_sum, "sorted_sum": _related_sorted_sum}
