@@ -64,7 +64,10 @@ class Efda(Parameters):
         product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
         self.needs(product_bits <= 48, f"products of at most 48 bits, not {product_bits}")
         bits = LIMB * self.limbs(spec)
-        self.needs(bits <= LONGEST and self.L <= 64, f"at most 64 products whose sum has at most {LONGEST} bits, not {bits}")
+        self.needs(
+            bits <= LONGEST and self.L <= 64,
+            f"at most 64 products whose sum has at most {LONGEST} bits, not {bits}",
+        )
 
     def is_long(self, spec: DotAdd) -> bool:
         """Whether the sum of products and c is held in a row of limbs: wide, of more than two products or long ones."""

@@ -226,7 +226,7 @@ def carried(row: Sequence[Lane]) -> tuple[Lane, ...]:
 
 
 def leading_limbs(row: Sequence[Lane], low: int) -> tuple[limbs.Wide, Lane]:
-    """The highest limb that is not zero, and the one below it, whose last bit is sticky; and the exponent of that bit."""
+    """The highest limb that is not zero, and that below it, whose last bit is sticky; the exponent of that bit."""
     high, below, unit = row[1], row[0], row[0] * 0 + low
     lost = row[0] < 0  # of a magnitude: no
     for i in range(2, len(row)):

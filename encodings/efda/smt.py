@@ -22,9 +22,9 @@ half of the first term, so ρ looks no further down than two places below the fi
 below the place 2^(e1 - 3 - (w-1) - 2), which the last alignment either keeps, or jams into a place that is 2 lower than
 what ρ looks at.  Jamming twice is jamming once, since what a jammed number is added to has a zero at the last place.
 
-A row of limbs (more products, or long ones, whose sums are wide): every term is placed in the fixed point that holds them
-all, and added.  Of the sum's magnitude the highest limb of 48 bits that is not zero is found, and with the one below it
-kept: 49 bits or more from the leading one, the last one sticky.
+A row of limbs (more products, or long ones, whose sums are wide): every term is placed in the fixed point that holds
+them all, and added.  Of the sum's magnitude the highest limb of 48 bits that is not zero is found, and kept with the one
+below it: 49 bits or more from the leading one, the last one sticky.
 
 The sum may lie below the exponents at which ρ still has places; it is jammed once more, to the least of those.
 """
@@ -384,7 +384,12 @@ def window_of(magnitude: BitVec, low: int, count: int, exponents: ExponentRange)
 
 def long_step(spec: DotAdd, parameters: Efda, x: Inputs) -> LongStep:
     """One step whose sum is held in a row of limbs."""
-    rho, c_format, low, count = parameters.rho, spec.c_format, parameters.last_place(spec), parameters.limbs(spec)
+    rho, c_format, low, count = (
+        parameters.rho,
+        spec.c_format,
+        parameters.last_place(spec),
+        parameters.limbs(spec),
+    )
     singles = exponent_range(c_format)
     exponents = product_range(spec.a_format, spec.b_format).union(singles.low, singles.high)
     bias = spec.a_format.bias + spec.b_format.bias

@@ -28,6 +28,7 @@ from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rnd2 import Rnd2
@@ -179,7 +180,9 @@ def exact(
     x, y = _factors(a, b)
     conversion = Conversion.named(rho)
     own = Efda(k, conversion, True, NanRule.named(nan, "nan"), bool(flush_inputs))
-    return _point(exact, locals(), DotAdd(k * chain, x, y, _format(c) or conversion.format, conversion.format, own))
+    return _point(
+        exact, locals(), DotAdd(k * chain, x, y, _format(c) or conversion.format, conversion.format, own)
+    )
 
 
 def fda(
@@ -208,6 +211,29 @@ def fda(
     parameters = Fda(frac_bits, k, conversion, _exponent(e_zero, (x, y), z, s), Rounding.named(cut, "cut"))
     spec = DotAdd(k * chain, x, y, z, conversion.format, parameters, s, block)
     return _point(fda, locals(), spec)
+
+
+def joined(
+    *,
+    k: int,
+    frac_bits: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "RNE-FP32",
+    e_zero: ZeroExponent = None,
+    chain: int = 1,
+) -> Instruction:
+    """JOINED: k products and c aligned, cut to `frac_bits` fractional bits and added as by fda; then a bit below the
+    magnitude of the sum is set if anything was cut off of any of them, and the sum is rounded with ρ (joined_fda).
+
+    c, e_zero, chain: as of fda.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    z = _format(c) or conversion.format
+    own = JoinedFda(frac_bits, k, conversion, _exponent(e_zero, (x, y), z, None))
+    return _point(joined, locals(), DotAdd(k * chain, x, y, z, conversion.format, own))
 
 
 def sda(
@@ -280,7 +306,7 @@ def gfda(
 
 #: The organisations, by name.
 KINDS: dict[str, Callable[..., Instruction]] = {
-    each.__name__: each for each in (mul_add, pair_add, fma, exact, tree, fda, sda, gfda)
+    each.__name__: each for each in (mul_add, pair_add, fma, exact, tree, fda, joined, sda, gfda)
 }
 
 
@@ -404,6 +430,7 @@ def _examples() -> Iterator[Instruction]:
     yield pair_add(k=16)
     yield exact(k=4)
     yield tree(k=4)
+    yield joined(k=4, frac_bits=24)
     for make in (fda, sda):
         for k in (4, 16, 64):
             yield make(k=k, frac_bits=24)

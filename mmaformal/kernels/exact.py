@@ -272,12 +272,14 @@ class EfdaKernel(Kernel):
 
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
-        """Return whether a sum of zeros is +0, subnormals are kept, and c is of d's format, which is all that the kernel
-        knows."""
+        """Return whether the kernel, which knows no −0, no flushing, no c of another format and no long sums, computes
+        it."""
         p = spec.parameters
         assert isinstance(p, Efda)
         plain = not (p.minus_zero or p.flush_inputs)
-        return plain and not p.is_long(spec) and spec.c_format == spec.d_format and spec.d_format in (fp16, fp32)
+        return (
+            plain and not p.is_long(spec) and spec.c_format == spec.d_format and spec.d_format in (fp16, fp32)
+        )
 
     def _planes(self, fmt: Format, codes: Codes) -> Planes:
         flat = np.ascontiguousarray(codes).reshape(-1)

@@ -224,6 +224,7 @@ _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "fixed_sum": _nothing,
     "sorted_sum": _nothing,
     "long_sum": _nothing,
+    "join": _nothing,
     "round_flushed": _nothing,
     "round_sum": _round_sum,
     "select": _round_sum,

@@ -11,8 +11,8 @@ from mmaformal.encodings.efda import LIMB, executable, smt
 from mmaformal.encodings.executable import blocks
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, same_number
-from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
 from mmaformal.lanes import Lane, fit
+from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Same, operand_codes, same
 from mmaformal.proof.related_stages import RelatedRuns
@@ -96,7 +96,9 @@ def _long_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
         row = _row(u.placed[k], v.placed[k], signed=False)
         derive("align", "terms are placed in limbs alike", [row], [term.exponent, term.significand])
         bits, reach = v.partial[k].size(), (k + 1) << v.placed[k].size()
-        inside = Link(z3.And(v.partial[k] <= reach, v.partial[k] >= z3.BitVecVal(-reach, bits)), (v.partial[k],))
+        inside = Link(
+            z3.And(v.partial[k] <= reach, v.partial[k] >= z3.BitVecVal(-reach, bits)), (v.partial[k],)
+        )
         links = [_row(u.partial[k], v.partial[k], signed=True), inside]
         derive("accumulate", "sums in limbs are equal", links, [*partial, row, term.sign])
         partial = links
