@@ -92,8 +92,9 @@ class LongSum(NamedTuple):
     partial: tuple[tuple[Lane, ...], ...]  #: accumulate: the first, the first two, …; signed
     sign: Lane
     magnitude: tuple[Lane, ...]
-    leading: limbs.Wide  #: two limbs from the leading one, signed
+    leading: limbs.Wide  #: two limbs from the leading one, and the exponent of the last bit
     unit: Lane
+    narrowed: Sum  #: the leading bits of these
 
 
 @dataclass(frozen=True)
@@ -252,9 +253,10 @@ def long_sum(terms: Sequence[tuple[Term, int]], low: int, count: int) -> tuple[L
     negated = carried([-lane for lane in partial[-1]])
     magnitude = tuple(where(negative, u, v) for u, v in zip(negated, partial[-1], strict=True))
     sign = where(negative, 1, 0)
-    wide, unit = leading_limbs(magnitude, low)
-    leading = limbs.signed(sign, wide)
-    return LongSum(placed, tuple(partial), sign, magnitude, leading, unit), limbs.narrow(leading, unit)
+    leading, unit = leading_limbs(magnitude, low)
+    bits = limbs.narrow(leading, unit)
+    total = Sum(where(negative, -bits.total, bits.total), bits.unit)
+    return LongSum(placed, tuple(partial), sign, magnitude, leading, unit, bits), total
 
 
 def zero_sign(terms: Sequence[Term], plus: Lane, rho: Conversion) -> Lane:
@@ -263,24 +265,11 @@ def zero_sign(terms: Sequence[Term], plus: Lane, rho: Conversion) -> Lane:
     return reduce(partial(sum_sign, rho), (x.sign for x in terms)) if terms else plus
 
 
-def step(
-    spec: DotAdd,
-    parameters: Efda,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    stages: Stages | None = None,
-) -> EfdaStep:
-    stages = Stages() if stages is None else stages
+def sum_of(
+    spec: DotAdd, parameters: Efda, products: Sequence[Term], addend: Term, stages: Stages
+) -> tuple[FixedSum | SortedSum | LongSum, Sum]:
+    """The sum of products and c, in the way that their formats ask for: its interfaces, and what is rounded."""
     rho = parameters.rho
-    a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
-    b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)
-    c_operand = stages.decode(c, spec.c_format, parameters.flush_inputs)
-    factors = list(zip(a_operands, b_operands, strict=True))
-    special = stages.classify(factors, [c_operand])
-
-    products = tuple(stages.multiply(x, y) for x, y in factors)
-    addend = stages.addend(c_operand)
     bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
 
     low, top = bits_of_fixed_point(spec, parameters.L)
@@ -310,7 +299,28 @@ def step(
         )
         total = sum_.total
         stages.made("sorted_sum", [*products, addend], total, sum=sum_)
+    return sum_, total
 
+
+def step(
+    spec: DotAdd,
+    parameters: Efda,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    stages: Stages | None = None,
+) -> EfdaStep:
+    stages = Stages() if stages is None else stages
+    rho = parameters.rho
+    a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)
+    c_operand = stages.decode(c, spec.c_format, parameters.flush_inputs)
+    factors = list(zip(a_operands, b_operands, strict=True))
+    special = stages.classify(factors, [c_operand])
+
+    products = tuple(stages.multiply(x, y) for x, y in factors)
+    addend = stages.addend(c_operand)
+    sum_, total = sum_of(spec, parameters, products, addend, stages)
     signs = (*products, addend) if parameters.minus_zero else ()
     rounded = round_sum(total, zero_sign(signs, total.total * 0, rho), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))

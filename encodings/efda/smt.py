@@ -23,7 +23,7 @@ below the place 2^(e1 - 3 - (w-1) - 2), which the last alignment either keeps, o
 what ρ looks at.  Jamming twice is jamming once, since what a jammed number is added to has a zero at the last place.
 
 A row of limbs (more products, or long ones, whose sums are wide): every term is placed in the fixed point that holds
-them all, and added.  Of the sum's magnitude the highest limb of 48 bits that is not zero is found, and kept with the one
+them all, and added.  Of its magnitude the highest limb of 48 bits that is not zero is found, and kept with the one
 below it: 49 bits or more from the leading one, the last one sticky.
 
 The sum may lie below the exponents at which ρ still has places; it is jammed once more, to the least of those.
@@ -76,8 +76,10 @@ class LongSum(NamedTuple):
     sign: BitVec
     magnitude: BitVec
     window: BitVec  #: of the magnitude: the highest limb that is not zero and what is below it
-    e_max: BitVec  #: the exponent of its last place
-    total: BitVec  #: the window with the sign, two's complement
+    unit: BitVec  #: the exponent of its last place
+    bits: BitVec  #: its leading bits, the last one sticky
+    e_max: BitVec  #: the exponent of that
+    total: BitVec  #: these with the sign, two's complement
 
 
 @dataclass(frozen=True)
@@ -364,6 +366,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
 
 # ---- a row of limbs ---------------------------------------------------------------------------------------------
 
+LEADING = 60  #: bits of a sum that are rounded
 CARRY = 8  #: bits above the highest limb, for a sum of up to 65 terms and its sign
 
 
@@ -380,6 +383,15 @@ def window_of(magnitude: BitVec, low: int, count: int, exponents: ExponentRange)
         some = z3.Extract(magnitude.size() - 1, LIMB * i, magnitude) != 0
         window, at = z3.If(some, here | jam, window), z3.If(some, exponents.constant(low + place), at)
     return window, at
+
+
+def leading_bits(window: BitVec) -> tuple[BitVec, BitVec]:
+    """The leading `LEADING` bits of a window, the last one sticky, or all that it has; how many are below them."""
+    spare = window.size() - LEADING
+    shifted, drop = normalise(window, z3.BitVecVal(spare, spare.bit_length()))
+    lost = z3.Extract(spare - 1, 0, shifted) != 0
+    jam = z3.If(lost, z3.BitVecVal(1, LEADING), z3.BitVecVal(0, LEADING))
+    return z3.Extract(window.size() - 1, spare, shifted) | jam, drop
 
 
 def long_step(spec: DotAdd, parameters: Efda, x: Inputs) -> LongStep:
@@ -403,15 +415,26 @@ def long_step(spec: DotAdd, parameters: Efda, x: Inputs) -> LongStep:
         placed.append(resize(term.significand, width) << resize(amount, width))
     total, partial = z3.BitVecVal(0, width + CARRY), list[BitVec]()
     for term, magnitude in zip((*products, c_term), placed, strict=True):
-        signed = negate_if(term.sign, resize(magnitude, width + CARRY))
-        total = total + signed if partial else signed
+        more = resize(magnitude, width + CARRY)
+        total = z3.If(term.sign == 1, total - more, total + more) if partial else negate_if(term.sign, more)
         partial.append(total)
     sign = z3.Extract(width + CARRY - 1, width + CARRY - 1, total)
     magnitude = negate_if(sign, total)
-    units = ExponentRange(low, low + LIMB * (count - 2))
-    window, e_max = window_of(magnitude, low, count, units)
-    kept = negate_if(sign, z3.ZeroExt(1, window))
-    sum_ = LongSum(tuple(placed), tuple(partial), sign, magnitude, window, e_max, kept)
+    units = ExponentRange(low, low + LIMB * (count - 2) + 2 * LIMB + CARRY - LEADING)
+    window, unit = window_of(magnitude, low, count, units)
+    bits, drop = leading_bits(window)
+    kept, e_max = negate_if(sign, z3.ZeroExt(1, bits)), unit + resize(drop, units.bits)
+    sum_ = LongSum(
+        tuple(placed),
+        tuple(partial),
+        sign,
+        magnitude,
+        window,
+        unit=unit,
+        bits=bits,
+        e_max=e_max,
+        total=kept,
+    )
     terms = (*products, c_term)
     x.stages.made("long_sum", terms, sum_, low=low)
     signs = terms if parameters.minus_zero else ()

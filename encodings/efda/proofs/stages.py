@@ -100,13 +100,18 @@ def _long_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
             z3.And(v.partial[k] <= reach, v.partial[k] >= z3.BitVecVal(-reach, bits)), (v.partial[k],)
         )
         links = [_row(u.partial[k], v.partial[k], signed=True), inside]
-        derive("accumulate", "sums in limbs are equal", links, [*partial, row, term.sign])
+        text, given = "sums in limbs are equal", [*partial, row, term.sign]
+        derive("accumulate", text, links, given, each_value_of=term.sign.term)
         partial = links
     magnitude = [number(u.sign, v.sign), _row(u.magnitude, v.magnitude, signed=False)]
     derive("accumulate", "the sum in limbs has the same sign and magnitude", magnitude, partial)
-    total = [wide_number(u.leading, v.total, signed=True), number(u.unit, v.e_max, low=other.given["low"])]
-    links = [*total, least_excluded(v.total)]
-    derive("accumulate", "the leading limbs are the same", links, magnitude)
+    low, rounded = other.given["low"], mine.output
+    wide = [wide_number(u.leading, v.window), number(u.unit, v.unit, low=low)]
+    derive("accumulate", "the leading limbs are the same", wide, magnitude)
+    bits = [number(u.narrowed.total, v.bits), number(u.narrowed.unit, v.e_max, low=low)]
+    derive("accumulate", "their leading bits are the same", bits, wide)
+    links = [number(rounded.total, v.total, signed=True), bits[1], least_excluded(v.total)]
+    derive("accumulate", "so they are with the sign", [links[0], links[2]], [magnitude[0], bits[0]])
     return links
 
 
