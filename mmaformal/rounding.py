@@ -9,13 +9,14 @@ from typing import TypeVar
 
 from mmaformal.checked import integer, text, truth
 from mmaformal.display import clipped
-from mmaformal.formats import FORMATS, Format, Specials, bf16, fp16, fp32, fp64
+from mmaformal.formats import FORMATS, Format, Specials, bf16, e5m2, fp16, fp32, fp64
 
 #: formats of results, as a name of ρ spells them
-_RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
+_RESULTS = {"E5M2": e5m2, "FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
 #: the same by their exponent bits, where ρ keeps fewer fraction bits: RNE-E8M10
 _WORDS = {"5": fp16, "8": fp32, "11": fp64}
-
+#: the names that RISC-V has for roundings, where they are others
+_RISCV = {"RTZ": "RZ", "RDN": "RD", "RUP": "RU", "RMM": "RNA"}
 
 E = TypeVar("E", bound=Enum)
 
@@ -114,8 +115,13 @@ class Conversion:
     A sum of exactly zero is +0 whatever the rounding (in IEEE 754, −0 with RD); a negative one that is
     rounded to zero is −0 if `signed_zero`, else +0.
 
+    With `ieee`, of RZ, RD and RU, all that is as in IEEE 754 (§6.3, §7.4): what overflows is the largest number
+    where the rounding goes toward zero, and an exact zero of terms that are not of one sign is −0 with RD, in those
+    algorithms that give zeros a sign.  To nearest there is no difference but for signed zeros.
+
     A format with one NaN and no −0 (of P3109, or FNUZ) has a `saturation`, NONE if it is not said, all of its fraction
-    bits are kept, and the interim report of P3109 says what overflows (§4.7.3-5).
+    bits are kept, and the interim report of P3109 says what overflows (§4.7.3-5).  So has OCP's e4m3, whose overflow is
+    the NaN without saturation, and the largest number with it, infinities too.
 
     Raises ValueError unless the format is one of these, or has infinities and every bit of its word is used, and keeps
     1 to all of its fraction bits; TypeError for what is no number.
@@ -127,6 +133,7 @@ class Conversion:
     rounding: Rounding
     signed_zero: bool = False
     saturation: Saturation | None = None  #: of formats of P3109
+    ieee: bool = False  #: whether a directed rounding overflows, and signs zeros, as in IEEE 754
 
     def __post_init__(self) -> None:
         text(self.name, "name")
@@ -135,23 +142,31 @@ class Conversion:
             ("fraction_bits", integer),
             ("rounding", Rounding.named),
             ("signed_zero", truth),
+            ("ieee", truth),
         ):
             object.__setattr__(self, name, kind(getattr(self, name), name))
         fmt = self.format
-        if fmt.one_nan is not None:
+        directed = self.rounding in (Rounding.RZ, Rounding.RD, Rounding.RU)
+        if self.ieee and not (directed and self.signed_zero and fmt.one_nan is None):
+            raise ValueError(
+                f"ρ = {self.name}: IEEE 754's overflow and zeros are told apart with RZ, RD or RU, of zeros with a sign"
+            )
+        if fmt.one_nan is not None or (fmt.specials is Specials.FN and fmt.is_whole and fmt.signed):
             mode = Saturation.NONE if self.saturation is None else self.saturation
             object.__setattr__(self, "saturation", Saturation.named(mode, "saturation"))
-            if self.fraction_bits != fmt.fraction_bits or self.signed_zero:
+            if self.fraction_bits != fmt.fraction_bits or (self.signed_zero and not fmt.has_minus_zero):
                 raise ValueError(
-                    f"ρ = {self.name}: {fmt} holds {fmt.fraction_bits} fraction bits, all of them kept, and no −0"
+                    f"ρ = {self.name}: {fmt} holds {fmt.fraction_bits} fraction bits, all of them kept"
+                    + ("" if fmt.has_minus_zero else ", and no −0")
                 )
             return
         if self.saturation is not None:
-            raise ValueError(f"ρ = {self.name}: saturation is of formats of P3109, not of {fmt}")
+            raise ValueError(f"ρ = {self.name}: saturation is of formats of P3109 and of e4m3, not of {fmt}")
         whole = fmt.signed and 1 + fmt.exponent_bits + fmt.fraction_bits == fmt.storage_bits
         if fmt.specials is not Specials.IEEE or not whole or fmt.storage_bits not in (8, 16, 32, 64):
             raise ValueError(
-                f"ρ = {self.name}: results of {fmt} are not modelled; fp16, bf16, fp32, fp64 and P3109's are"
+                f"ρ = {self.name}: results of {fmt} are not modelled; e4m3, e5m2, fp16, bf16, fp32, fp64 and "
+                "P3109's are"
             )
         if not 1 <= self.fraction_bits <= fmt.fraction_bits:
             raise ValueError(
@@ -178,8 +193,9 @@ class Conversion:
     @classmethod
     def named(cls, value: object, name: str = "rho") -> Conversion:
         """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16; or
-        its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word); or one of P3109, as
-        RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate.
+        its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word); IEEE 754's, as IEEE-BF16
+        (to nearest even), IEEE-RD-FP32, IEEE-RZ-E8M10, whose roundings may have RISC-V's names, as IEEE-RMM-FP16; or
+        one of P3109, as RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate.
 
         Raises ValueError for an unknown name, TypeError for anything else.
         """
@@ -189,13 +205,15 @@ class Conversion:
             raise TypeError(f"{name} is a Conversion or its name, not {value!r}")
         if value in CONVERSIONS:
             return CONVERSIONS[value]
+        if value.startswith("IEEE-"):
+            return _ieee(value, name)
         found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(?:(±0)|-Sat(None|Finite|Propagate))?", value)
         if found and found[1] in Rounding.__members__ and found[2].lower() in FORMATS:
             other = FORMATS[found[2].lower()]
-            if other.one_nan is not None and not found[3]:
+            if (other.one_nan is not None and not found[3]) or other.specials is Specials.FN:
                 mode = Saturation[(found[4] or "None").upper()]
-                short_name = value.removesuffix("-SatNone")
-                return Conversion(short_name, other, other.fraction_bits, Rounding[found[1]], saturation=mode)
+                short_name, zero = value.removesuffix("-SatNone"), bool(found[3])
+                return Conversion(short_name, other, other.fraction_bits, Rounding[found[1]], zero, mode)
         fmt = _RESULTS.get(found[2]) if found else None
         short = re.fullmatch(r"E(\d+)M(\d+)", found[2]) if found and fmt is None else None
         if short:
@@ -208,6 +226,22 @@ class Conversion:
         bits = int(short[2]) if short else fmt.fraction_bits
         made = Conversion(f"{found[1]}-{found[2]}", fmt, bits, Rounding[found[1]])
         return made.with_signed_zero() if found[3] else made
+
+
+def _ieee(value: str, name: str) -> Conversion:
+    """Returns the conversion of IEEE 754 that is so called, as `Conversion.named` has them.  Raises ValueError."""
+    found = re.fullmatch(r"IEEE-(?:([A-Z]+)-)?([A-Z0-9]+)(-Sat\w+)?", value)
+    rounding = Rounding.__members__.get(_RISCV.get(found[1], found[1]) or "RNE") if found else None
+    if found is None or rounding is None or rounding is Rounding.RO:
+        raise ValueError(
+            f"{name}: no ρ named {value!r}; of IEEE 754 there are IEEE-[RNE|RNA|RZ|RD|RU-]FORMAT"
+        )
+    like = Conversion.named(f"{rounding.name}-{found[2]}{found[3] or ''}", name)
+    if like.format.one_nan is not None:
+        raise ValueError(f"{name}: {like.format} is no format of IEEE 754's kind")
+    told = "" if rounding is Rounding.RNE else f"{rounding.name}-"
+    ieee = rounding in (Rounding.RZ, Rounding.RD, Rounding.RU)
+    return replace(like, name=f"IEEE-{told}{like.name.partition('-')[2]}", signed_zero=True, ieee=ieee)
 
 
 RZ_FP32 = Conversion("RZ-FP32", fp32, 23, Rounding.RZ)

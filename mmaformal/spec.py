@@ -145,6 +145,8 @@ class Parameters:
     loss: ClassVar[LossModel]
     #: whether results may be of the formats of P3109, which overflow by a saturation mode
     saturates: ClassVar[bool] = False
+    #: whether results may be of e4m3, which overflows so too
+    gives_e4m3: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: whether terms that are all −0 are −0, if ρ keeps the sign of zero
@@ -324,7 +326,9 @@ def plain_parameter(value: object) -> int | float | str | None:
 def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
-        return {"sum_bits": "uncut", "operands": "as they are", "rounding": "none"}.get(name, "fields")
+        return {"sum_bits": "uncut", "operands": "as they are", "rounding": "none", "tiny": "never"}.get(
+            name, "fields"
+        )
     if isinstance(value, (Rounding, NanRule, Tininess)):
         return value.name
     if isinstance(value, tuple):
@@ -387,8 +391,10 @@ class DotAdd:
             raise ValueError(f"ρ = {rho} gives {rho.format}, but d is {self.d_format}")
         if not p.saturates and self.d_format.one_nan is not None:
             raise ValueError(
-                f"{p.algorithm} gives no {self.d_format}: results of P3109's formats are fda's and gfda's"
+                f"{p.algorithm} gives no {self.d_format}: results of P3109's formats are fda's, gfda's and fma's"
             )
+        if not p.gives_e4m3 and self.d_format.specials is Specials.FN:
+            raise ValueError(f"{p.algorithm} gives no {self.d_format}: such results are fma's")
         if self.scale_format is None and self.scale_block:
             raise ValueError(f"a scale block of {self.scale_block} without a scale format")
         if self.scale_format is not None:

@@ -27,6 +27,9 @@ e1 ≥ e2 ≥ e3.  Two additions of at most p + 6 = 29 bits give a sum that ρ r
   2^(e1 - 1), the whole sum exceeds 2^(e1 - 1), and ρ looks no further down than 2^(e1 - p - 2).  The sticky bits are
   below that: that of s at 2^(e2 - p - 2) ≤ 2^(e1 - p - 5), that of the sum at 2^(e1 - p - 4).  Neither is lost,
   since what it is added to, a multiple of 2^(e2 - p) or 2^(e1 - p), is a multiple of its double.
+**More products anywhere, or long ones (fp32)**, and c are summed in a row of limbs of 48 bits, exactly, the last limb's
+last place being the least that any has.  The highest limb that is not zero and the one below it hold 49 bits or more
+from the leading one, and the last of these is sticky: ρ looks at p + 2 ≤ 48 of them.
 tests/encodings/test_executable.py tries all significands and exponents of this at small p.
 """
 
@@ -34,12 +37,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from operator import and_
 from typing import NamedTuple
 
-from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import LIMB, Efda
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -54,10 +57,12 @@ from mmaformal.encodings.executable.blocks import (
     quiet_nan,
     round_sum,
     select_special,
+    sum_sign,
     where,
 )
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
+from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 NEAR = 2  #: two terms are added first if their exponents differ by no more
@@ -83,6 +88,18 @@ class SortedSum(NamedTuple):
     total: Sum  #: of all
 
 
+class LongSum(NamedTuple):
+    """The interfaces of a sum in a row of limbs, the lowest first; of a signed number the highest has the sign."""
+
+    placed: tuple[tuple[Lane, ...], ...]  #: align: the magnitudes of products and c
+    partial: tuple[tuple[Lane, ...], ...]  #: accumulate: the first, the first two, …; signed
+    sign: Lane
+    magnitude: tuple[Lane, ...]
+    leading: limbs.Wide  #: two limbs from the leading one, and the exponent of the last bit
+    unit: Lane
+    narrowed: Sum  #: the leading bits of these
+
+
 @dataclass(frozen=True)
 class EfdaStep:
     """The interfaces between the stages of one step, in order."""
@@ -93,7 +110,7 @@ class EfdaStep:
     special: Special  #: classify
     products: tuple[Term, ...]  #: multiply
     addend: Term
-    sum: FixedSum | SortedSum  #: align, accumulate
+    sum: FixedSum | SortedSum | LongSum  #: align, accumulate
     total: Sum
     rounded: Rounded  #: normalise & round
     result: Lane  #: encode
@@ -182,9 +199,111 @@ def sorted_terms(
     return sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
 
 
-def zero_sign(terms: Sequence[Term], plus: Lane) -> Lane:
-    """The sign of a sum of exactly zero: that of its terms if they are all negative, hence zeros; plus without any."""
-    return reduce(and_, (x.sign for x in terms)) if terms else plus
+_LIMB_MASK = (1 << LIMB) - 1
+_PART = 16  #: bits by which a significand is shifted within a limb: 48 + 15 fit a lane
+
+
+def in_limbs(x: Term, place: int, count: int) -> tuple[Lane, ...]:
+    """The significand times 2^(exponent + place), place of its last bit counted from the lowest limb's, in limbs."""
+    offset = x.exponent + place
+    shifted, part = x.significand << (offset & _PART - 1), offset >> 4
+    parts = LIMB // _PART
+    moved = {r: (shifted >> _PART * r) & _LIMB_MASK for r in range(parts + 1)}
+    moved |= {-r: (shifted & (_LIMB_MASK >> _PART * r)) << _PART * r for r in range(1, parts)}
+    found = []
+    for limb in range(count):
+        value = shifted * 0
+        for r, lane in moved.items():
+            value = where(part == parts * limb - r, lane, value)
+        found.append(value)
+    return tuple(found)
+
+
+def carried(row: Sequence[Lane]) -> tuple[Lane, ...]:
+    """The same number with every limb but the highest in 0 … 2^48 - 1."""
+    done: list[Lane] = []
+    carry: Lane = 0
+    for lane in row[:-1]:
+        total = lane + carry
+        done.append(total & _LIMB_MASK)
+        carry = total >> LIMB
+    return (*done, row[-1] + carry)
+
+
+def leading_limbs(row: Sequence[Lane], low: int) -> tuple[limbs.Wide, Lane]:
+    """The highest limb that is not zero, and that below it, whose last bit is sticky; the exponent of that bit."""
+    high, below, unit = row[1], row[0], row[0] * 0 + low
+    lost = row[0] < 0  # of a magnitude: no
+    for i in range(2, len(row)):
+        lost = lost | (row[i - 2] != 0)
+        some = row[i] != 0
+        high = where(some, row[i], high)
+        below = where(some, where(lost, row[i - 1] | 1, row[i - 1]), below)
+        unit = where(some, low + LIMB * (i - 1), unit)
+    spare = limbs.BITS - LIMB
+    return limbs.Wide(high >> spare, ((high & (1 << spare) - 1) << LIMB) + below), unit
+
+
+def long_sum(terms: Sequence[tuple[Term, int]], low: int, count: int) -> tuple[LongSum, Sum]:
+    """The exact sum of terms with their fractional bits, and its leading bits, the last one sticky."""
+    placed = tuple(in_limbs(x, -bits - low, count) for x, bits in terms)
+    partial: list[tuple[Lane, ...]] = []
+    for (x, _), row in zip(terms, placed, strict=True):
+        signed = [where(x.sign == 1, -lane, lane) for lane in row]
+        if partial:
+            signed = [u + v for u, v in zip(partial[-1], signed, strict=True)]
+        partial.append(carried(signed))
+    negative = partial[-1][-1] < 0
+    negated = carried([-lane for lane in partial[-1]])
+    magnitude = tuple(where(negative, u, v) for u, v in zip(negated, partial[-1], strict=True))
+    sign = where(negative, 1, 0)
+    leading, unit = leading_limbs(magnitude, low)
+    bits = limbs.narrow(leading, unit)
+    total = Sum(where(negative, -bits.total, bits.total), bits.unit)
+    return LongSum(placed, tuple(partial), sign, magnitude, leading, unit, bits), total
+
+
+def zero_sign(terms: Sequence[Term], plus: Lane, rho: Conversion) -> Lane:
+    """The sign of a sum of exactly zero: minus if all terms are negative, hence zeros, with IEEE's RD
+    if one is; plus without any."""
+    return reduce(partial(sum_sign, rho), (x.sign for x in terms)) if terms else plus
+
+
+def sum_of(
+    spec: DotAdd, parameters: Efda, products: Sequence[Term], addend: Term, stages: Stages
+) -> tuple[FixedSum | SortedSum | LongSum, Sum]:
+    """The sum of products and c, in the way that their formats ask for: its interfaces, and what is rounded."""
+    rho = parameters.rho
+    bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
+
+    low, top = bits_of_fixed_point(spec, parameters.L)
+    p = max(rho.fraction_bits, c_bits)
+    frame = top - low + p + 3
+    sum_: FixedSum | SortedSum | LongSum
+    if parameters.is_long(spec):
+        terms = [*((x, bits) for x in products), (addend, c_bits)]
+        sum_, total = long_sum(terms, parameters.last_place(spec), parameters.limbs(spec))
+        stages.made("long_sum", [*products, addend], total, sum=sum_)
+    elif frame + 2 <= 2 * limbs.BITS:
+        sum_ = fixed_point_sum(
+            products,
+            bits,
+            top=top,
+            addend=addend,
+            addend_bits=c_bits,
+            frame=frame,
+            least=spec.c_format.min_exponent,
+        )
+        total = sum_.wide.narrowed
+        stages.made("fixed_sum", products, sum_)
+        stages.made("sticky_sum", [sum_.term, addend], total, wide=sum_.wide)
+    else:
+        sum_ = sorted_terms(
+            products, addend, (bits, c_bits), max(p, bits + 1), min(low, spec.c_format.min_exponent - c_bits)
+        )
+        total = sum_.total
+        stages.made("sorted_sum", [*products, addend], total, sum=sum_)
+    return sum_, total
 
 
 def step(
@@ -197,42 +316,17 @@ def step(
 ) -> EfdaStep:
     stages = Stages() if stages is None else stages
     rho = parameters.rho
-    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
-    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
-    c_operand = stages.decode(c, spec.c_format)
+    a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)
+    c_operand = stages.decode(c, spec.c_format, parameters.flush_inputs)
     factors = list(zip(a_operands, b_operands, strict=True))
     special = stages.classify(factors, [c_operand])
 
     products = tuple(stages.multiply(x, y) for x, y in factors)
     addend = stages.addend(c_operand)
-    bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
-
-    low, top = bits_of_fixed_point(spec, parameters.L)
-    p = max(rho.fraction_bits, c_bits)
-    frame = top - low + p + 3
-    sum_: FixedSum | SortedSum
-    if frame + 2 <= 2 * limbs.BITS:
-        sum_ = fixed_point_sum(
-            products,
-            bits,
-            top=top,
-            addend=addend,
-            addend_bits=c_bits,
-            frame=frame,
-            least=rho.format.min_exponent,
-        )
-        total = sum_.wide.narrowed
-        stages.made("fixed_sum", products, sum_)
-        stages.made("sticky_sum", [sum_.term, addend], total, wide=sum_.wide)
-    else:
-        sum_ = sorted_terms(
-            products, addend, (bits, c_bits), p, min(low, spec.c_format.min_exponent - c_bits)
-        )
-        total = sum_.total
-        stages.made("sorted_sum", [*products, addend], total, sum=sum_)
-
+    sum_, total = sum_of(spec, parameters, products, addend, stages)
     signs = (*products, addend) if parameters.minus_zero else ()
-    rounded = round_sum(total, zero_sign(signs, total.total * 0), rho)
+    rounded = round_sum(total, zero_sign(signs, total.total * 0, rho), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
     stages.made("round_sum", [total, *signs, special], Code(total.total, rounded, result), rho=rho)
     return EfdaStep(

@@ -22,6 +22,10 @@ half of the first term, so ρ looks no further down than two places below the fi
 below the place 2^(e1 - 3 - (w-1) - 2), which the last alignment either keeps, or jams into a place that is 2 lower than
 what ρ looks at.  Jamming twice is jamming once, since what a jammed number is added to has a zero at the last place.
 
+A row of limbs (more products, or long ones, whose sums are wide): every term is placed in the fixed point that holds
+them all, and added.  Of its magnitude the highest limb of 48 bits that is not zero is found, and kept with the one
+below it: 49 bits or more from the leading one, the last one sticky.
+
 The sum may lie below the exponents at which ρ still has places; it is jammed once more, to the least of those.
 """
 
@@ -33,7 +37,7 @@ from typing import NamedTuple, TypeAlias
 
 import z3
 
-from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import LIMB, Efda
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     Bool,
@@ -60,7 +64,22 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Code, Stages
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
+
+
+class LongSum(NamedTuple):
+    """The interfaces of a sum in a row of limbs."""
+
+    placed: tuple[BitVec, ...]  #: align: magnitudes in units of the last place
+    partial: tuple[BitVec, ...]  #: accumulate: the first, the first two, …; two's complement
+    sign: BitVec
+    magnitude: BitVec
+    window: BitVec  #: of the magnitude: the highest limb that is not zero and what is below it
+    unit: BitVec  #: the exponent of its last place
+    bits: BitVec  #: its leading bits, the last one sticky
+    e_max: BitVec  #: the exponent of that
+    total: BitVec  #: these with the sign, two's complement
 
 
 @dataclass(frozen=True)
@@ -108,7 +127,22 @@ class SortedStep:
     result: BitVec  #: encode
 
 
-Step: TypeAlias = FixedStep | SortedStep
+@dataclass(frozen=True)
+class LongStep:
+    """The interfaces between the stages of one step in a row of limbs, in order."""
+
+    a: tuple[Operand, ...]  #: decode
+    b: tuple[Operand, ...]
+    c: Operand
+    special: Special  #: classify
+    products: tuple[Term, ...]  #: multiply
+    addend: Term
+    sum: LongSum  #: align, accumulate
+    rounded: Rounded  #: normalise & round
+    result: BitVec  #: encode
+
+
+Step: TypeAlias = FixedStep | SortedStep | LongStep
 
 WIDEST = 112  #: bits of a sum in fixed point
 
@@ -169,11 +203,12 @@ def fraction_bits(spec: DotAdd) -> int:
     return spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
 
-def with_zero_sign(rounded: Rounded, total: BitVec, terms: Sequence[Term]) -> Rounded:
-    """A zero that all terms make is −0 if each of them is; without terms, as it is."""
+def with_zero_sign(rounded: Rounded, total: BitVec, terms: Sequence[Term], rho: Conversion) -> Rounded:
+    """A zero that all terms make is −0 if each of them is, with IEEE 754's RD if one is; without terms, as it is."""
     if not terms:
         return rounded
-    negative = z3.And(*(x.sign == 1 for x in terms))
+    minus = [x.sign == 1 for x in terms]
+    negative = z3.Or(*minus) if rho.ieee and rho.rounding is Rounding.RD else z3.And(*minus)
     zero = z3.If(negative, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
     return rounded._replace(sign=z3.If(total == 0, zero, rounded.sign))
 
@@ -208,7 +243,7 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> FixedStep:
     sum_ = x.stages.sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame, exponents)
     signs = (*products, c_term) if parameters.minus_zero else ()
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, least)
-    rounded = with_zero_sign(rounded, sum_.total, signs)
+    rounded = with_zero_sign(rounded, sum_.total, signs, rho)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     x.stages.round_sum(sum_, signs, x.special, Code(sum_.total, rounded, result), rho)
     return FixedStep(
@@ -308,7 +343,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
     jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
     signs = (*products, c_term) if parameters.minus_zero else ()
     rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
-    rounded = with_zero_sign(rounded, jammed.total, signs)
+    rounded = with_zero_sign(rounded, jammed.total, signs, rho)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     x.stages.round_sum(sum_, signs, x.special, Code(jammed.total, rounded, result), rho)
     return SortedStep(
@@ -329,6 +364,88 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
     )
 
 
+# ---- a row of limbs ---------------------------------------------------------------------------------------------
+
+LEADING = 60  #: bits of a sum that are rounded
+CARRY = 8  #: bits above the highest limb, for a sum of up to 65 terms and its sign
+
+
+def window_of(magnitude: BitVec, low: int, count: int, exponents: ExponentRange) -> tuple[BitVec, BitVec]:
+    """Two limbs and the carry's bits of a magnitude, from the highest limb that is not zero; the exponent of the last
+    bit, which is sticky."""
+    bits = 2 * LIMB + CARRY
+    window, at = z3.Extract(bits - 1, 0, magnitude), exponents.constant(low)
+    for i in range(2, count):
+        place = LIMB * (i - 1)
+        here = z3.Extract(place + bits - 1, place, magnitude)
+        lost = z3.Extract(place - 1, 0, magnitude) != 0
+        jam = z3.If(lost, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
+        some = z3.Extract(magnitude.size() - 1, LIMB * i, magnitude) != 0
+        window, at = z3.If(some, here | jam, window), z3.If(some, exponents.constant(low + place), at)
+    return window, at
+
+
+def leading_bits(window: BitVec) -> tuple[BitVec, BitVec]:
+    """The leading `LEADING` bits of a window, the last one sticky, or all that it has; how many are below them."""
+    spare = window.size() - LEADING
+    shifted, drop = normalise(window, z3.BitVecVal(spare, spare.bit_length()))
+    lost = z3.Extract(spare - 1, 0, shifted) != 0
+    jam = z3.If(lost, z3.BitVecVal(1, LEADING), z3.BitVecVal(0, LEADING))
+    return z3.Extract(window.size() - 1, spare, shifted) | jam, drop
+
+
+def long_step(spec: DotAdd, parameters: Efda, x: Inputs) -> LongStep:
+    """One step whose sum is held in a row of limbs."""
+    rho, c_format, low, count = (
+        parameters.rho,
+        spec.c_format,
+        parameters.last_place(spec),
+        parameters.limbs(spec),
+    )
+    singles = exponent_range(c_format)
+    exponents = product_range(spec.a_format, spec.b_format).union(singles.low, singles.high)
+    bias = spec.a_format.bias + spec.b_format.bias
+    products = tuple(x.stages.multiply(y, z, bias, exponents) for y, z in zip(x.a, x.b, strict=True))
+    c_term = x.stages.addend(x.c, c_format.bias, exponents)
+    width = LIMB * count
+    placed: list[BitVec] = []
+    for term, bits in (*((p, fraction_bits(spec)) for p in products), (c_term, c_format.fraction_bits)):
+        wide = max(term.exponent.size(), 12)
+        amount = resize(term.exponent, wide) + z3.BitVecVal((exponents.low - bits - low) % (1 << wide), wide)
+        placed.append(resize(term.significand, width) << resize(amount, width))
+    total, partial = z3.BitVecVal(0, width + CARRY), list[BitVec]()
+    for term, magnitude in zip((*products, c_term), placed, strict=True):
+        more = resize(magnitude, width + CARRY)
+        total = z3.If(term.sign == 1, total - more, total + more) if partial else negate_if(term.sign, more)
+        partial.append(total)
+    sign = z3.Extract(width + CARRY - 1, width + CARRY - 1, total)
+    magnitude = negate_if(sign, total)
+    units = ExponentRange(low, low + LIMB * (count - 2) + 2 * LIMB + CARRY - LEADING)
+    window, unit = window_of(magnitude, low, count, units)
+    bits, drop = leading_bits(window)
+    kept, e_max = negate_if(sign, z3.ZeroExt(1, bits)), unit + resize(drop, units.bits)
+    sum_ = LongSum(
+        tuple(placed),
+        tuple(partial),
+        sign,
+        magnitude,
+        window,
+        unit=unit,
+        bits=bits,
+        e_max=e_max,
+        total=kept,
+    )
+    terms = (*products, c_term)
+    x.stages.made("long_sum", terms, sum_, low=low)
+    signs = terms if parameters.minus_zero else ()
+    rounded = normalise_and_round(kept, e_max, units, 0, rho, low)
+    rounded = with_zero_sign(rounded, kept, signs, rho)
+    result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
+    made = Code(kept, rounded, result)
+    x.stages.made("round_sum", [sum_, *signs, x.special], made, rho=rho)
+    return LongStep(x.a, x.b, x.c, x.special, products, c_term, sum_, rounded, result)
+
+
 # ---- the chain --------------------------------------------------------------------------------------------------
 
 
@@ -342,11 +459,13 @@ def step(
 ) -> Step:
     """One step over L products."""
     stages = Stages() if stages is None else stages
-    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
-    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
-    c_operand = stages.decode(c, spec.c_format)
+    a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)
+    c_operand = stages.decode(c, spec.c_format, parameters.flush_inputs)
     special = stages.classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
     inputs = EfdaInputs(a_operands, b_operands, c_operand, special, stages)
+    if parameters.is_long(spec):
+        return long_step(spec, parameters, inputs)
     fixed = in_fixed_point(spec, parameters)
     return (fixed_step if fixed else sorted_step)(spec, parameters, inputs)
 
@@ -358,4 +477,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
-__all__ = ["FixedStep", "SortedStep", "Step", "Trace", "dot_add", "step"]
+__all__ = ["FixedStep", "LongStep", "SortedStep", "Step", "Trace", "dot_add", "step"]

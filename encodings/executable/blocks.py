@@ -348,7 +348,8 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
 
 
 def encode(x: Rounded, rho: Conversion) -> Lane:
-    """The code of a rounded number; overflow is infinity; zero is +0 unless ρ keeps its sign.
+    """The code of a rounded number; overflow is infinity, or the largest number where one of IEEE 754's
+    directed roundings goes toward zero; zero is +0 unless ρ keeps its sign.
 
     A significand that holds the leading bit, or that rounding carried to a power of two, adds its carry to
     the exponent field by itself.
@@ -358,8 +359,15 @@ def encode(x: Rounded, rho: Conversion) -> Lane:
     narrow = ((exponent - target.min_exponent) << rho.fraction_bits) + x.significand
     infinity = ((1 << target.exponent_bits) - 1) << rho.fraction_bits
     narrow = where(x.exponent > target.max_exponent, infinity, minimum(narrow, infinity))
-    code = narrow << (target.fraction_bits - rho.fraction_bits)
     negative = x.sign == 1
+    if rho.ieee:
+        finite = minimum(narrow, infinity - 1)
+        if rho.rounding is Rounding.RD:
+            finite = where(negative, narrow, finite)
+        elif rho.rounding is Rounding.RU:
+            finite = where(negative, finite, narrow)
+        narrow = finite
+    code = narrow << (target.fraction_bits - rho.fraction_bits)
     if not rho.signed_zero:
         negative = negative & (code != 0)
     return where(negative, code + sign_word(target), code)
@@ -395,6 +403,11 @@ def round_sum(x: Sum, zero_sign: Lane, rho: Conversion) -> Rounded:
     return Rounded(where(x.total == 0, zero_sign, rounded.sign), rounded.exponent, rounded.significand)
 
 
+def sum_sign(rho: Conversion, x: Lane, y: Lane) -> Lane:
+    """The sign of an exact zero, the sum of terms with two signs: minus if both are, or if one is with IEEE's RD."""
+    return x | y if rho.ieee and rho.rounding is Rounding.RD else x & y
+
+
 # ---- IEEE operations on codes ----------------------------------------------------------------------------
 
 IEEE = {rho.format.name: rho for rho in (IEEE_FP16, IEEE_FP32, IEEE_FP64)}
@@ -419,7 +432,7 @@ def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
     bits = target.fraction_bits
     # z = 0: a subnormal term, or zero, has the least exponent there is.
     total = add(term(x), bits, term(y), bits, bits + 3)
-    rounded = round_sum(total, x.sign & y.sign, rho)
+    rounded = round_sum(total, sum_sign(rho, x.sign, y.sign), rho)
     return Addition(x, y, special, total, rounded, select_special(special, encode(rounded, rho), rho, nan))
 
 

@@ -1,11 +1,14 @@
-"""Codes of rounded numbers in the formats of P3109, which have one NaN and no −0, in lanes.
+"""Codes of rounded numbers in the formats of P3109, which have one NaN and no −0, and in OCP's e4m3, in lanes.
 
 What is said of the interim report of IEEE's working group P3109 is said of version 4.0 (June 2026).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mmaformal.encodings.executable.blocks import Lane, Rounded, Special, minimum, where
+from mmaformal.formats import Format, Specials
 from mmaformal.rounding import Conversion, Rounding, Saturation
 
 
@@ -17,6 +20,8 @@ def overflowed(rho: Conversion) -> tuple[int, int]:
     unsigned format has 0 or, without saturation, a NaN, except with RZ and RU.
     """
     target, rounding = rho.format, rho.rounding
+    if target.specials is Specials.FN:
+        return _overflowed_fn(rho)
     stays = rho.saturation is not Saturation.NONE
     inward = stays or rounding is Rounding.RZ
     high = low = target.largest if target.infinity is None else target.infinity
@@ -29,9 +34,20 @@ def overflowed(rho: Conversion) -> tuple[int, int]:
     return high, low + target.sign_mask
 
 
+def _overflowed_fn(rho: Conversion) -> tuple[int, int]:
+    """The same of OCP's e4m3: the NaN, or the largest number with saturation and where IEEE's rounding stays."""
+    nan, largest = rho.format.largest + 1, rho.format.largest
+    finite = rho.saturation is not Saturation.NONE
+    down = finite or (rho.ieee and rho.rounding in (Rounding.RZ, Rounding.RD))
+    up = finite or (rho.ieee and rho.rounding in (Rounding.RZ, Rounding.RU))
+    return largest if down else nan, largest + rho.format.sign_mask if up else nan
+
+
 def infinities(rho: Conversion) -> tuple[int, int]:
     """The codes that +∞ and −∞ become (§4.7.5): themselves, the largest and the least number, or a NaN."""
     target, mode = rho.format, rho.saturation
+    if target.specials is Specials.FN:
+        return _overflowed_fn(replace(rho, ieee=False))
     keeps = target.infinity is not None and mode is not Saturation.FINITE
     top = target.largest + 1 if keeps else target.largest
     if target.signed:
@@ -47,7 +63,16 @@ def saturated(x: Rounded, special: Special, rho: Conversion) -> Lane:
     magnitude = (place << rho.fraction_bits) + x.significand
     beyond = magnitude > target.largest
     below = where(beyond, low, magnitude + target.sign_mask) if target.signed else low
-    code = where((x.sign == 1) & (magnitude > 0), below, where(beyond, high, magnitude))
-    plus, minus = infinities(rho)
-    code = where(special.positive_infinity, plus, where(special.negative_infinity, minus, code))
-    return where(special.nan, target.sign_mask if target.signed else target.codes - 1, code)
+    minus = (x.sign == 1) if rho.signed_zero else (x.sign == 1) & (magnitude > 0)
+    code = where(minus, below, where(beyond, high, magnitude))
+    plus_infinity, minus_infinity = infinities(rho)
+    code = where(special.negative_infinity, minus_infinity, code)
+    code = where(special.positive_infinity, plus_infinity, code)
+    return where(special.nan, the_nan(target), code)
+
+
+def the_nan(target: Format) -> int:
+    """The code of the NaN; of e4m3, the positive one."""
+    if target.specials is Specials.FN:
+        return target.largest + 1
+    return target.sign_mask if target.signed else target.codes - 1

@@ -101,8 +101,16 @@ class Stages(Recorded):
         """The code of +0, with which a chain begins: as many as there are of `like`."""
         return self.made("zero", [], like * 0)
 
-    def decode(self, code: Lane, fmt: Format) -> Operand:
-        return self.made("decode", [code], decode(code, fmt.layout), fmt=fmt)
+    def decode(self, code: Lane, fmt: Format, flushed: bool = False) -> Operand:
+        """The operand of a code; if it is to be flushed, a subnormal one is zero of its sign."""
+        x = decode(code, fmt.layout)
+        if flushed:
+            return self.flushed_operand(
+                code,
+                x._replace(significand=where(x.significand >> fmt.fraction_bits > 0, x.significand, 0)),
+                fmt,
+            )
+        return self.made("decode", [code], x, fmt=fmt)
 
     def flushed_operand(self, code: Lane, made: Operand, fmt: Format) -> Operand:
         """A decoded operand, a subnormal counting as zero."""

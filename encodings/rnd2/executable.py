@@ -23,6 +23,7 @@ from mmaformal.encodings.executable.blocks import (
     round_sum,
     select_special,
     sign_word,
+    sum_sign,
 )
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
@@ -57,7 +58,7 @@ def step(
     first, second = (stages.multiply(x, y, parameters.zero_exponent(spec)) for x, y in factors)
     total = add(first, bits, second, bits, parameters.frame(spec))
     stages.made("sticky_sum", [first, second], total, wide=None)
-    rounded = round_sum(total, first.sign & second.sign, phi)
+    rounded = round_sum(total, sum_sign(phi, first.sign, second.sign), phi)
     code = Code(total.total, rounded, select_special(special, encode(rounded, phi), phi, nan))
     pair = stages.made("round_sum", [total, first, second, special], code, rho=phi)
     summand = stages.change_sign(pair.result, fmt) if parameters.negate_pair else pair.result

@@ -23,6 +23,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     quiet_nan,
     select_special,
+    sign_of_zero,
 )
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
@@ -64,7 +65,9 @@ def step(
     )
     total = stages.sticky_sum(first, bits, second, bits, frame, exponents)
     rounded = normalise_and_round(total.total, total.e_max, exponents, frame, phi, exponents.low)
-    rounded = rounded._replace(sign=z3.If(total.total == 0, first.sign & second.sign, rounded.sign))
+    rounded = rounded._replace(
+        sign=z3.If(total.total == 0, sign_of_zero([first.sign, second.sign], phi), rounded.sign)
+    )
     code = select_special(special, encode(rounded, phi), phi.format, nan)
     pair = stages.round_sum(total, (first, second), special, Code(total.total, rounded, code), phi)
     summand = stages.change_sign(pair.result, fmt) if parameters.negate_pair else pair.result

@@ -33,6 +33,7 @@ from mmaformal.encodings.executable.blocks import (
     round_sum,
     select_special,
     sign_word,
+    sum_sign,
     where,
     with_zero_exponent,
 )
@@ -95,7 +96,7 @@ def step(
         total = wide.narrowed
     stages.made("sticky_sum", [product, addend], total, wide=wide)
 
-    rounded = round_sum(total, product.sign & addend.sign, rho)
+    rounded = round_sum(total, sum_sign(rho, product.sign, addend.sign), rho)
     number, signs = encode(rounded, rho), [product, addend]
     nans = [{"a": (a, x), "b": (b, y), "c": (c, z)}[name] for name in rule.order]
     result = select_special(special, number, rho, _nan_of(rule, rho.format, nans))

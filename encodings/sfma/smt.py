@@ -40,6 +40,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     quiet_nan,
     select_special,
+    sign_of_zero,
 )
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Code, Stages
@@ -109,7 +110,8 @@ def step(
 
     sum_ = stages.sticky_sum(product, 2 * M, c_term, M, frame, exponents)
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, lowest)
-    sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
+    zero = sign_of_zero([product.sign, c_term.sign], rho)
+    sign = z3.If(sum_.total == 0, zero, rounded.sign)
     rounded = rounded._replace(sign=sign)
     number = encode(rounded, rho)
     nans = [{"a": (a, x), "b": (b, y), "c": (c, z)}[name] for name in nan.order]

@@ -484,13 +484,35 @@ def normalise_and_round(
 
 
 def encode(x: Rounded, rho: Conversion) -> BitVec:
-    """The code: overflow is infinity; zero is +0, or keeps its sign if ρ has signed zeros."""
+    """The code: overflow is infinity, or what IEEE 754's directed roundings make of it; zero is +0, or keeps its sign
+    if ρ has signed zeros."""
     target, keep = rho.format, rho.fraction_bits
     infinity = z3.BitVecVal(((1 << target.exponent_bits) - 1) << keep, x.code.size())
-    capped = z3.If(z3.UGE(x.code, infinity), infinity, x.code)
+    capped = z3.If(z3.UGE(x.code, infinity), _overflowed(x.sign, infinity, rho), x.code)
     sign = x.sign if rho.signed_zero else z3.If(x.code == 0, z3.BitVecVal(0, 1), x.sign)
     fields = z3.Extract(target.exponent_bits + keep - 1, 0, capped)
     return z3.Concat(sign, pad(fields, target.fraction_bits - keep))
+
+
+def _overflowed(sign: BitVec, infinity: BitVec, rho: Conversion) -> BitVec:
+    """The fields of what overflows: the largest number, next to infinity, with IEEE 754's roundings away from it."""
+    if not rho.ieee:
+        return infinity
+    match rho.rounding:
+        case Rounding.RD:
+            return infinity - z3.If(sign == 0, z3.BitVecVal(1, infinity.size()), 0)
+        case Rounding.RU:
+            return infinity - z3.If(sign == 1, z3.BitVecVal(1, infinity.size()), 0)
+        case _:
+            return z3.simplify(infinity - 1)
+
+
+def sign_of_zero(signs: Sequence[BitVec], rho: Conversion) -> BitVec:
+    """The sign of an exact zero of terms with these signs: theirs if they agree, else that of IEEE 754's rounding."""
+    negative = signs[0]
+    for sign in signs[1:]:
+        negative = negative | sign if rho.ieee and rho.rounding is Rounding.RD else negative & sign
+    return negative
 
 
 def canonical_nan(fmt: Format) -> int:

@@ -27,6 +27,7 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     round_magnitude,
     select_special,
+    sign_of_zero,
     sticky_shift_right,
 )
 from mmaformal.formats import Format
@@ -48,7 +49,7 @@ class Addition(NamedTuple):
 def add(x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
     """`x + y`, two codes of ρ's format, rounded once with ρ; subnormals are kept.
 
-    An exact zero is +0 unless both are −0; a NaN is the code `nan`.
+    An exact zero is +0 unless both are −0, or one with IEEE 754's RD; a NaN is the code `nan`.
     """
     fmt = rho.format
     magnitude_bits = fmt.storage_bits - 1
@@ -63,7 +64,7 @@ def add(x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
     # The field of the least normal exponent is 1; the carry is one place above the larger operand's leading bit.
     top = z3.ZeroExt(1, big.field)
     rounded = round_magnitude(big.sign, total, top, rho)
-    zero_sign = big.sign & small.sign
+    zero_sign = sign_of_zero([big.sign, small.sign], rho)
     rounded = rounded._replace(sign=z3.If(total == 0, zero_sign, rounded.sign))
     special = classify([], [big, small])
     result = select_special(special, encode(rounded, rho), fmt, nan)

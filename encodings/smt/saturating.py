@@ -1,4 +1,4 @@
-"""Codes of rounded numbers in the formats of P3109: one NaN, no −0, and a saturation mode, as bit-vector terms.
+"""Codes of rounded numbers in the formats of P3109 (one NaN, no −0) and in e4m3, by saturation mode, as terms.
 
 Sections are of the interim report of IEEE's working group P3109, version 4.0 of June 2026.
 """
@@ -20,6 +20,10 @@ def _minus(fmt: Format, magnitude: int) -> int:
 def _past_largest(rho: Conversion, negative: bool) -> int:
     """The code of what lies, rounded, outside of the numbers on one side: ωSaturate of a finite X (§4.7.5)."""
     fmt = rho.format
+    if fmt.one_nan is None:
+        inward = {Rounding.RZ: True, Rounding.RD: not negative, Rounding.RU: negative}
+        finite = rho.saturation is not Saturation.NONE or (rho.ieee and inward[rho.rounding])
+        return _nan(fmt) if not finite else _minus(fmt, fmt.largest) if negative else fmt.largest
     match (rho.saturation, rho.rounding, negative):
         case (Saturation.FINITE | Saturation.PROPAGATE, _, _) | (_, Rounding.RZ, _):
             finite = True
@@ -39,6 +43,8 @@ def _past_largest(rho: Conversion, negative: bool) -> int:
 def _of_infinity(rho: Conversion, negative: bool) -> int:
     """The code that an infinity becomes: ωSaturate of ±∞ (§4.7.5)."""
     fmt, infinity = rho.format, rho.format.infinity
+    if fmt.one_nan is None and rho.saturation is Saturation.NONE:
+        return _nan(fmt)
     if negative and not fmt.signed:
         return _nan(fmt) if rho.saturation is Saturation.NONE else 0
     magnitude = fmt.largest if infinity is None or rho.saturation is Saturation.FINITE else infinity
@@ -46,8 +52,7 @@ def _of_infinity(rho: Conversion, negative: bool) -> int:
 
 
 def _nan(fmt: Format) -> int:
-    assert fmt.one_nan is not None
-    return fmt.one_nan
+    return fmt.largest + 1 if fmt.one_nan is None else fmt.one_nan  # of e4m3 the positive one
 
 
 def project(x: Rounded, special: Special, rho: Conversion) -> BitVec:
@@ -71,7 +76,7 @@ def project(x: Rounded, special: Special, rho: Conversion) -> BitVec:
         minus = z3.If(outside, constant(_past_largest(rho, True)), signed)
     else:
         minus = constant(_past_largest(rho, True))
-    number = z3.If(z3.And(x.sign == 1, x.code != 0), minus, plus)
+    number = z3.If(x.sign == 1 if rho.signed_zero else z3.And(x.sign == 1, x.code != 0), minus, plus)
     infinite = z3.If(
         special.positive_infinity,
         constant(_of_infinity(rho, False)),

@@ -89,8 +89,14 @@ class Stages(Recorded):
         """The code of +0, with which a chain begins."""
         return self.made("zero", [], z3.BitVecVal(0, fmt.storage_bits), fmt=fmt)
 
-    def decode(self, code: BitVec, fmt: Format) -> Operand:
-        return self.made("decode", [code], decode(code, fmt), fmt=fmt)
+    def decode(self, code: BitVec, fmt: Format, flushed: bool = False) -> Operand:
+        """The operand of a code, a subnormal one as zero where it is `flushed`."""
+        x = decode(code, fmt)
+        if not flushed:
+            return self.made("decode", [code], x, fmt=fmt)
+        top = z3.Extract(fmt.fraction_bits, fmt.fraction_bits, x.significand) == 1
+        zero = z3.BitVecVal(0, x.significand.size())
+        return self.flushed_operand(code, x._replace(significand=z3.If(top, x.significand, zero)), fmt)
 
     def flushed_operand(self, code: BitVec, made: Operand, fmt: Format) -> Operand:
         """A decoded operand, a subnormal counting as zero."""

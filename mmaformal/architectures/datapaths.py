@@ -22,18 +22,23 @@ from typing import Literal
 
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
+from mmaformal.encodings.adder_tree import AdderTree
+from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
-from mmaformal.formats import Format
+from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
-from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd
+from mmaformal.limits import holds_narrower
+from mmaformal.rounding import Conversion, NanRule, Rounding, Tininess
+from mmaformal.spec import DotAdd, Parameters
 
 #: The name of the architecture that has them all.
 NAME = "datapath"
@@ -85,15 +90,99 @@ def pair_add(
 
 
 def fma(
-    *, k: int = 1, a: Format | str = "fp16", b: Format | str | None = None, rho: str = "IEEE-FP32"
+    *,
+    k: int = 1,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "IEEE-FP32",
+    nan: str = "ANY",
+    ones: int = 0,
+    flush_inputs: int = 0,
+    tiny: str = "kept",
 ) -> Instruction:
-    """FMA: k fused multiply-adds one after the other, each exact until it is rounded with ρ (sfma; wfma of narrower
-    a and b, which are converted exactly)."""
+    """FMA: k fused multiply-adds one after the other, each exact until it is rounded with ρ.
+
+    a, b, c: their formats (default of c: ρ's).  rho: IEEE-FP32 is to nearest even, IEEE-RZ-BF16 another rounding of
+    IEEE 754's, RZ, RD, RU or RNA.  nan: which NaN, ANY, DEFAULT, FIRST (of a, b, c) or FIRST_ACB; ones: 1 where the
+    default NaN is all ones.  flush_inputs: 1 where subnormal operands count as zero.  tiny: BEFORE or AFTER, when a
+    result counts as tiny that is flushed to zero.  (sfma, or wfma of narrower a and b onto fp32, where these say it;
+    else fma.)
+    """
     x, y = _factors(a, b)
     conversion = Conversion.named(rho)
-    same = x == y == conversion.format
-    parameters = Sfma(conversion) if same else Wfma(conversion)
-    return _point(fma, locals(), DotAdd(k, x, y, conversion.format, conversion.format, parameters))
+    d = conversion.format
+    z = _format(c) or d
+    when = None if tiny == "kept" else Tininess.named(tiny, "tiny")
+    own = Fma(conversion, NanRule.named(nan, "nan"), bool(ones), bool(flush_inputs), when)
+    parameters: Parameters = own
+    if own == Fma(conversion) and z == d:
+        if x == y == d and d in (fp16, fp32, fp64):
+            parameters = Sfma(conversion)
+        elif d == fp32 and all(each != fp32 and holds_narrower(fp32, each) for each in (x, y)):
+            parameters = Wfma(conversion)
+    return _point(fma, locals(), DotAdd(k, x, y, z, d, parameters))
+
+
+def tree(
+    *,
+    k: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    order: str = "",
+    product: str | None = None,
+    sums: str | None = None,
+    rho: str = "IEEE-FP32",
+    nan: str = "ANY",
+) -> Instruction:
+    """TREE: rounded products added by a tree of IEEE additions, each stage rounded its own way (adder_tree).
+
+    order: what is added to what, as `((0+1)+(2+3))+c`, from the left without parentheses (default: products in pairs,
+    pairs in pairs, c last; of more than its products a chain).  product, sums: their roundings (default: ρ); several of
+    sums, by height, are `IEEE-E8M13.IEEE-FP32`.  ρ rounds the last sum again where the last of `sums` is another.
+    c: its format (default: ρ's).  nan: ANY or DEFAULT.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    given = order or f"{_in_pairs(list(range(k)))}+c"
+    of_sums, phi = sums or conversion.name, Conversion.named(product or rho)
+    parameters = AdderTree(phi, of_sums, conversion, given, NanRule.named(nan, "nan"))  # type: ignore[arg-type]
+    return _point(
+        tree, locals(), DotAdd(k, x, y, _format(c) or conversion.format, conversion.format, parameters)
+    )
+
+
+def _in_pairs(places: list[int]) -> str:
+    """How the sum of places by halves is spelled."""
+    if len(places) < 2:
+        return str(places[0]) if places else ""
+    half = (len(places) + 1) // 2
+    return f"({_in_pairs(places[:half])}+{_in_pairs(places[half:])})"
+
+
+def exact(
+    *,
+    k: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "IEEE-FP32",
+    nan: str = "ANY",
+    flush_inputs: int = 0,
+    chain: int = 1,
+) -> Instruction:
+    """EXACT: the exact sum of k products and c, rounded once with ρ, a zero with IEEE 754's sign (efda).
+
+    c: its format (default: ρ's).  nan: ANY or DEFAULT.  flush_inputs: 1 where subnormal operands count as zero.  chain:
+    how many such steps one instruction is.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    own = Efda(k, conversion, True, NanRule.named(nan, "nan"), bool(flush_inputs))
+    return _point(
+        exact, locals(), DotAdd(k * chain, x, y, _format(c) or conversion.format, conversion.format, own)
+    )
 
 
 def fda(
@@ -122,6 +211,29 @@ def fda(
     parameters = Fda(frac_bits, k, conversion, _exponent(e_zero, (x, y), z, s), Rounding.named(cut, "cut"))
     spec = DotAdd(k * chain, x, y, z, conversion.format, parameters, s, block)
     return _point(fda, locals(), spec)
+
+
+def joined(
+    *,
+    k: int,
+    frac_bits: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "RNE-FP32",
+    e_zero: ZeroExponent = None,
+    chain: int = 1,
+) -> Instruction:
+    """JOINED: k products and c aligned, cut to `frac_bits` fractional bits and added as by fda; then a bit below the
+    magnitude of the sum is set if anything was cut off of any of them, and the sum is rounded with ρ (joined_fda).
+
+    c, e_zero, chain: as of fda.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    z = _format(c) or conversion.format
+    own = JoinedFda(frac_bits, k, conversion, _exponent(e_zero, (x, y), z, None))
+    return _point(joined, locals(), DotAdd(k * chain, x, y, z, conversion.format, own))
 
 
 def sda(
@@ -194,7 +306,7 @@ def gfda(
 
 #: The organisations, by name.
 KINDS: dict[str, Callable[..., Instruction]] = {
-    each.__name__: each for each in (mul_add, pair_add, fma, fda, sda, gfda)
+    each.__name__: each for each in (mul_add, pair_add, fma, exact, tree, fda, joined, sda, gfda)
 }
 
 
@@ -316,6 +428,9 @@ def _examples() -> Iterator[Instruction]:
     yield mul_add(k=16)
     yield fma(k=16)
     yield pair_add(k=16)
+    yield exact(k=4)
+    yield tree(k=4)
+    yield joined(k=4, frac_bits=24)
     for make in (fda, sda):
         for k in (4, 16, 64):
             yield make(k=k, frac_bits=24)

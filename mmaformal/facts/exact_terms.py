@@ -74,7 +74,9 @@ def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
     if isinstance(p, Sfma):
         return sfma.step(p.rho, x.a[0], x.b[0], x.c, p.nan)
     assert isinstance(p, Efda)
-    return efda.step(spec, p, x.a[: p.L], x.b[: p.L], x.c)
+    step = efda.step(spec, p, x.a[: p.L], x.b[: p.L], x.c)
+    assert not isinstance(step, efda.LongStep)
+    return step
 
 
 # ---- the chain ---------------------------------------------------------------------------------------------------

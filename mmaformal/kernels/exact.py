@@ -26,8 +26,8 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.formats import Format
-from mmaformal.kernels.batch import Batch
+from mmaformal.formats import Format, fp16, fp32
+from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
@@ -278,9 +278,14 @@ class EfdaKernel(Kernel):
 
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
-        """Return whether a sum of zeros is +0, which is all that the kernel knows."""
-        assert isinstance(spec.parameters, Efda)
-        return not spec.parameters.minus_zero
+        """Return whether the kernel, which knows no −0, no flushing, no c of another format and no long sums, computes
+        it."""
+        p = spec.parameters
+        assert isinstance(p, Efda)
+        plain = not (p.minus_zero or p.flush_inputs)
+        return (
+            plain and not p.is_long(spec) and spec.c_format == spec.d_format and spec.d_format in (fp16, fp32)
+        )
 
     def _planes(self, fmt: Format, codes: Codes) -> Planes:
         flat = np.ascontiguousarray(codes).reshape(-1)
@@ -312,4 +317,7 @@ class EfdaKernel(Kernel):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters
         assert isinstance(p, Efda)
+        if not EfdaKernel.compiles_rows(spec):
+            on_lanes(spec, rows)
+            return
         chain("efda", spec, rows, p.rho, p.L, quiet_nan(spec.d_format), *frame_of(spec, p))

@@ -23,7 +23,7 @@ _FORMAT = 10  #: numbers that a format takes
 #: where the numbers of each begin
 _A, _B, _C, _D, _SCALE, _SCALE_BLOCK = (i * _FORMAT for i in range(6))
 OWN = _SCALE_BLOCK + 1  #: where those of the algorithm begin
-CONVERSION = 3  #: numbers that a conversion to a known format takes
+CONVERSION = 4  #: numbers that a conversion to a known format takes
 
 
 class GivenFormat(NamedTuple):
@@ -44,6 +44,7 @@ class GivenConversion(NamedTuple):
     fraction_bits: int
     rounding: int  #: its place in `ROUNDINGS`
     signed_zero: bool
+    ieee: bool
 
 
 class GivenFormats(NamedTuple):
@@ -81,7 +82,7 @@ def _of_format(fmt: Format) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def _of_conversion(rho: Conversion) -> tuple[int, ...]:
-    return rho.fraction_bits, ROUNDINGS.index(rho.rounding), int(rho.signed_zero)
+    return rho.fraction_bits, ROUNDINGS.index(rho.rounding), int(rho.signed_zero), int(rho.ieee)
 
 
 @inlined
@@ -131,5 +132,5 @@ def scale_block(given: Plane) -> int:
 @inlined
 def conversion(given: Plane, at: int, target: Format) -> Conversion:
     """The conversion whose numbers begin at `at`."""
-    rounding, signed_zero = given[at + 1], given[at + 2] != 0
-    return GivenConversion(target, given[at], rounding, signed_zero)  # type: ignore[arg-type, return-value]
+    rounding, signed_zero, ieee = given[at + 1], given[at + 2] != 0, given[at + 3] != 0
+    return GivenConversion(target, given[at], rounding, signed_zero, ieee)  # type: ignore[arg-type, return-value]

@@ -18,6 +18,7 @@ from mmaformal.encodings.executable.blocks import (
     resolve_special,
     round_sum,
     select_special,
+    sum_sign,
     with_zero_exponent,
 )
 from mmaformal.encodings.rnd2 import Rnd2
@@ -51,7 +52,7 @@ def step(
     first: Term = with_zero_exponent(multiply(u, v), zero)
     second: Term = with_zero_exponent(multiply(x, y), zero)
     total = add(first, bits, second, bits, frame)
-    rounded = round_sum(total, first.sign & second.sign, phi)
+    rounded = round_sum(total, sum_sign(phi, first.sign, second.sign), phi)
     pair = select_special(special, encode(rounded, phi), phi, nan)
     return ieee_add(code, pair, rho, nan).result
 

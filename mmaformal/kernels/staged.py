@@ -22,6 +22,7 @@ from mmaformal.encodings.executable.blocks import (
     round_sum,
     select_special,
     sign_word,
+    sum_sign,
     term,
     where,
     with_zero_exponent,
@@ -65,7 +66,7 @@ def rounded(
     `ORDERS`."""
     fmt = rho.format
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(z)))
-    number = encode(round_sum(total, (x.sign ^ y.sign) & z.sign, rho), rho)
+    number = encode(round_sum(total, sum_sign(rho, x.sign ^ y.sign, z.sign), rho), rho)
     quiet = np.int64(1) << (fmt.fraction_bits - 1)
     invalid = np.int64(quiet_nan(fmt)) + where(order == 1, np.int64(sign_word(fmt)), np.int64(0))
     last = where(y.nan, b | quiet, invalid)

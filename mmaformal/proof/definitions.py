@@ -4,7 +4,8 @@ Neither is how an encoding rounds.  A number x is rounded correctly to a code if
 (RNE, RNA; at equal distance the even one, the larger one), or nearer but not above |x| (RZ), or not below it (away from
 zero), or is x or the odd one of its neighbours (RO): a statement about the code, its two neighbours, and x.  RD is away
 from zero for a negative x, else RZ; RU the other way about.  Overflow is part of it: infinity is the code after the
-largest, and stands for 2^(e_max + 1).
+largest, and stands for 2^(e_max + 1); with IEEE 754's directed roundings (`Conversion.ieee`) a finite number that is
+rounded toward zero never is infinity.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def grid_value(index: int, rho: Conversion) -> Fraction:
 def last_index(rho: Conversion) -> int:
     """The index of infinity.
 
-    Raises NotProvedError for a result of P3109 that overflows otherwise than to the infinity that follows the largest
-    number: as saturation says, or with a rounding that is not to nearest.
+    Raises NotProvedError for e4m3, and for a result of P3109 that overflows otherwise than to the infinity that follows
+    the largest number: as saturation says, or with a rounding that is not to nearest.
     """
     fmt = rho.format
-    if fmt.one_nan is not None:
+    if rho.saturation is not None:
         nearest = rho.rounding in (Rounding.RNE, Rounding.RNA) and rho.saturation is Saturation.NONE
         follows = fmt.signed and fmt.infinity is not None and fmt.fraction_bits > 0
         if not (nearest and follows):
@@ -67,7 +68,8 @@ def rounded_index(x: Fraction, rho: Conversion) -> int:
     """The index of ρ(x)."""
     below = index_below(x, rho)
     if below == last_index(rho):
-        return below
+        inward = {Rounding.RZ: True, Rounding.RD: x > 0, Rounding.RU: x < 0}
+        return below - 1 if rho.ieee and inward[rho.rounding] else below
     inexact = abs(x) != grid_value(below, rho)
     twice = 2 * abs(x) - grid_value(below, rho) - grid_value(below + 1, rho)
     up = {
@@ -101,8 +103,15 @@ def is_faithful(code: int, x: Fraction, rho: Conversion) -> bool:
     """Whether a code is one of the two neighbours of x among ρ's numbers, or x itself where that is one of them."""
     below = index_below(x, rho)
     index = index_of(code, rho)
-    exact = below < last_index(rho) and grid_value(below, rho) == abs(x)
-    allowed = (below,) if exact or below == last_index(rho) else (below, below + 1)
+    beyond = below == last_index(rho)
+    exact = not beyond and grid_value(below, rho) == abs(x)
+    allowed = (
+        (below,)
+        if exact or (beyond and not rho.ieee)
+        else (below - 1, below)
+        if beyond
+        else (below, below + 1)
+    )
     return index in allowed and (index == 0 or is_negative(code, rho.format) == (x < 0))
 
 
@@ -193,6 +202,9 @@ def _rounds_alike(
     if rounding is Rounding.RZ:
         next_up = significand + 1
         no_higher = z3.Not(at_least(m, t, next_up, q)) if one_number else at_least(next_up, q, top, t)
+        if rho.ieee:
+            infinity = infinity - 1  # the largest number, of all that is larger
+            possible.append(z3.ULE(index, infinity))
         return z3.And(*possible, at_least(m, t, significand, q), z3.Or(index == infinity, no_higher))
 
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)

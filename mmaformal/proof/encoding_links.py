@@ -276,7 +276,7 @@ def add_codes(
     total = signed_total(executable.total, smt.big.sign, smt.total)
     unit = number(executable.total.unit, smt.big.field, low=-fmt.bias - fmt.fraction_bits - 3)
     signs = executable.x.sign, executable.y.sign
-    zero_sign = signs[0].term & signs[1].term
+    zero_sign = executable_blocks.sum_sign(rho, *(sign.term for sign in signs))
     zero = Link(
         zero_sign == smt.zero_sign, (signs[0].term, signs[1].term), ((smt.zero_sign, zero_sign),), signs
     )

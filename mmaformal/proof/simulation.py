@@ -257,6 +257,7 @@ CODES: Mapping[str, str] = {
     "negate": "words are widened and negated alike",
     "product": "products are rounded alike",
     "scale": "codes are scaled alike",
+    "special": "equal numbers and special values give the same code",
     "select": "equal numbers and specials, and NaNs of equal codes, give the same code",
     "word": "words of equal codes are equal",
     "zero": "both begin at zero",

@@ -27,7 +27,7 @@ from mmaformal.renderers.rows import (
 )
 from mmaformal.stages import Stage, Value
 
-_LAST = ("round", "round_sum", "select", "add", "first_nan")  #: stages that give a step's code
+_LAST = ("round", "round_sum", "select", "special", "add", "first_nan")  #: stages that give a step's code
 
 
 def steps(trace: Trace[Any], c: int, order: Sequence[int] = (0,)) -> Steps:
@@ -223,9 +223,12 @@ _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "sticky_sum": _nothing,
     "fixed_sum": _nothing,
     "sorted_sum": _nothing,
+    "long_sum": _nothing,
+    "join": _nothing,
     "round_flushed": _nothing,
     "round_sum": _round_sum,
     "select": _round_sum,
+    "special": _round_sum,
     "add": _add,
 }
 

@@ -25,7 +25,7 @@ from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("esda", "gfda", "muladd", "sticky")
+DESIGNS = ("esda", "fma", "gfda", "muladd", "sticky")
 
 
 def _space(name: str) -> ModuleType:

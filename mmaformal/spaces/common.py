@@ -56,6 +56,12 @@ def conversions(fmt: Format) -> Iterator[Conversion]:
             yield known(Conversion(name, fmt, places, rounding))
 
 
+def ieee(rho: Conversion) -> Iterator[Conversion]:
+    """The conversion with IEEE 754's overflow and zeros, where a directed rounding has these otherwise."""
+    if rho.rounding in (Rounding.RZ, Rounding.RD, Rounding.RU):
+        yield replace(rho, name=f"IEEE-{rho.name}", signed_zero=True, ieee=True)
+
+
 def known(rho: Conversion) -> Conversion:
     """The conversion by the name that it has in tables, if it has one."""
     return next((each for each in CONVERSIONS.values() if replace(each, name=rho.name) == rho), rho)

@@ -154,7 +154,7 @@ def test_the_space_is_found_and_not_listed() -> None:
         ("fda(k=16,frac_bits=20,cut=RNE)", "cut RZ or RO, not RNE"),
         ("fda(k=16,frac_bits=99)", "1 ≤ F ≤ 54 for L = 16"),
         ("fda(k=two,frac_bits=20)", "two"),
-        ("fma(k=2,a=fp64)", "a and b that fp32 holds"),
+        ("fma(k=2,a=fp64,b=fp32)", "products of at most 48 bits, or of fp64"),
         ("mul_add(k=1,a=fp64)", "48 bits"),
     ],
 )

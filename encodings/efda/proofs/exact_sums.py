@@ -148,7 +148,7 @@ class EfdaSum(OneStepModel):
     """One step of a model of efda."""
 
     @property
-    def step(self) -> efda.Step:
+    def step(self) -> efda.FixedStep | efda.SortedStep:
         step = step_of(self.spec, self.inputs)
         assert isinstance(step, (efda.FixedStep, efda.SortedStep))
         return step

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import z3
 
-from mmaformal.encodings.efda import executable, smt
+from mmaformal.encodings.efda import LIMB, executable, smt
 from mmaformal.encodings.executable import blocks, limbs
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, same_number
+from mmaformal.lanes import Lane, fit
 from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Same, operand_codes, same
 from mmaformal.proof.related_stages import RelatedRuns
 from mmaformal.proof.simulation import Simulation
+from mmaformal.solver.asking import conjunction
 from mmaformal.stages import Stage
 
 # ---- both encodings
@@ -87,6 +90,46 @@ def _sorted_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     return total
 
 
+def _row(lanes: Sequence[Lane], term: z3.BitVecRef, *, signed: bool) -> Link:
+    """Return the link that says that a row of limbs is a number, the highest limb with its sign."""
+    top, claims, defined = len(lanes) - 1, list[z3.BoolRef](), list[tuple[z3.BitVecRef, z3.BitVecRef]]()
+    for i, lane in enumerate(lanes):
+        last = term.size() - 1 if i == top else LIMB * (i + 1) - 1
+        part, whole = z3.Extract(last, LIMB * i, term), signed and i == top
+        bits = max(lane.term.size(), part.size()) + 2
+        claims.append(lane.fit(bits) == fit(part, whole, bits))
+        defined.append((lane.term, fit(part, whole, lane.term.size())))
+    return Link(conjunction(claims), (term,), tuple(defined), tuple(lanes))
+
+
+def _long_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
+    """The links of the sum's leading limbs, and of their exponent."""
+    u, v, derive = mine.given["sum"], other.output, run.argument.derive
+    terms = [run.of(x) for x in mine.inputs]
+    partial: list[Link] = []
+    for k, term in enumerate(terms):
+        row = _row(u.placed[k], v.placed[k], signed=False)
+        derive("align", "terms are placed in limbs alike", [row], [term.exponent, term.significand])
+        bits, reach = v.partial[k].size(), (k + 1) << v.placed[k].size()
+        inside = Link(
+            z3.And(v.partial[k] <= reach, v.partial[k] >= z3.BitVecVal(-reach, bits)), (v.partial[k],)
+        )
+        links = [_row(u.partial[k], v.partial[k], signed=True), inside]
+        text, given = "sums in limbs are equal", [*partial, row, term.sign]
+        derive("accumulate", text, links, given, each_value_of=term.sign.term)
+        partial = links
+    magnitude = [number(u.sign, v.sign), _row(u.magnitude, v.magnitude, signed=False)]
+    derive("accumulate", "the sum in limbs has the same sign and magnitude", magnitude, partial)
+    low, rounded = other.given["low"], mine.output
+    wide = [wide_number(u.leading, v.window), number(u.unit, v.unit, low=low)]
+    derive("accumulate", "the leading limbs are the same", wide, magnitude)
+    bits = [number(u.narrowed.total, v.bits), number(u.narrowed.unit, v.e_max, low=low)]
+    derive("accumulate", "their leading bits are the same", bits, wide)
+    links = [number(rounded.total, v.total, signed=True), bits[1], least_excluded(v.total)]
+    derive("accumulate", "so they are with the sign", [links[0], links[2]], [magnitude[0], bits[0]])
+    return links
+
+
 # ---- two runs on related inputs
 
 
@@ -144,5 +187,5 @@ def _related_sorted_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     run.add(y.total, run.sizes(x.total, y.total, total, whole=True))
 
 
-EQUAL = {"fixed_sum": _fixed_sum, "sorted_sum": _sorted_sum}
+EQUAL = {"fixed_sum": _fixed_sum, "sorted_sum": _sorted_sum, "long_sum": _long_sum}
 RELATED = {"fixed_sum": _related_fixed_sum, "sorted_sum": _related_sorted_sum}

@@ -9,6 +9,7 @@ import z3
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt.blocks import sign_of_zero
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, prove_sticky, sfma_terms, span_of
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.rounding import Conversion
@@ -47,7 +48,7 @@ class FmaSum(OneStepModel):
 
     @property
     def zero(self) -> z3.BitVecRef:
-        return self.step.product.sign & self.step.addend.sign
+        return sign_of_zero([self.step.product.sign, self.step.addend.sign], self.rho)
 
     def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""

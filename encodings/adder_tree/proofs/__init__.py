@@ -1,0 +1,20 @@
+"""Facts of adder_tree."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from mmaformal.encodings.adder_tree import smt as smt_tree
+from mmaformal.facts.protocol import Facts
+from mmaformal.facts.sums import Sum, addition
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_tree.TreeStep
+
+
+class TreeFacts(Facts[Step]):
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [addition(each) for each in step.sums]
+
+
+FACTS = TreeFacts("adder_tree")
