@@ -36,7 +36,7 @@ from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
-from mmaformal.queries.constraints import Constraint, as_constraints
+from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
 from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, first_found, smtlib, watching
@@ -272,11 +272,7 @@ class _Search(Search):
         progress: Progress | None,
     ) -> None:
         self.x, self.y, self.constraints = x, y, constraints
-        pins: dict[str, int] = {}
-        for constraint in constraints:
-            for name, code in constraint.pins(x.spec).items():
-                if pins.setdefault(name, code) != code:
-                    raise ValueError(f"{name} is fixed to {pins[name]:#x} and to {code:#x}")
+        pins = pins_of(x.spec, constraints)
         super().__init__(x.spec, asker, pins, any(c.forbids_zero for c in constraints), progress)
         self._laws = Laws(asker)
         self._idle: dict[DotAdd, bool] = {}

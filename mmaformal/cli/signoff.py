@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, contents
+from mmaformal.cli.recall import Question, Recalled, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, told
+from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.hardware.ports import PortMap
     from mmaformal.hardware.sources import Sources
+    from mmaformal.queries.signoff_all import Kinds
     from mmaformal.solver.answers import Fails, Holds, Unknown
     from mmaformal.solver.evidence import EvidenceStore
 
@@ -104,11 +105,24 @@ _DESIGN = (
 @options.replace
 @options.model
 @design_options
+@options.where
 @click.option(
     "--alike",
     multiple=True,
     type=click.Choice(["nan", "zero"]),
     help="Any NaN is right where the model gives one; or a zero of either sign; repeatable.",
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="After a difference the next of another kind, with its smallest input.",
+)
+@click.option(
+    "--testbench",
+    type=options.OUTPUT_FOLDER,
+    metavar="DIR",
+    help="Write testbenches of the inputs found (SystemVerilog, Verilator C++), and a SymbiYosys script.",
 )
 @click.option(
     "--simulate",
@@ -137,7 +151,10 @@ def signoff(
     mapping: Path | None,
     cycles: int | None,
     held: bool,
+    where: tuple[str, ...],
     alike: tuple[str, ...],
+    every: bool,
+    testbench: Path | None,
     recordings: tuple[Path, ...],
     timeout: float,
     memory: int,
@@ -165,7 +182,7 @@ def signoff(
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            limits = _Limits(timeout, memory, solvers, alike)
+            limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
             return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
@@ -177,6 +194,9 @@ class _Limits:
     memory: int
     solvers: tuple[str, ...]
     alike: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    every: bool = False
+    testbench: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -234,10 +254,11 @@ def _signed(
     design: _Design, instruction: Instruction, store: EvidenceStore | None, limits: _Limits, as_json: bool
 ) -> int:
     from mmaformal.queries.signoff import signoff as sign
+    from mmaformal.queries.signoff_all import signoff_all
 
-    def ask() -> Holds | Fails | Unknown:
+    def ask() -> Holds | Fails | Unknown | Kinds:
         with Status() as status:
-            return sign(
+            return (signoff_all if limits.every else sign)(
                 design.sources.files,
                 instruction,
                 top=design.sources.top,
@@ -246,6 +267,7 @@ def _signed(
                 includes=design.sources.includes,
                 ports=design.said,
                 held=design.held,
+                where=limits.where,
                 alike=limits.alike,
                 told=lambda line: click.echo(line, err=True),
                 timeout=limits.timeout,
@@ -254,11 +276,46 @@ def _signed(
                 progress=status.show,
             )
 
-    words = design.words
-    question = Question("signoff", (instruction,), *(words or ()), *limits.alike, *limits.solvers)
-    answer = question.ask(store if words is not None else None, limits.timeout, ask)
-    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
-    return answered(text, _STATUS[answer.verdict])
+    if limits.every or limits.testbench is not None:
+        answer = ask()
+    else:
+        words = design.words
+        given = *(f"--where {each}" for each in limits.where), *limits.alike, *limits.solvers
+        question = Question("signoff", (instruction,), *(words or ()), *given)
+        answer = question.ask(store if words is not None else None, limits.timeout, ask)
+    text = json.dumps(answer.to_json(), indent=2) if as_json else _text(answer)
+    code = answered(text, _STATUS[answer.verdict])
+    if limits.testbench is not None:
+        _write_testbench(design, instruction, answer, limits)
+    return code
+
+
+def _text(answer: Holds | Fails | Unknown | Kinds | Recalled) -> str:
+    """An answer for a person."""
+    return str(answer) if hasattr(answer, "kinds") else told(answer, False)
+
+
+def _write_testbench(
+    design: _Design,
+    instruction: Instruction,
+    answer: Holds | Fails | Unknown | Kinds | Recalled,
+    limits: _Limits,
+) -> None:
+    """Write the testbenches of what was found, and say where they are."""
+    from mmaformal.queries.signoff_testbench import write_testbench
+
+    assert limits.testbench is not None
+    files = write_testbench(
+        limits.testbench,
+        design.sources,
+        instruction,
+        answer,
+        said=design.said,
+        held=design.held,
+        where=limits.where,
+        alike=limits.alike,
+    )
+    said(f"wrote {limits.testbench}: {', '.join(path.name for path in files)}")
 
 
 def _simulated(
