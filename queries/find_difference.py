@@ -33,10 +33,12 @@ from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.facts.registry import facts_of
+from mmaformal.hardware.blackbox import Unit
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
+from mmaformal.queries.difference_of_designs import difference_of_designs
 from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, first_found, smtlib, watching
@@ -60,8 +62,8 @@ class IncomparableError(ValueError):
 
 @keywords(backends="solver")
 def find_difference(
-    x: Architecture | Instruction | str,
-    y: Architecture | Instruction | str,
+    x: Architecture | Instruction | Unit | str,
+    y: Architecture | Instruction | Unit | str,
     instruction: str | None = None,
     other: str | None = None,
     *,
@@ -76,7 +78,9 @@ def find_difference(
     """Find the smallest input on which x and y differ, or prove that they compute the same function.
 
     x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types;
-    either by name, `"h100"` or `"hopper HMMA.16816.F32"`.
+    either by name, `"h100"` or `"hopper HMMA.16816.F32"`.  A design (`mmaformal.from_rtl`) that is proved to be a model
+    is that model; of one that is not the solvers are asked as it is, and the answer is that of `signoff`: `Fails`,
+    `Holds` or `Unknown`.
     other: the name of y's instruction, where that is another one; if their K differ, both are chained to the least
     that they have in common.
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
@@ -97,6 +101,12 @@ def find_difference(
     checked_timeout(timeout)
     if known is not None and where:
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
+    if any(isinstance(each, Unit) and each.proved is None for each in (x, y)):
+        if known is not None:
+            raise ValueError("an input that is known is of two models: leave it out for a design")
+        return difference_of_designs(
+            x, y, where=where, timeout=timeout, memory=memory, solver=solver, progress=progress, cache=cache
+        )
     left, right = comparable(x, y, instruction, other)
     constraints = as_constraints(where)
     with session(solver, memory, cache, Portfolio) as portfolio, watching(None, first_found(progress)):
@@ -146,8 +156,8 @@ def _of_long_chains(
 
 
 def comparable(
-    x: Architecture | Instruction | str,
-    y: Architecture | Instruction | str,
+    x: Architecture | Instruction | Unit | str,
+    y: Architecture | Instruction | Unit | str,
     instruction: str | None = None,
     other: str | None = None,
 ) -> tuple[Instruction, Instruction]:
@@ -163,7 +173,9 @@ def comparable(
     return left, right
 
 
-def _instruction(x: Architecture | Instruction | str, name: str | None) -> Instruction:
+def _instruction(x: Architecture | Instruction | Unit | str, name: str | None) -> Instruction:
+    if isinstance(x, Unit):
+        x = x.as_instruction()
     if isinstance(x, str):
         x = instruction_meant(x) if name is None else architecture_meant(x)
     if isinstance(x, Instruction):

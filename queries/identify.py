@@ -31,6 +31,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.probes.report import own_types
 from mmaformal.queries.asking_units import Asked, Unit
 from mmaformal.queries.classes import Explanation
 from mmaformal.queries.identify_narrowing import Narrowing
@@ -288,6 +289,9 @@ def _takes(
     """The types and K of a unit."""
     if isinstance(unit, Instruction):
         return Types.of(unit.spec), unit.k
+    names = [f"{side}_format" for side in "abcd"]
+    own = own_types(unit, {**dict(zip(names, formats, strict=True)), "k": k})
+    formats, k = [own.get(name, fmt) for name, fmt in zip(names, formats, strict=True)], own.get("k", k)
     if formats[0] is None or formats[2] is None or k is None:
         raise TypeError("a callable needs a_format, c_format and k: what it takes")
     a, c = Format.named(formats[0], "a_format"), Format.named(formats[2], "c_format")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import z3
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.alike import Symmetries
-from mmaformal.cases.codes import is_nan, is_zero
+from mmaformal.cases.codes import is_nan, is_zero, one_nan
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
@@ -33,6 +34,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.hardware.blackbox import Unit
 from mmaformal.hardware.compiled import Compiled
 from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.matching import Follower, Matched, values_of
@@ -43,7 +45,6 @@ from mmaformal.hardware.sources import Sources, sources_of
 from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, not_used
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
-from mmaformal.queries.classes import one_nan
 from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
 from mmaformal.queries.elimination import Recorded
 from mmaformal.queries.elimination import differ as rows_differ
@@ -82,7 +83,7 @@ _BLOCK = 100_000
 
 
 def signoff(
-    files: str | Path | Sequence[str | Path],
+    files: str | Path | Sequence[str | Path] | Unit,
     instruction: Instruction | str,
     *,
     top: str | None = None,
@@ -105,9 +106,10 @@ def signoff(
 ) -> Holds | Fails | Unknown:
     """Prove that a design gives the model's d for every input, or find the smallest input for which it does not.
 
-    files: SystemVerilog or Verilog files read together, or one of BTOR2.  top: the module (default: the one no other
-    uses).  defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  includes:
-    folders of include files.  lists: file lists, as simulators take them with -f.
+    files: SystemVerilog or Verilog files read together, or one of BTOR2; or a design that `from_rtl` has read, which
+    stands for the model once that is proved for every input and every bit of d.  top: the module (default: the one no
+    other uses).  defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.
+    includes: folders of include files.  lists: file lists, as simulators take them with -f.
 
     ports: where operands are, `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles:
     unroll a design with feedback from reset for so many.  held: operands stay until d is there.  where: constraints on
@@ -125,16 +127,28 @@ def signoff(
     caller(progress)
     same = Same(as_constraints(where), alike)
     instruction, say = instruction_meant(instruction), progress or (lambda _: None)
-    sources = sources_of(files, top, defines, parameters)
-    sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
-    design = read_design(
-        sources, instruction, port_map(ports, ties, cycles), held, max(timeout, _READING), progress, told
-    )
+    if isinstance(files, Unit):
+        _check_takes(files, instruction)
+        design = files.design
+    else:
+        sources = sources_of(files, top, defines, parameters)
+        sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
+        mapped = port_map(ports, ties, cycles)
+        design = read_design(sources, instruction, mapped, held, max(timeout, _READING), progress, told)
     with session(solver, memory, cache) as portfolio:
         signed = Signing.of(design, instruction, Asker(portfolio, timeout), say, same)
         answer = signed.asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
+    if isinstance(files, Unit) and isinstance(answer, Holds) and not (same.where or same.alike):
+        files.proved = (instruction, answer)
     return answer
+
+
+def _check_takes(unit: Unit, instruction: Instruction) -> None:
+    """Raise ValueError where a design that was read takes other types than an instruction."""
+    mine = (*Types.of(cast(DotAdd, unit.shape)), unit.shape.k)
+    if mine != (*Types.of(instruction.spec), instruction.k):
+        raise ValueError(f"{unit.name} was read for other types, or another K, than {instruction.label} has")
 
 
 def read_design(
@@ -294,6 +308,7 @@ class Signing:
     """A design signed off against a model: what is asked of it, and how."""
 
     nothing = "the design is right"  #: what it means that no case is found
+    expected = "the model"  #: what gives the d that is expected
 
     def __init__(
         self,
@@ -334,7 +349,7 @@ class Signing:
         """By random cases, then node by node and as one question in turns, with more time in each round."""
         self.check_some_input()
         self.progress("random cases")
-        wrong = self._random()
+        wrong = self.random()
         if wrong is not None:
             return self.fails(wrong)
         rows = generate(self.spec, _SEEN, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
@@ -384,7 +399,7 @@ class Signing:
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
-    def _random(self) -> Codes | None:
+    def random(self) -> Codes | None:
         """A case on which the design is wrong, of random ones."""
         for count, seed in ((400, 2), (_CASES, 3), (_MANY, 4)):
             if count == _MANY and not (self.compile() and self.asker.left > _WORTH):
@@ -429,13 +444,21 @@ class Signing:
     def wrong(self, rows: Rows) -> NDArray[np.bool_]:
         """On which rows the design's d is not the model's: for some of several values of what is undefined."""
         wrong = np.zeros(len(rows), bool)
-        model = compiled_results(self.spec, rows)
+        model = self.model_results(rows)
         for seed in _UNDEFINED if self.module.undefined else (0,):
             mine = self.results(rows, drawn(self.module, len(rows), seed))
             wrong |= self.is_shown(rows, mine, model) & self._allowed_results(mine)
         where = np.flatnonzero(wrong)
         wrong[where] &= self._allowed(rows.at(where))
         return wrong
+
+    def model_results(self, rows: Rows) -> NDArray[np.uint64]:
+        """The d that is expected for rows."""
+        return compiled_results(self.spec, rows)
+
+    def model_term(self, inputs: Inputs) -> z3.BitVecRef:
+        """The d that is expected, as a term."""
+        return smt.dot_add(self.spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).result
 
     def is_shown(self, rows: Rows, mine: NDArray[np.uint64], model: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """The rows that are looked for, by the d of both: here those on which the two differ."""
@@ -451,7 +474,7 @@ class Signing:
         if not claims or not len(rows):
             return np.ones(len(rows), np.bool_)
         found = np.broadcast_to(evaluate(z3.And(claims), values_of(self.inputs, rows)), len(rows))
-        return found.astype(np.bool_) & self._allowed_results(compiled_results(self.spec, rows))
+        return found.astype(np.bool_) & self._allowed_results(self.model_results(rows))
 
     def _allowed_results(self, d: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """The results that satisfy the constraints."""
@@ -484,7 +507,7 @@ class Signing:
     def found_wrong(self, found: Found, minimality: tuple[str, ...]) -> Fails:
         """The answer that an input gives, which is run once more.  Raises WitnessError if d is right there."""
         rows = Rows.of([found.codes])
-        model = int(compiled_results(self.spec, rows)[0])
+        model = int(self.model_results(rows)[0])
         pairs = [
             (term, z3.BitVecVal(code, term.size()))
             for term, code in zip(self.inputs.flat(), found.codes.flat(), strict=True)
@@ -497,7 +520,7 @@ class Signing:
             raise WitnessError(f"{self.module.name} was to be wrong on {found.codes}, and is not")
         runs = (
             Run(f"{self.module.name}, the design", self.spec, found.codes, mine),
-            Run("the model", self.spec, found.codes, model),
+            Run(self.expected, self.spec, found.codes, model),
         )
         notes = (*_of_undefined(choice), *self.notes)
         witness = CaseWitness(self.instruction, runs, notes=notes, minimality=minimality)
@@ -551,8 +574,7 @@ class SmallestWrong(Search):
         signed, spec = self.signed, self.spec
         pairs = list(zip(signed.inputs.flat(), inputs.flat(), strict=True))
         mine = z3.substitute(signed.module.outputs["d"], *pairs)
-        model = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).result
-        same = signed.same
+        model, same = signed.model_term(inputs), signed.same
         given = same.on_inputs(spec, inputs) if same.where else []
         claims = signed.claims(inputs, mine, model)
         return [*claims, *given, *same.on_result(spec, mine), *same.on_result(spec, model)], []

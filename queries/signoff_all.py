@@ -22,7 +22,17 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.codes import is_finite, is_nan, is_zero
+from mmaformal.cases.codes import (
+    Code,
+    Fact,
+    both,
+    either,
+    exponent_field,
+    is_finite,
+    is_nan,
+    is_zero,
+    negation,
+)
 from mmaformal.cases.inputs import Codes, Inputs, Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness, case_text
@@ -267,10 +277,11 @@ class _Class(ShortRepr):
         said = [z3.Or([gives(spec) for spec in self.explaining])] if self.explaining else []
         said += [z3.Not(gives(spec)) for spec in self.other]
         if self.seen:
-            fmt = signed.spec.d_format
-            before = list(_SEEN)[: list(_SEEN).index(self.seen)]
-            said += [z3.Not(_SEEN[name](mine, model, fmt, z3.And, z3.Or, z3.Not)) for name in before]
-            said.append(_SEEN[self.seen](mine, model, fmt, z3.And, z3.Or, z3.Not))
+            for name, test in _SEEN.items():
+                fits = test(mine, model, signed.spec.d_format)
+                said.append(fits if name == self.seen else z3.Not(fits))
+                if name == self.seen:
+                    break
         return z3.And(said)
 
     def has(
@@ -288,23 +299,29 @@ class _Class(ShortRepr):
         for spec in self.other:
             found &= ~gives(spec)
         if self.seen:
-            x, y = mine.astype(np.int64), model.astype(np.int64)
             for name, test in _SEEN.items():
-                fits = test(x, y, signed.spec.d_format, np.logical_and, np.logical_or, np.logical_not)
-                fits = np.broadcast_to(np.asarray(fits, np.bool_), len(rows))
+                fits = np.broadcast_to(np.asarray(test(mine, model, signed.spec.d_format)), len(rows))
                 found &= fits if name == self.seen else ~fits
                 if name == self.seen:
                     break
         return found
 
 
-_Test = Callable[..., object]
-#: What is seen of two results that differ, the first that fits to be taken.
-_SEEN: dict[str, _Test] = {
-    "another NaN": lambda x, y, d, all_, any_, not_: all_(is_nan(x, d), is_nan(y, d)),
-    "a special value": lambda x, y, d, all_, any_, not_: any_(not_(is_finite(x, d)), not_(is_finite(y, d))),
-    "the sign of zero": lambda x, y, d, all_, any_, not_: all_(is_zero(x, d), is_zero(y, d)),
-    "another number": lambda x, y, d, all_, any_, not_: not_(all_(is_zero(x, d), is_zero(y, d))),
+def _is_subnormal(x: Code, d: Format) -> Fact:
+    return both(exponent_field(x, d) == 0, negation(is_zero(x, d)))
+
+
+#: What is seen of two results that differ, the first that fits to be taken; the last one always does.
+_SEEN: dict[str, Callable[[Code, Code, Format], Fact]] = {
+    "another NaN": lambda x, y, d: both(is_nan(x, d), is_nan(y, d)),
+    "a special value": lambda x, y, d: negation(both(is_finite(x, d), is_finite(y, d))),
+    "the sign of zero": lambda x, y, d: both(is_zero(x, d), is_zero(y, d)),
+    "the sign of a number": lambda x, y, d: (x ^ y) == d.sign_mask,
+    "a subnormal result": lambda x, y, d: either(_is_subnormal(x, d), _is_subnormal(y, d)),
+    "one unit in the last place": lambda x, y, d: either(
+        x - y == 1 << d.ignored_low_bits, y - x == 1 << d.ignored_low_bits
+    ),
+    "more than one unit in the last place": lambda x, y, d: either(x == y, x != y),
 }
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstruct
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.signoff import is_design, unit_of, unit_options
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -40,7 +41,10 @@ class _Shape(options.Kind):
 
 
 @click.command()
-@options.name(required=False)
+@click.argument("name", metavar="[INSTRUCTION|DESIGN]", type=options.INSTRUCTION, required=False)
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=click.Path(path_type=Path))
+@click.option("--k", type=options.PRODUCTS, metavar="K", help="Products that d of a DESIGN has.")
+@unit_options
 @click.option(
     "--arch", type=options.ARCHITECTURE, metavar="A", help="The architecture, where several have it."
 )
@@ -109,6 +113,9 @@ class _Shape(options.Kind):
 @options.json
 def record(
     name: str | None,
+    files: tuple[Path, ...],
+    k: int | None,
+    types: str | None,
     arch: Architecture | None,
     out: Path | None,
     rows: int,
@@ -123,18 +130,27 @@ def record(
     by_columns: str | None,
     device: str,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Record what this machine's unit of INSTRUCTION gives, row by row, for random cases.
 
     A small program with the instruction in it is compiled and run: C with intrinsics for processors, Arm's under QEMU
     where this is none; CUDA for NVIDIA's GPUs, HIP for AMD's. --source DIR writes it instead, for another machine; of
-    what it writes there, --from makes a recording. --library records a whole product, for diagnose-gemm.
+    what it writes there, --from makes a recording. --library records a whole product, for diagnose-gemm. A DESIGN, in
+    SystemVerilog, Verilog or BTOR2, is read as `mmaformal signoff` reads it, with --k and --types, and compiled.
 
     Exit status: 0, or 2 if something is missing: a compiler, the unit, the library.
     """
     from mmaformal.recorder import from_outputs, record_product
     from mmaformal.recorder import record as record_unit
 
+    named = [Path(each) for each in (name,) if each is not None] + list(files)
+    if is_design(named, given):
+        unit = unit_of(named, k, types, given)
+        count = unit.record(_required(out), rows, seed)
+        return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
+    if files:
+        raise UsageError(f"one INSTRUCTION is recorded: {files[0]} is one too many")
     asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
     if len(given := [what for what, value in asked.items() if value is not None]) > 1:
         raise UsageError(f"{' and '.join(given)}: one of them says what to record")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -19,6 +19,7 @@ from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.hardware.blackbox import Unit
     from mmaformal.hardware.ports import PortMap
     from mmaformal.hardware.sources import Sources
     from mmaformal.queries.signoff_all import Kinds
@@ -59,6 +60,57 @@ def design_options(command: Callable[..., object]) -> Callable[..., object]:
     for option in reversed(_DESIGN):
         command = option(command)
     return command
+
+
+def unit_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options that say what a design is read from, and `--types`, which says what it takes where no model does."""
+    return click.option(
+        "--types", metavar="A[,B],C[,D]", help="Formats of a DESIGN, as fp16,fp32 or e4m3,e5m2,fp32,fp16."
+    )(design_options(command))
+
+
+def is_design(files: Sequence[Path], given: Mapping[str, object]) -> bool:
+    """Whether files and options are of a hardware design."""
+    return bool(given.get("lists")) or any(path.suffix in options.DESIGNS for path in files)
+
+
+def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: Mapping[str, Any]) -> Unit:
+    """The design that files and options say, compiled as a function of codes.  Raises UsageError where it is none."""
+    from mmaformal.hardware.blackbox import from_rtl
+    from mmaformal.hardware.module import HardwareError
+
+    if k is None or types is None:
+        raise UsageError("of a DESIGN, --k and --types say what it takes, as --k 4 --types fp16,fp32")
+    try:
+        design = design_of(tuple(files), **given)
+        return from_rtl(
+            design.sources,
+            k=k,
+            **_formats(types),
+            ports=design.said,
+            held=design.held,
+            told=lambda line: click.echo(line, err=True),
+        )
+    except HardwareError as error:
+        raise UsageError(str(error)) from None
+
+
+class _Formats(TypedDict):
+    a_format: str
+    b_format: str
+    c_format: str
+    d_format: str
+
+
+def _formats(types: str) -> _Formats:
+    """The formats by their keywords.  `fp16,fp32`: of a and b, and of c and d; of three, a, b, and c and d."""
+    words = [word.strip() for word in types.split(",")]
+    if not 2 <= len(words) <= 4:
+        raise UsageError(f"--types {types}: two to four formats are needed, as fp16,fp32")
+    if len(words) == 2:
+        words = [words[0], words[0], words[1]]
+    a, b, c, d = [*words, words[-1]][:4]
+    return {"a_format": a, "b_format": b, "c_format": c, "d_format": d}
 
 
 _DESIGN = (

@@ -74,6 +74,8 @@ def wired(
     found = wiring(spec, inputs, outputs, design.registers.clock, said)
     plain = not found.guessed and not said.ports and not said.ties
     told = [] if plain else found.told()
+    others = [name for name in outputs if name != found.result.port]
+    told += [f"outputs left out: {', '.join(others)}"] if others else []
     say = progress or (lambda _: None)
     for line in told:
         say(line)
