@@ -51,10 +51,10 @@ K = 2
 _BLOCK = 1 << 19
 
 
-def _model(rounding: Rounding, e_zero: int | None) -> Instruction:
-    """Two products and c, in the small formats."""
+def small_model(rounding: Rounding, e_zero: int | None, k: int = K) -> Instruction:
+    """Return the model of k products and c, in the small formats."""
     rho = Conversion(f"{rounding.name}-small", SUM, SUM.fraction_bits, rounding)
-    spec = DotAdd(K, FACTOR, FACTOR, SUM, SUM, Fda(F=5, L=K, rho=rho, e_zero=e_zero))
+    spec = DotAdd(k, FACTOR, FACTOR, SUM, SUM, Fda(F=5, L=k, rho=rho, e_zero=e_zero))
     return Instruction("small", "mutated", 1, 1, spec)
 
 
@@ -84,12 +84,13 @@ def _with_dot2(names: list[str], swaps: dict[str, str], said: PortMap) -> Callab
 
 
 _DPA = """module dpa_small import dpa_pkg::*; (
-  input logic clk_i, rst_ni, input logic [7:0] a, b, input logic [7:0] c, output logic [7:0] d
+  input logic clk_i, rst_ni, in_valid_i, out_ready_i, flush_i,
+  input logic [7:0] a, b, c, output logic [7:0] d
 );
   dpa #(.SrcFmt('{exp_bits: 2, man_bits: 1}), .DstFmt('{exp_bits: 4, man_bits: 3}), .K(2), .F(5), .ZeroExp(-12),
         .Tree(TREE)) i_dpa (
-    .clk_i, .rst_ni, .operands_i({b[7:4], a[7:4], b[3:0], a[3:0]}), .addend_i(c), .rnd_mode_i(RTZ), .in_valid_i(1'b1),
-    .in_ready_o(), .flush_i(1'b0), .result_o(d), .out_valid_o(), .out_ready_i(1'b1));
+    .clk_i, .rst_ni, .operands_i({b[7:4], a[7:4], b[3:0], a[3:0]}), .addend_i(c), .rnd_mode_i(RTZ), .in_valid_i,
+    .in_ready_o(), .flush_i, .result_o(d), .out_valid_o(), .out_ready_i);
 endmodule
 """
 
@@ -122,7 +123,7 @@ _SERIAL_MAP = PortMap(
     "mac_serial",
     2,
 )
-_NEAREST, _ZERO = _model(Rounding.RNE, None), _model(Rounding.RZ, -12)
+_NEAREST, _ZERO = small_model(Rounding.RNE, None), small_model(Rounding.RZ, -12)
 SMALL = {
     "dpa": Small(_ZERO, _dpa(0)),
     "dpa-tree": Small(_ZERO, _dpa(1)),
@@ -222,9 +223,10 @@ def every_input(spec: DotAdd) -> Iterator[Rows]:
     """Yield every input of a model, in blocks."""
     widths = [spec.a_format.storage_bits] * spec.k + [spec.b_format.storage_bits] * spec.k
     widths.append(spec.c_format.storage_bits)
-    none = np.zeros((_BLOCK, 0), np.uint64)
-    for start in range(0, 1 << sum(widths), _BLOCK):
-        left = np.arange(start, start + _BLOCK, dtype=np.uint64)
+    block = min(_BLOCK, 1 << sum(widths))
+    none = np.zeros((block, 0), np.uint64)
+    for start in range(0, 1 << sum(widths), block):
+        left = np.arange(start, start + block, dtype=np.uint64)
         columns: list[NDArray[np.uint64]] = []
         for bits in widths:
             columns.append(left & np.uint64((1 << bits) - 1))

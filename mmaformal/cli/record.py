@@ -152,8 +152,8 @@ def record(
     if files:
         raise UsageError(f"one INSTRUCTION is recorded: {files[0]} is one too many")
     asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
-    if len(given := [what for what, value in asked.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(given)}: one of them says what to record")
+    if len(said := [what for what, value in asked.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(said)}: one of them says what to record")
     if source is not None and name is None:
         raise UsageError("--source DIR needs an INSTRUCTION")
     if library is not None:

@@ -328,6 +328,7 @@ def _signed(
                 progress=status.show,
             )
 
+    answer: Holds | Fails | Unknown | Kinds | Recalled
     if limits.every or limits.testbench is not None:
         answer = ask()
     else:

@@ -237,7 +237,13 @@ def probe(
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
     """
-    given = {"k": k, "a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
+    given: dict[str, Any] = {
+        "k": k,
+        "a_format": a_format,
+        "b_format": b_format,
+        "c_format": c_format,
+        "d_format": d_format,
+    }
     if isinstance(unit, str):
         unit = instruction_meant(unit)
     if isinstance(unit, Instruction):
@@ -251,8 +257,9 @@ def probe(
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
     given |= own_types(unit, given)
-    given["b_format"] = a_format if b_format is None else b_format
-    given["d_format"] = c_format if d_format is None else d_format
+    for side, other in (("b", "a"), ("d", "c")):
+        if given[f"{side}_format"] is None:
+            given[f"{side}_format"] = given[f"{other}_format"]
     missing = [key for key in ("k", "a_format", "c_format") if given[key] is None]
     if missing:
         raise TypeError(
@@ -264,7 +271,7 @@ def probe(
         return np.asarray(unit(a, b, c))
 
     shown = str(getattr(unit, "__name__", getattr(unit, "name", "the unit"))) if name is None else name
-    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown, check, timeout)
+    return _probed(Box(answer, Types(a, b, c, d), integer(given["k"], "k")), shown, check, timeout)
 
 
 def own_types(unit: object, given: Mapping[str, object]) -> dict[str, Any]:
