@@ -79,8 +79,7 @@ def find_difference(
 
     x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types;
     either by name, `"h100"` or `"hopper HMMA.16816.F32"`.  A design (`mmaformal.from_rtl`) that is proved to be a model
-    is that model; of one that is not the solvers are asked as it is, and the answer is that of `signoff`: `Fails`,
-    `Holds` or `Unknown`.
+    is that model; one that is not is compared as it is, and the answer is `Fails`, `Holds` or `Unknown`.
     other: the name of y's instruction, where that is another one; if their K differ, both are chained to the least
     that they have in common.
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
@@ -112,13 +111,7 @@ def find_difference(
     with session(solver, memory, cache, Portfolio) as portfolio, watching(None, first_found(progress)):
         portfolio.head_start = _HEAD_START
         asker = Asker(portfolio, timeout)
-        if long_chains.apply(left.spec, right.spec):
-            answer = _of_long_chains(left, right, constraints, asker, progress)
-        else:
-            search = _Search(left, right, constraints, asker, progress)
-            if known is not None:
-                search.start_from(known)
-            answer = asker.within(search.question, search.answer)
+        answer = _answer(left, right, constraints, known, asker, progress)
         if isinstance(answer, Equal) and left.spec != right.spec:
             # One function is equal to itself, in any encoding.
             if progress is not None:
@@ -128,6 +121,23 @@ def find_difference(
                 answer.question, lambda: equal_in_both_encodings(equal, (left, right), asker)
             )
         return answer
+
+
+def _answer(
+    x: Instruction,
+    y: Instruction,
+    constraints: tuple[Constraint, ...],
+    known: Codes | None,
+    asker: Asker,
+    progress: Progress | None,
+) -> Answer:
+    """Return the answer about one encoding of each."""
+    if long_chains.apply(x.spec, y.spec):
+        return _of_long_chains(x, y, constraints, asker, progress)
+    search = _Search(x, y, constraints, asker, progress)
+    if known is not None:
+        search.start_from(known)
+    return asker.within(search.question, search.answer)
 
 
 def _of_long_chains(

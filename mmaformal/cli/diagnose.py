@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,14 +108,30 @@ def diagnose(
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
         return path, answer
 
+    with _recordings(files, k, types, given) as paths:
+        found = [asked(path) for path in paths]
+    return _answered(found, as_json)
+
+
+@contextmanager
+def _recordings(
+    files: Sequence[Path], k: int | None, types: str | None, given: Mapping[str, Any]
+) -> Iterator[Sequence[Path]]:
+    """The recordings that are meant: those named, or one of a design's rows, which is gone after this block."""
     if not files and not given["lists"]:
         raise UsageError("name a recording, or the files of a DESIGN")
+    if not is_design(files, given):
+        yield files
+        return
+    unit = unit_of(files, k, types, given)
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
-        if is_design(files, given):
-            unit = unit_of(files, k, types, given)
-            files = (Path(folder) / f"{unit.name}.npz",)
-            unit.record(files[0], _ROWS)
-        found = [asked(path) for path in files]
+        path = Path(folder) / f"{unit.name}.npz"
+        unit.record(path, _ROWS)
+        yield [path]
+
+
+def _answered(found: Sequence[tuple[Path, Diagnosis | Recalled]], as_json: bool) -> int:
+    """Print what was found of all files, as JSON, and return the exit status."""
     told = [{"file": str(path), **answer.to_json()} for path, answer in found]
     return answered(json.dumps(told, indent=2), _status(told)) if as_json else _status(told)
 

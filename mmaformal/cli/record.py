@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.hardware.blackbox import Unit
     from mmaformal.recordings.products import RecordedProduct
     from mmaformal.recordings.read import Recording
 
@@ -146,16 +148,8 @@ def record(
 
     named = [Path(each) for each in (name,) if each is not None] + list(files)
     if is_design(named, given):
-        unit = unit_of(named, k, types, given)
-        count = unit.record(_required(out), rows, seed)
-        return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
-    if files:
-        raise UsageError(f"one INSTRUCTION is recorded: {files[0]} is one too many")
-    asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
-    if len(said := [what for what, value in asked.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(said)}: one of them says what to record")
-    if source is not None and name is None:
-        raise UsageError("--source DIR needs an INSTRUCTION")
+        return _of_design(unit_of(named, k, types, given), _required(out), rows, seed)
+    _check_one(name, files, outputs, library, source)
     if library is not None:
         stored = _layouts(by_columns)
         product = record_product(
@@ -179,6 +173,24 @@ def record(
             progress=lambda line: status.show(f"{instruction.label}: {line}"),
         )
     return _told(found, as_json)
+
+
+def _check_one(
+    name: str | None, files: Sequence[Path], outputs: Path | None, library: str | None, source: Path | None
+) -> None:
+    """Raise UsageError unless at most one thing says what to record."""
+    if files:
+        raise UsageError(f"one INSTRUCTION is recorded: {files[0]} is one too many")
+    asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
+    if len(said := [what for what, value in asked.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(said)}: one of them says what to record")
+    if source is not None and name is None:
+        raise UsageError("--source DIR needs an INSTRUCTION")
+
+
+def _of_design(unit: Unit, out: Path, rows: int, seed: int) -> int:
+    count = unit.record(out, rows, seed)
+    return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
 
 
 def _written(instruction: Instruction, folder: Path, rows: int, seed: int, compiler: str | None) -> int:
