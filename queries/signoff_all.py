@@ -158,7 +158,7 @@ class Kinds(Result):
             return f"proved: with these changes it is the model for every input: {self.changed.spec.text}"
         if isinstance(self.rest, Holds):
             return "proved: there is no difference of another kind"
-        why = self.rest.why if self.rest is not None else "the time was up"
+        why = self.rest.why if self.rest is not None else "the time was up, or it was broken off"
         return f"whether there are other kinds is not settled: {why}"
 
     def rows(self) -> list[dict[str, object]]:

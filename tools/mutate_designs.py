@@ -4,8 +4,8 @@ python tools/mutate_designs.py                          # 50 mutants of each des
 python tools/mutate_designs.py dpa gated --count 10 --seed 3 --timeout 20
 
 An operator changes one term of d: a sum into a difference, a comparison's bound, a constant, the branches of a choice,
-a bit that is stuck.  What `signoff` says of the mutant is compared with the truth, which is found by running mutant and
-model on every input there is: 2^24 of them in these formats.
+a bit that is stuck, or wrong for one input of 2^8 to 2^24.  What `signoff` says of the mutant is compared with the
+truth, which is found by running mutant and model on every input there is: 2^24 of them in these formats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.cases.inputs import Rows
+from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, Specials
@@ -171,7 +171,15 @@ def _terms(term: z3.ExprRef) -> list[z3.ExprRef]:
     return list(found.values())
 
 
-def _changed(term: z3.ExprRef, chance: random.Random) -> tuple[str, z3.ExprRef]:
+def _rarely(spec: DotAdd, chance: random.Random) -> tuple[str, z3.BoolRef]:
+    """Return that some of the operands have certain codes, and how many bits these are."""
+    operands = symbolic_inputs(spec).flat()
+    chosen = chance.sample(operands, chance.randint(2, len(operands)))
+    bits = sum(x.size() for x in chosen)
+    return f"1 of 2^{bits} inputs", z3.And([x == chance.randrange(1 << x.size()) for x in chosen])
+
+
+def _changed(term: z3.ExprRef, spec: DotAdd, chance: random.Random) -> tuple[str, z3.ExprRef]:
     """Return a term changed by an operator that fits it, and what was done."""
     ways: list[tuple[str, z3.ExprRef]] = []
     kind = term.decl().kind()
@@ -180,6 +188,8 @@ def _changed(term: z3.ExprRef, chance: random.Random) -> tuple[str, z3.ExprRef]:
         one = z3.BitVecVal(1 << at, bits)
         ways += [(f"bit {at} stuck at 1", term | one), (f"bit {at} stuck at 0", term & ~one)]
         ways += [(f"bit {at} flipped", term ^ one)]
+        name, rare = _rarely(spec, chance)
+        ways += [(f"bit {at} flipped for {name}", z3.If(rare, term ^ one, term))] * 2
         if z3.is_bv_value(term):
             ways += [("one more", z3.simplify(term + 1)), ("one less", z3.simplify(term - 1))] * 2
     else:
@@ -194,13 +204,13 @@ def _changed(term: z3.ExprRef, chance: random.Random) -> tuple[str, z3.ExprRef]:
     return chance.choice(ways)
 
 
-def mutants(design: Wired, count: int, seed: int) -> Iterator[tuple[str, Wired]]:
+def mutants(design: Wired, spec: DotAdd, count: int, seed: int) -> Iterator[tuple[str, Wired]]:
     """Yield so many mutants of a design, with what was changed."""
     chance, d = random.Random(seed), design.module.outputs["d"]
     terms = _terms(d)
     while count:
         term = chance.choice(terms)
-        what, other = _changed(term, chance)
+        what, other = _changed(term, spec, chance)
         pair = (term, other)
         changed = z3.substitute(d, pair)
         if changed.eq(d):
@@ -278,7 +288,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             design = small.read(Path(folder), small.model.spec)
         counts: Counter[str] = Counter()
-        for number, (what, mutant) in enumerate(mutants(design, given.count, given.seed), 1):
+        for number, (what, mutant) in enumerate(
+            mutants(design, small.model.spec, given.count, given.seed), 1
+        ):
             said, equal = judged(mutant, small.model, given.timeout)
             counts[f"{said}, {'equal' if equal else 'wrong'}"] += 1
             wrongly = (said == "holds" and not equal) or (said == "fails" and equal)

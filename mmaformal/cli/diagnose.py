@@ -72,8 +72,7 @@ def diagnose(
     does, all orders in which a chain might take the products are searched, for the likeliest parameters. A DESIGN is
     read as `mmaformal signoff` reads it, with --k and --types, and gives 100,000 random rows.
 
-    Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if a file could not be read, 3 if the time
-    was up before one was explained.
+    Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if one cannot be read, 3 if the time was up.
     """
     from mmaformal.kernels.rows import processors
     from mmaformal.queries.diagnose import diagnose as diagnosis

@@ -128,6 +128,22 @@ def test_a_sign_of_zero_hides_no_other_kind(tmp_path: Path) -> None:
     assert found.verdict == "fails"
 
 
+def test_what_was_found_is_kept_when_it_is_broken_off(tmp_path: Path) -> None:
+    def progress(line: str) -> None:
+        if line.startswith("the smallest input"):
+            raise KeyboardInterrupt
+
+    found = signoff_all(dot2(tmp_path, TWO_BUGS), DOT, top="unit", timeout=60, progress=progress)
+    assert [each.kind.partition(": ")[2] for each in found.kinds] == [
+        "the sign of zero",
+        "one unit in the last place",
+    ]
+    assert [each.answer for each in found.kinds] == [None, None]
+    assert (found.verdict, found.complete) == ("fails", False)
+    assert "not settled: the time was up, or it was broken off" in str(found)
+    assert json.loads(json.dumps(found.to_json()))["kinds"][1]["rows"] == found.kinds[1].rows
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"F": 11}, {"e_zero": -12}])
 def test_a_kind_is_named_by_the_change_of_the_model_that_explains_it(
@@ -300,7 +316,8 @@ def test_no_mutant_of_a_small_module_is_called_equal_that_is_not(tmp_path: Path)
     path.write_text(systemverilog(model_of(model.spec, "dot1")), encoding="utf-8")
     design = wired(Sources((path,)), model.spec)
     said = [
-        mutate_designs.judged(mutant, model, 4.0) for _, mutant in mutate_designs.mutants(design, 10, seed=1)
+        mutate_designs.judged(mutant, model, 4.0)
+        for _, mutant in mutate_designs.mutants(design, model.spec, 10, seed=1)
     ]
     assert ("holds", False) not in said
     assert ("fails", True) not in said
