@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -16,7 +16,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.signoff import is_design, unit_of, unit_options
+from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def diagnose(
     evidence: Path | None,
     no_cache: bool,
     as_json: bool,
-    **given: Any,
+    **given: Unpack[DesignOptions],
 ) -> int:
     """Find which arithmetic gave the rows of each FILE (.npz), or of a DESIGN, told nothing but their types.
 
@@ -114,7 +114,7 @@ def diagnose(
 
 @contextmanager
 def _recordings(
-    files: Sequence[Path], k: int | None, types: str | None, given: Mapping[str, Any]
+    files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions
 ) -> Iterator[Sequence[Path]]:
     """The recordings that are meant: those named, or one of a design's rows, which is gone after this block."""
     if not files and not given["lists"]:

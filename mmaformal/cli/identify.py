@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.signoff import design_options, unit_of
+from mmaformal.cli.signoff import DesignOptions, design_options, unit_of
 from mmaformal.cli.terminal import Status
 
 
@@ -37,7 +37,7 @@ def identify(
     rows: int,
     timeout: float,
     as_json: bool,
-    **given: Any,
+    **given: Unpack[DesignOptions],
 ) -> int:
     """Find which arithmetic a DESIGN computes, as of a black box that is asked for results.
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
-from mmaformal.cli.signoff import is_design, unit_of, unit_options
+from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def probe(
     timeout: float,
     as_json: bool,
     table: str | None,
-    **given: Any,
+    **given: Unpack[DesignOptions],
 ) -> int:
     """Probe a model, or a DESIGN, as a black box: how many accumulator bits does it keep, and what else.
 
@@ -81,7 +80,7 @@ def _unit(
     k: int | None,
     changes: tuple[options.Change, ...],
     types: str | None,
-    given: Mapping[str, Any],
+    given: DesignOptions,
 ) -> Instruction | Unit:
     """What is probed: the instruction that is named, or the design."""
     if isinstance(arch, Architecture):

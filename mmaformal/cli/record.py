@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -15,7 +15,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstruct
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
-from mmaformal.cli.signoff import is_design, unit_of, unit_options
+from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -132,7 +132,7 @@ def record(
     by_columns: str | None,
     device: str,
     as_json: bool,
-    **given: Any,
+    **given: Unpack[DesignOptions],
 ) -> int:
     """Record what this machine's unit of INSTRUCTION gives, row by row, for random cases.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -69,12 +69,27 @@ def unit_options(command: Callable[..., object]) -> Callable[..., object]:
     )(design_options(command))
 
 
-def is_design(files: Sequence[Path], given: Mapping[str, object]) -> bool:
+class DesignOptions(TypedDict):
+    """What the options of `design_options` give a command."""
+
+    lists: tuple[Path, ...]
+    top: str | None
+    includes: tuple[Path, ...]
+    defines: tuple[str, ...]
+    parameters: tuple[str, ...]
+    ports: tuple[str, ...]
+    ties: tuple[str, ...]
+    mapping: Path | None
+    cycles: int | None
+    held: bool
+
+
+def is_design(files: Sequence[Path], given: DesignOptions) -> bool:
     """Whether files and options are of a hardware design."""
-    return bool(given.get("lists")) or any(path.suffix in options.DESIGNS for path in files)
+    return bool(given["lists"]) or any(path.suffix in options.DESIGNS for path in files)
 
 
-def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: Mapping[str, Any]) -> Unit:
+def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> Unit:
     """The design that files and options say, compiled as a function of codes.  Raises UsageError where it is none."""
     from mmaformal.hardware.blackbox import from_rtl
     from mmaformal.hardware.module import HardwareError

@@ -184,7 +184,7 @@ def from_rtl(
     held: bool = False,
     told: Progress | None = None,
 ) -> Unit:
-    """Compile a design as a function of codes.
+    """Read a design as a function of codes, which is compiled, and which queries take.
 
     The arguments are those of `signoff`; k and the formats are what it takes, b_format and d_format those of a and c if
     they are not given.  Raises HardwareError as `signoff` does.

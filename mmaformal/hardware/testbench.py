@@ -207,7 +207,7 @@ class Bench(ShortRepr):
     def systemverilog(self) -> str:
         """The testbench in SystemVerilog."""
         bits, inputs = self.spec.d_format.storage_bits, self._inputs()
-        lines = [f"// {self.question}", "`timescale 1ns/1ps", "module mmaformal_tb;"]
+        lines = [f"// {self.question}", "module mmaformal_tb;"]
         lines += [f"  logic {_range(width)}{name};" for name, width in inputs.items()]
         lines += [f"  logic {_range(bits)}d, expected;", "  logic same;", "  int wrong = 0;"]
         wired = ", ".join(f".{name}({name})" for name in (*inputs, "d"))

@@ -237,13 +237,8 @@ def probe(
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
     """
-    given: dict[str, Any] = {
-        "k": k,
-        "a_format": a_format,
-        "b_format": b_format,
-        "c_format": c_format,
-        "d_format": d_format,
-    }
+    formats = {"a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
+    given: dict[str, object] = {"k": k, **formats}
     if isinstance(unit, str):
         unit = instruction_meant(unit)
     if isinstance(unit, Instruction):
@@ -274,7 +269,7 @@ def probe(
     return _probed(Box(answer, Types(a, b, c, d), integer(given["k"], "k")), shown, check, timeout)
 
 
-def own_types(unit: object, given: Mapping[str, object]) -> dict[str, Any]:
+def own_types(unit: object, given: Mapping[str, object]) -> dict[str, object]:
     """The K and formats that a unit itself says that it takes (`mmaformal.from_rtl`), where none are given."""
     takes = getattr(unit, "takes", None)
     return dict(takes) if isinstance(takes, dict) and all(x is None for x in given.values()) else {}

@@ -49,6 +49,12 @@ TWO_BUGS = """
   wire tiny = c[14:10] == 0 && c[9:0] != 0 && r[14:10] != 0 && r[14:10] != 31;
   assign d = r[14:0] == 0 ? 16'h8000 : {r[15:1], r[0] ^ tiny};
 """
+#: The first is of zeros that are what is left of negative sums, which a parameter of the model is about.
+KINDS = [
+    "sign of an exact zero",
+    "unexplained: the sign of zero",
+    "unexplained: one unit in the last place",
+]
 #: Wrong for one c alone.
 ONE_C = """
   wire [15:0] r;
@@ -114,10 +120,7 @@ def test_what_is_seen_of_terms_is_seen_of_codes() -> None:
 @pytest.mark.slow
 def test_a_sign_of_zero_hides_no_other_kind(tmp_path: Path) -> None:
     found = signoff_all(dot2(tmp_path, TWO_BUGS), DOT, top="unit", timeout=300)
-    assert [each.kind for each in found.kinds] == [
-        "unexplained: the sign of zero",
-        "unexplained: one unit in the last place",
-    ]
+    assert [each.kind for each in found.kinds] == KINDS
     for each in found.kinds:
         assert each.answer is not None
         assert isinstance(each.answer.witness, CaseWitness)
@@ -134,14 +137,11 @@ def test_what_was_found_is_kept_when_it_is_broken_off(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     found = signoff_all(dot2(tmp_path, TWO_BUGS), DOT, top="unit", timeout=60, progress=progress)
-    assert [each.kind.partition(": ")[2] for each in found.kinds] == [
-        "the sign of zero",
-        "one unit in the last place",
-    ]
-    assert [each.answer for each in found.kinds] == [None, None]
+    assert [each.kind for each in found.kinds] == KINDS
+    assert [each.answer for each in found.kinds] == [None] * 3
     assert (found.verdict, found.complete) == ("fails", False)
     assert "not settled: the time was up, or it was broken off" in str(found)
-    assert json.loads(json.dumps(found.to_json()))["kinds"][1]["rows"] == found.kinds[1].rows
+    assert json.loads(json.dumps(found.to_json()))["kinds"][2]["rows"] == found.kinds[2].rows
 
 
 @pytest.mark.slow
