@@ -27,6 +27,7 @@ from mmaformal.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
+    from mmaformal.hardware.blackbox import from_rtl
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.probes import Probed, probe
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.mismatches import Mismatches, mismatches
     from mmaformal.queries.properties import PROPERTIES, prove
     from mmaformal.queries.signoff import signoff
+    from mmaformal.queries.signoff_all import signoff_all
     from mmaformal.queries.verify import verify
     from mmaformal.recorder.units import record
     from mmaformal.recordings.report import Checks, check
@@ -117,6 +119,7 @@ __all__ = [
     "emulation",
     "find_difference",
     "fingerprint",
+    "from_rtl",
     "hopper",
     "identify",
     "less_accurate",
@@ -133,6 +136,7 @@ __all__ = [
     "rtx_blackwell",
     "sapphire_rapids",
     "signoff",
+    "signoff_all",
     "sizes",
     "sme",
     "turing",
@@ -147,6 +151,7 @@ _LAZY = {
     name: f"mmaformal.{module}"
     for module, names in {
         "gemm": "matmul",
+        "hardware.blackbox": "from_rtl",
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
         "probes": "Probed probe",
@@ -160,6 +165,7 @@ _LAZY = {
         "queries.mismatches": "Mismatches mismatches",
         "queries.properties": "PROPERTIES prove",
         "queries.signoff": "signoff",
+        "queries.signoff_all": "signoff_all",
         "queries.verify": "verify",
         "recorder.units": "record",
         "recordings.report": "Checks check",

@@ -9,12 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.cases.codes import exponent, is_finite, is_zero, some_nan
+from mmaformal.cases.codes import exponent, is_finite, is_zero, one_nan, some_nan
 from mmaformal.cases.generate import Mood, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.formats import Format
-from mmaformal.queries.classes import one_nan
 from mmaformal.queries.elimination import ordinary
 from mmaformal.queries.special_rules import SpecialRules
 from mmaformal.solver.deadline import checking

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as, rarity
-from mmaformal.cases.codes import is_nan, some_nan
+from mmaformal.cases.codes import one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
-from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Proof
@@ -64,11 +63,6 @@ class RunNext(ShortRepr):
 
     case: Codes
     gives: tuple[int, ...]  #: codes, in the order of the classes
-
-
-def one_nan(d: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
-    """Codes, all NaNs the same one."""
-    return np.where(np.asarray(is_nan(d.astype(np.int64), fmt)), np.uint64(some_nan(fmt)), d)
 
 
 class Classes:

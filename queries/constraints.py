@@ -201,6 +201,16 @@ class fixed(Constraint, ShortRepr):  # noqa: N801
         return ", ".join(parts + ([f"c = {self.c:#x}"] if self.c is not None else []))
 
 
+def pins_of(spec: DotAdd, constraints: Iterable[Constraint]) -> dict[str, int]:
+    """The inputs that constraints give a code, by name.  Raises ValueError where two give one another code."""
+    pins: dict[str, int] = {}
+    for constraint in constraints:
+        for name, code in constraint.pins(spec).items():
+            if pins.setdefault(name, code) != code:
+                raise ValueError(f"{name} is fixed to {pins[name]:#x} and to {code:#x}")
+    return pins
+
+
 def parse(text: str) -> Constraint:
     """A constraint from its text (see the module).  Raises ValueError with what it could have been."""
     words = text.split()

@@ -34,10 +34,12 @@ from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.facts.registry import facts_of
+from mmaformal.hardware.blackbox import Unit
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
-from mmaformal.queries.constraints import Constraint, as_constraints
+from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
+from mmaformal.queries.difference_of_designs import difference_of_designs
 from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, first_found, smtlib, watching
@@ -63,8 +65,8 @@ class IncomparableError(ValueError):
 
 @keywords(backends="solver")
 def find_difference(
-    x: Architecture | Instruction | str,
-    y: Architecture | Instruction | str,
+    x: Architecture | Instruction | Unit | str,
+    y: Architecture | Instruction | Unit | str,
     instruction: str | None = None,
     other: str | None = None,
     *,
@@ -79,7 +81,8 @@ def find_difference(
     """Find the smallest input on which x and y differ, or prove that they compute the same function.
 
     x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types;
-    either by name, `"h100"` or `"hopper HMMA.16816.F32"`.
+    either by name, `"h100"` or `"hopper HMMA.16816.F32"`.  A design (`mmaformal.from_rtl`) that is proved to be a model
+    is that model; one that is not is compared as it is, and the answer is `Fails`, `Holds` or `Unknown`.
     other: the name of y's instruction, where that is another one; if their K differ, both are chained to the least
     that they have in common.
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
@@ -100,18 +103,18 @@ def find_difference(
     checked_timeout(timeout)
     if known is not None and where:
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
+    if any(isinstance(each, Unit) and each.proved is None for each in (x, y)):
+        if known is not None:
+            raise ValueError("an input that is known is of two models: leave it out for a design")
+        return difference_of_designs(
+            x, y, where=where, timeout=timeout, memory=memory, solver=solver, progress=progress, cache=cache
+        )
     left, right = comparable(x, y, instruction, other)
     constraints = as_constraints(where)
     with session(solver, memory, cache, Portfolio) as portfolio, watching(None, first_found(progress)):
         portfolio.head_start = _HEAD_START
         asker = Asker(portfolio, timeout)
-        if long_chains.apply(left.spec, right.spec):
-            answer = _of_long_chains(left, right, constraints, asker, progress)
-        else:
-            search = _Search(left, right, constraints, asker, progress)
-            if known is not None:
-                search.start_from(known)
-            answer = asker.within(search.question, search.answer)
+        answer = _answer(left, right, constraints, known, asker, progress)
         if isinstance(answer, Equal) and left.spec != right.spec:
             # One function is equal to itself, in any encoding.
             if progress is not None:
@@ -121,6 +124,23 @@ def find_difference(
                 answer.question, lambda: equal_in_both_encodings(equal, (left, right), asker)
             )
         return answer
+
+
+def _answer(
+    x: Instruction,
+    y: Instruction,
+    constraints: tuple[Constraint, ...],
+    known: Codes | None,
+    asker: Asker,
+    progress: Progress | None,
+) -> Answer:
+    """Return the answer about one encoding of each."""
+    if long_chains.apply(x.spec, y.spec):
+        return _of_long_chains(x, y, constraints, asker, progress)
+    search = _Search(x, y, constraints, asker, progress)
+    if known is not None:
+        search.start_from(known)
+    return asker.within(search.question, search.answer)
 
 
 def _of_long_chains(
@@ -149,8 +169,8 @@ def _of_long_chains(
 
 
 def comparable(
-    x: Architecture | Instruction | str,
-    y: Architecture | Instruction | str,
+    x: Architecture | Instruction | Unit | str,
+    y: Architecture | Instruction | Unit | str,
     instruction: str | None = None,
     other: str | None = None,
 ) -> tuple[Instruction, Instruction]:
@@ -166,7 +186,9 @@ def comparable(
     return left, right
 
 
-def _instruction(x: Architecture | Instruction | str, name: str | None) -> Instruction:
+def _instruction(x: Architecture | Instruction | Unit | str, name: str | None) -> Instruction:
+    if isinstance(x, Unit):
+        x = x.as_instruction()
     if isinstance(x, str):
         x = instruction_meant(x) if name is None else architecture_meant(x)
     if isinstance(x, Instruction):
@@ -275,11 +297,7 @@ class _Search(SmallestSearch):
         progress: Progress | None,
     ) -> None:
         self.x, self.y, self.constraints = x, y, constraints
-        pins: dict[str, int] = {}
-        for constraint in constraints:
-            for name, code in constraint.pins(x.spec).items():
-                if pins.setdefault(name, code) != code:
-                    raise ValueError(f"{name} is fixed to {pins[name]:#x} and to {code:#x}")
+        pins = pins_of(x.spec, constraints)
         super().__init__(x.spec, asker, pins, any(c.forbids_zero for c in constraints), progress)
         self._laws = Laws(asker)
         self._idle: dict[DotAdd, bool] = {}

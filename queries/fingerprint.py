@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
-from mmaformal.cases.codes import is_finite
+from mmaformal.cases.codes import is_finite, one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results
@@ -31,7 +31,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.classes import Classes, Explanation, one_nan
+from mmaformal.queries.classes import Classes, Explanation
 from mmaformal.queries.elimination import RecordedRows, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read

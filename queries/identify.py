@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from mmaformal.cases.in_common import Trait
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
-from mmaformal.checked import Progress, caller
+from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.probes.report import own_types
 from mmaformal.queries.asking_units import Asked, Unit
 from mmaformal.queries.classes import Explanation
 from mmaformal.queries.identify_narrowing import Narrowing
@@ -288,10 +289,14 @@ def _takes(
     """The types and K of a unit."""
     if isinstance(unit, Instruction):
         return Types.of(unit.spec), unit.k
-    if formats[0] is None or formats[2] is None or k is None:
+    names = [f"{side}_format" for side in "abcd"]
+    own = own_types(unit, {**dict(zip(names, formats, strict=True)), "k": k})
+    given = [own.get(name, fmt) for name, fmt in zip(names, formats, strict=True)]
+    count = own.get("k", k)
+    if given[0] is None or given[2] is None or count is None:
         raise TypeError("a callable needs a_format, c_format and k: what it takes")
-    a, c = Format.named(formats[0], "a_format"), Format.named(formats[2], "c_format")
-    b = a if formats[1] is None else Format.named(formats[1], "b_format")
-    d = c if formats[3] is None else Format.named(formats[3], "d_format")
+    a, c = Format.named(given[0], "a_format"), Format.named(given[2], "c_format")
+    b = a if given[1] is None else Format.named(given[1], "b_format")
+    d = c if given[3] is None else Format.named(given[3], "d_format")
     scale = None if scale_format is None else Format.named(scale_format, "scale_format")
-    return Types(a, b, c, d, scale, scale_block), k
+    return Types(a, b, c, d, scale, scale_block), integer(count, "k")

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures.known import drawn, known_as, rarity
+from mmaformal.cases.codes import one_nan
 from mmaformal.cases.in_common import Trait, in_common
 from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box
 from mmaformal.probes.special import nans
 from mmaformal.queries.asking_units import ordinary_cases, pool
-from mmaformal.queries.classes import Explanation, one_nan
+from mmaformal.queries.classes import Explanation
 from mmaformal.queries.elimination import tabled
 from mmaformal.queries.identify_narrowing import EVERYTHING, Narrowing, alike
 from mmaformal.queries.several_models import ASIDE, Candidates

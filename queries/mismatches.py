@@ -46,7 +46,7 @@ from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd, parameter_text
 
 #: Rows that changes are tried on: mismatches, and as many that match.
-_TRIED = 4096
+TRIED = 4096
 #: Rows of each that the changes are put in an order by.
 _FEW, _BEST = 48, 24
 #: Seconds for one smallest input.
@@ -267,7 +267,7 @@ def mismatches(
         model,
         work.rows.seen,
         tuple(_asked(model, group, work.deadline, work.say) for group in groups),
-        model.replace(**_differing(model.spec, work.nearest)) if work.explains else None,
+        model.replace(**differing(model.spec, work.nearest)) if work.explains else None,
         tuple(work.not_told),
         tuple(work.tabled),
         work.elapsed,
@@ -305,7 +305,7 @@ class _Work:
 
     def descend(self) -> None:
         """The changes, and the model with all of them."""
-        descent = _Descent(self.some, self.say)
+        descent = Descent(self.some, self.say)
         with self._part(_DESCENDING) as trying:
             descent.from_model(self.rows.spec)
         self.complete &= not trying.expired
@@ -325,7 +325,7 @@ class _Work:
                     self.tabled += known_as(spec)
             for _, spec in self.descent.explaining(self.nearest) if self.explains else ():
                 if not self.rows.any_wrong(spec):
-                    self.not_told += _differing(self.nearest, spec).items()
+                    self.not_told += differing(self.nearest, spec).items()
         self.complete &= not looking.expired
 
 
@@ -334,7 +334,7 @@ def _told(code: int, fmt: Format) -> str:
     return f"NaN {code:#x}" if fmt.is_nan(code) else fmt.text(code)
 
 
-def _differing(model: DotAdd, spec: DotAdd) -> dict[str, object]:
+def differing(model: DotAdd, spec: DotAdd) -> dict[str, object]:
     """The parameters in which a model differs from another of its algorithm, and its values."""
     changed = {name: v for name in spec.parameters if (v := spec.parameters[name]) != model.parameters[name]}
     if spec.product_order != model.product_order:
@@ -367,7 +367,7 @@ def kind_of(name: str, value: object, was: object) -> str:
 # ---- the changes -----------------------------------------------------------------------------------------------------
 
 
-class _Descent:
+class Descent:
     """From a model to one that gets fewer rows wrong, one parameter at a time."""
 
     def __init__(self, some: Some, progress: Progress) -> None:
@@ -403,7 +403,7 @@ class _Descent:
 
     def named(self, spec: DotAdd, nearest: DotAdd) -> dict[str, object]:
         """The parameters in which a model differs from the first, in the order in which they were changed."""
-        changes = _differing(spec, nearest)
+        changes = differing(spec, nearest)
         return {name: changes[name] for name, _, _ in self.path if name in changes}
 
     def explaining(self, spec: DotAdd) -> list[tuple[str, DotAdd]]:
@@ -471,7 +471,7 @@ class _File:
             wrong = differ(self.spec, modelled, rows.d)
             for i, which in enumerate((wrong, ~wrong)):
                 counts[i] += int(which.sum())
-                room = _TRIED - sum(map(len, found[i]))
+                room = TRIED - sum(map(len, found[i]))
                 found[i].append(rows.at(np.nonzero(which)[0][:room]))
             seen += len(rows.d)
             if time.monotonic() > until:

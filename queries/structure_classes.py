@@ -12,7 +12,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.known import without_nan_rule
-from mmaformal.cases.codes import is_nan
+from mmaformal.cases.codes import is_nan, one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import compiled_results
@@ -24,7 +24,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, by_rule, prove
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.queries.classes import as_instruction, one_nan
+from mmaformal.queries.classes import as_instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Equal, Proof
 from mmaformal.solver.asking import Asker

@@ -7,6 +7,8 @@ instruction_meant("RTX 4090 e4m3")             # the one function of ada that ta
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from mmaformal.architectures import (
     ARCHITECTURES,
     Architecture,
@@ -28,13 +30,24 @@ def architecture_meant(x: Architecture | str) -> Architecture:
     return x
 
 
-def instruction_meant(x: Instruction | str) -> Instruction:
+@runtime_checkable
+class StandsForInstruction(Protocol):
+    """What may stand for an instruction: a design that is proved to be one (`mmaformal.from_rtl`)."""
+
+    def as_instruction(self) -> Instruction:
+        """The instruction; raises ValueError where it is not known to be one."""
+
+
+def instruction_meant(x: Instruction | StandsForInstruction | str) -> Instruction:
     """The instruction itself, or the one that `ARCH INSTRUCTION` names; ARCH may have several words.
 
-    Raises UnknownInstructionError, UnknownArchitectureError or UnknownRevisionError; TypeError for anything else.
+    A design is the model that it is proved to be, and raises ValueError where none is proved.  Raises
+    UnknownInstructionError, UnknownArchitectureError or UnknownRevisionError; TypeError for anything else.
     """
     if isinstance(x, Instruction):
         return x
+    if isinstance(x, StandsForInstruction):
+        return x.as_instruction()
     if not isinstance(x, str):
         raise TypeError(
             f'expected an Instruction or its name ("hopper HMMA.16816.F32"), not {type(x).__name__}'

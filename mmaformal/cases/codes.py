@@ -181,3 +181,8 @@ def exponent_distance(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
     bias = z3.BitVecVal(fmt.bias, bits)
     distance = z3.If(z3.UGE(field, bias), field - bias, bias - field)
     return z3.If(is_zero(code, fmt), z3.BitVecVal(0, bits), distance)
+
+
+def one_nan(d: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
+    """Codes, all NaNs the same one."""
+    return np.where(np.asarray(is_nan(d.astype(np.int64), fmt)), np.uint64(some_nan(fmt)), d)

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import RecallKey, contents
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
+from mmaformal.cli.recall import RecallKey, Recalled, contents
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
     from mmaformal.queries.diagnose import Diagnosis
 
+#: Random rows that a design gives.
+_ROWS = 100_000
+
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="FILE…|DESIGN…", type=click.Path(path_type=Path))
+@click.option("--k", type=options.PRODUCTS, metavar="K", help="Products that d of a DESIGN has.")
+@unit_options
 @click.option(
     "--only", multiple=True, metavar="ALGORITHM", help="Try the models of this algorithm; repeatable."
 )
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
 @options.json
 def diagnose(
     files: tuple[Path, ...],
+    k: int | None,
+    types: str | None,
     only: tuple[str, ...],
     arch: Architecture | None,
     instruction: str | None,
@@ -53,15 +63,16 @@ def diagnose(
     evidence: Path | None,
     no_cache: bool,
     as_json: bool,
+    **given: Unpack[DesignOptions],
 ) -> int:
-    """Find which arithmetic gave the rows of each FILE (.npz), told nothing but their types.
+    """Find which arithmetic gave the rows of each FILE (.npz), or of a DESIGN, told nothing but their types.
 
     Every model there is for the types is run on the rows: every algorithm with every value of its parameters. Those
     that explain every row are told, those of one function together, with inputs that tell the others apart. Where none
-    does, all orders in which a chain might take the products are searched, for the likeliest parameters.
+    does, all orders in which a chain might take the products are searched, for the likeliest parameters. A DESIGN is
+    read as `mmaformal signoff` reads it, with --k and --types, and gives 100,000 random rows.
 
-    Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if a file could not be read, 3 if the time
-    was up before one was explained.
+    Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if one cannot be read, 3 if the time was up.
     """
     from mmaformal.kernels.rows import processors
     from mmaformal.queries.diagnose import diagnose as diagnosis
@@ -69,7 +80,7 @@ def diagnose(
 
     # what an explanation is known as depends on all the models there are, those of `--model` too
     every = tuple(i for each in ARCHITECTURES.values() for i in each)
-    given = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}", *only]
+    said = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}", *only]
 
     def ask(path: Path) -> Diagnosis:
         with Status() as status:
@@ -82,10 +93,9 @@ def diagnose(
                 progress=status.show,
             )
 
-    found = []
-    for path in files:
+    def asked(path: Path) -> tuple[Path, Diagnosis | Recalled]:
         with options.remembering(evidence, no_cache) as store:
-            question = RecallKey("diagnose", every, f"--orders {orders}", *given, *contents([path]))
+            question = RecallKey("diagnose", every, f"--orders {orders}", *said, *contents([path]))
             answer = question.ask(
                 store if evidence is None else None,
                 timeout,
@@ -93,9 +103,34 @@ def diagnose(
                 whole=lambda answer: answer.complete,
                 improvable=True,
             )
-        found.append((path, answer))
         if not as_json:
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
+        return path, answer
+
+    with _recordings(files, k, types, given) as paths:
+        found = [asked(path) for path in paths]
+    return _answered(found, as_json)
+
+
+@contextmanager
+def _recordings(
+    files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions
+) -> Iterator[Sequence[Path]]:
+    """The recordings that are meant: those named, or one of a design's rows, which is gone after this block."""
+    if not files and not given["lists"]:
+        raise UsageError("name a recording, or the files of a DESIGN")
+    if not is_design(files, given):
+        yield files
+        return
+    unit = unit_of(files, k, types, given)
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
+        path = Path(folder) / f"{unit.name}.npz"
+        unit.record(path, _ROWS)
+        yield [path]
+
+
+def _answered(found: Sequence[tuple[Path, Diagnosis | Recalled]], as_json: bool) -> int:
+    """Print what was found of all files, as JSON, and return the exit status."""
     told = [{"file": str(path), **answer.to_json()} for path, answer in found]
     return answered(json.dumps(told, indent=2), _status(told)) if as_json else _status(told)
 

@@ -81,6 +81,23 @@ def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | Non
     return f"{value} is no ARCH, but an INSTRUCTION: `{usage(ctx)}`"
 
 
+#: Suffixes of files that are hardware designs.
+DESIGNS = (".sv", ".v", ".btor", ".btor2")
+
+
+class _ArchitectureOrDesign(ArchitectureName):
+    """An architecture, or the file of a design."""
+
+    name = "architecture or design"
+
+    def convert(
+        self, value: Architecture | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Architecture | str:
+        if isinstance(value, str) and value.endswith(DESIGNS):
+            return value
+        return super().convert(value, param, ctx)
+
+
 class _InstructionName(Kind):
     """A name; which architecture it has to be on, the command knows."""
 
@@ -223,6 +240,7 @@ def _try_folder(path: Path) -> None:
 
 
 ARCHITECTURE = ArchitectureName()
+ARCHITECTURE_OR_DESIGN = _ArchitectureOrDesign()
 INSTRUCTION = _InstructionName()
 ARCHITECTURE_OR_INSTRUCTION = _ArchitectureOrInstruction()
 SECONDS = _Number("seconds", "seconds", _MOST_SECONDS, whole=False)

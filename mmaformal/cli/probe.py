@@ -1,23 +1,37 @@
-"""`mmaformal probe`: what the classical probes read of a model, as of a black box."""
+"""`mmaformal probe`: what the classical probes read of a model or a hardware design, as of a black box."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, answered, tabulated
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
+from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.hardware.blackbox import Unit
 
 
 @click.command()
-@options.arch()
-@options.name()
-@options.chain
+@click.argument("arch", metavar="ARCH|DESIGN", type=options.ARCHITECTURE_OR_DESIGN, required=False)
+@options.name(required=False)
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=click.Path(path_type=Path))
+@click.option(
+    "--k",
+    "chain",
+    type=options.PRODUCTS,
+    metavar="K",
+    help="Chain the instruction to K products, d being the next c; of a DESIGN, the products that d has.",
+)
 @options.replace
 @options.model
+@unit_options
 @click.option(
     "--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the order of summation, as SVG."
 )
@@ -25,26 +39,30 @@ from mmaformal.cli.running import SETTLED, UNKNOWN, answered, tabulated
 @options.json
 @options.table
 def probe(
-    arch: Architecture,
-    name: str,
+    arch: Architecture | str | None,
+    name: str | None,
+    files: tuple[Path, ...],
     chain: int | None,
     changes: tuple[options.Change, ...],
+    types: str | None,
     svg: Path | None,
     timeout: float,
     as_json: bool,
     table: str | None,
+    **given: Unpack[DesignOptions],
 ) -> int:
-    """Probe a model as a black box: how many accumulator bits does it keep, and what else.
+    """Probe a model, or a DESIGN, as a black box: how many accumulator bits does it keep, and what else.
 
     It is asked for results of chosen inputs, as a chip would be, and known by its types alone: the order of summation,
     the places kept beside larger terms, roundings, zeros, subnormal numbers, overflow, NaNs. What its types cannot
-    tell is said to be so. For a chip of your own: mmaformal.probe, in Python.
+    tell is said to be so. A DESIGN is read as `mmaformal signoff` reads it, and compiled; --k and --types say what it
+    takes. For a chip of your own: mmaformal.probe, in Python.
 
     Exit status: 0; 3 if the time was up before everything was read; 2 for wrong use.
     """
     from mmaformal.probes import probe as probed
 
-    found = probed(options.instruction_of(arch, name, changes, chain), timeout=timeout)
+    found = probed(_unit(arch, name, files, chain, changes, types, given), timeout=timeout)
     if svg is not None and (found.complete or found.tree is not None):
         if found.tree is None:
             raise ValueError(f"no drawing: the order of summation is not told ({found.order})")
@@ -53,3 +71,25 @@ def probe(
     if table is not None:
         return tabulated(table, found.rows(), code)
     return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), code)
+
+
+def _unit(
+    arch: Architecture | str | None,
+    name: str | None,
+    files: tuple[Path, ...],
+    k: int | None,
+    changes: tuple[options.Change, ...],
+    types: str | None,
+    given: DesignOptions,
+) -> Instruction | Unit:
+    """What is probed: the instruction that is named, or the design."""
+    if isinstance(arch, Architecture):
+        if name is None:
+            raise UsageError(f"which INSTRUCTION? `mmaformal list {arch.name}` shows those there are")
+        if files:
+            raise UsageError(f"one INSTRUCTION is probed: {files[0]} is one too many")
+        return options.instruction_of(arch, name, changes, k)
+    named = [Path(each) for each in (arch, name) if each is not None] + list(files)
+    if not is_design(named, given):
+        raise UsageError("name an ARCH and an INSTRUCTION, or the files of a DESIGN")
+    return unit_of(named, k, types, given)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -14,10 +15,12 @@ from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstruct
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.hardware.blackbox import Unit
     from mmaformal.recordings.products import RecordedProduct
     from mmaformal.recordings.read import Recording
 
@@ -40,7 +43,10 @@ class _Shape(options.Kind):
 
 
 @click.command()
-@options.name(required=False)
+@click.argument("name", metavar="[INSTRUCTION|DESIGN]", type=options.INSTRUCTION, required=False)
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=click.Path(path_type=Path))
+@click.option("--k", type=options.PRODUCTS, metavar="K", help="Products that d of a DESIGN has.")
+@unit_options
 @click.option(
     "--arch", type=options.ARCHITECTURE, metavar="A", help="The architecture, where several have it."
 )
@@ -109,6 +115,9 @@ class _Shape(options.Kind):
 @options.json
 def record(
     name: str | None,
+    files: tuple[Path, ...],
+    k: int | None,
+    types: str | None,
     arch: Architecture | None,
     out: Path | None,
     rows: int,
@@ -123,23 +132,24 @@ def record(
     by_columns: str | None,
     device: str,
     as_json: bool,
+    **given: Unpack[DesignOptions],
 ) -> int:
     """Record what this machine's unit of INSTRUCTION gives, row by row, for random cases.
 
     A small program with the instruction in it is compiled and run: C with intrinsics for processors, Arm's under QEMU
     where this is none; CUDA for NVIDIA's GPUs, HIP for AMD's. --source DIR writes it instead, for another machine; of
-    what it writes there, --from makes a recording. --library records a whole product, for diagnose-gemm.
+    what it writes there, --from makes a recording. --library records a whole product, for diagnose-gemm. A DESIGN, in
+    SystemVerilog, Verilog or BTOR2, is read as `mmaformal signoff` reads it, with --k and --types, and compiled.
 
     Exit status: 0, or 2 if something is missing: a compiler, the unit, the library.
     """
     from mmaformal.recorder import from_outputs, record_product
     from mmaformal.recorder import record as record_unit
 
-    asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
-    if len(given := [what for what, value in asked.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(given)}: one of them says what to record")
-    if source is not None and name is None:
-        raise UsageError("--source DIR needs an INSTRUCTION")
+    named = [Path(each) for each in (name,) if each is not None] + list(files)
+    if is_design(named, given):
+        return _of_design(unit_of(named, k, types, given), _required(out), rows, seed)
+    _check_one(name, files, outputs, library, source)
     if library is not None:
         stored = _layouts(by_columns)
         product = record_product(
@@ -163,6 +173,24 @@ def record(
             progress=lambda line: status.show(f"{instruction.label}: {line}"),
         )
     return _told(found, as_json)
+
+
+def _check_one(
+    name: str | None, files: Sequence[Path], outputs: Path | None, library: str | None, source: Path | None
+) -> None:
+    """Raise UsageError unless at most one thing says what to record."""
+    if files:
+        raise UsageError(f"one INSTRUCTION is recorded: {files[0]} is one too many")
+    asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
+    if len(said := [what for what, value in asked.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(said)}: one of them says what to record")
+    if source is not None and name is None:
+        raise UsageError("--source DIR needs an INSTRUCTION")
+
+
+def _of_design(unit: Unit, out: Path, rows: int, seed: int) -> int:
+    count = unit.record(out, rows, seed)
+    return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
 
 
 def _written(instruction: Instruction, folder: Path, rows: int, seed: int, compiler: str | None) -> int:

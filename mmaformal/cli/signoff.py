@@ -8,19 +8,21 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import RecallKey, contents
+from mmaformal.cli.recall import RecallKey, Recalled, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, told
+from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.hardware.blackbox import Unit
     from mmaformal.hardware.ports import PortMap
     from mmaformal.hardware.sources import Sources
+    from mmaformal.queries.signoff_all import Kinds
     from mmaformal.solver.answers import Fails, Holds, Unknown
     from mmaformal.solver.evidence import EvidenceStore
 
@@ -58,6 +60,72 @@ def design_options(command: Callable[..., object]) -> Callable[..., object]:
     for option in reversed(_DESIGN):
         command = option(command)
     return command
+
+
+def unit_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options that say what a design is read from, and `--types`, which says what it takes where no model does."""
+    return click.option(
+        "--types", metavar="A[,B],C[,D]", help="Formats of a DESIGN, as fp16,fp32 or e4m3,e5m2,fp32,fp16."
+    )(design_options(command))
+
+
+class DesignOptions(TypedDict):
+    """What the options of `design_options` give a command."""
+
+    lists: tuple[Path, ...]
+    top: str | None
+    includes: tuple[Path, ...]
+    defines: tuple[str, ...]
+    parameters: tuple[str, ...]
+    ports: tuple[str, ...]
+    ties: tuple[str, ...]
+    mapping: Path | None
+    cycles: int | None
+    held: bool
+
+
+def is_design(files: Sequence[Path], given: DesignOptions) -> bool:
+    """Whether files and options are of a hardware design."""
+    return bool(given["lists"]) or any(path.suffix in options.DESIGNS for path in files)
+
+
+def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> Unit:
+    """The design that files and options say, compiled as a function of codes.  Raises UsageError where it is none."""
+    from mmaformal.hardware.blackbox import from_rtl
+    from mmaformal.hardware.module import HardwareError
+
+    if k is None or types is None:
+        raise UsageError("of a DESIGN, --k and --types say what it takes, as --k 4 --types fp16,fp32")
+    try:
+        design = design_of(tuple(files), **given)
+        return from_rtl(
+            design.sources,
+            k=k,
+            **_formats(types),
+            ports=design.said,
+            held=design.held,
+            told=lambda line: click.echo(line, err=True),
+        )
+    except HardwareError as error:
+        raise UsageError(str(error)) from None
+
+
+class _Formats(TypedDict):
+    a_format: str
+    b_format: str
+    c_format: str
+    d_format: str
+
+
+def _formats(types: str) -> _Formats:
+    """The formats by their keywords.  `fp16,fp32`: of a and b, and of c and d; of three, a, b, and c and d."""
+    words = [word.strip() for word in types.split(",")]
+    if not 2 <= len(words) <= 4:
+        raise UsageError(f"--types {types}: two to four formats are needed, as fp16,fp32")
+    if len(words) == 2:
+        words = [words[0], words[0], words[1]]
+    a, b, c, d = [*words, words[-1]][:4]
+    return {"a_format": a, "b_format": b, "c_format": c, "d_format": d}
 
 
 _DESIGN = (
@@ -104,11 +172,24 @@ _DESIGN = (
 @options.replace
 @options.model
 @design_options
+@options.where
 @click.option(
     "--alike",
     multiple=True,
     type=click.Choice(["nan", "zero"]),
     help="Any NaN is right where the model gives one; or a zero of either sign; repeatable.",
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="After a difference the next of another kind, with its smallest input.",
+)
+@click.option(
+    "--testbench",
+    type=options.OUTPUT_FOLDER,
+    metavar="DIR",
+    help="Write testbenches of the inputs found (SystemVerilog, Verilator C++), and a SymbiYosys script.",
 )
 @click.option(
     "--simulate",
@@ -137,7 +218,10 @@ def signoff(
     mapping: Path | None,
     cycles: int | None,
     held: bool,
+    where: tuple[str, ...],
     alike: tuple[str, ...],
+    every: bool,
+    testbench: Path | None,
     recordings: tuple[Path, ...],
     timeout: float,
     memory: int,
@@ -165,7 +249,7 @@ def signoff(
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            limits = _Limits(timeout, memory, solvers, alike)
+            limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
             return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
@@ -177,6 +261,9 @@ class _Limits:
     memory: int
     solvers: tuple[str, ...]
     alike: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    every: bool = False
+    testbench: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -234,10 +321,11 @@ def _signed(
     design: _Design, instruction: Instruction, store: EvidenceStore | None, limits: _Limits, as_json: bool
 ) -> int:
     from mmaformal.queries.signoff import signoff as sign
+    from mmaformal.queries.signoff_all import signoff_all
 
-    def ask() -> Holds | Fails | Unknown:
+    def ask() -> Holds | Fails | Unknown | Kinds:
         with Status() as status:
-            return sign(
+            return (signoff_all if limits.every else sign)(
                 design.sources.files,
                 instruction,
                 top=design.sources.top,
@@ -246,6 +334,7 @@ def _signed(
                 includes=design.sources.includes,
                 ports=design.said,
                 held=design.held,
+                where=limits.where,
                 alike=limits.alike,
                 told=lambda line: click.echo(line, err=True),
                 timeout=limits.timeout,
@@ -254,11 +343,47 @@ def _signed(
                 progress=status.show,
             )
 
-    words = design.words
-    question = RecallKey("signoff", (instruction,), *(words or ()), *limits.alike, *limits.solvers)
-    answer = question.ask(store if words is not None else None, limits.timeout, ask)
-    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
-    return answered(text, _STATUS[answer.verdict])
+    answer: Holds | Fails | Unknown | Kinds | Recalled
+    if limits.every or limits.testbench is not None:
+        answer = ask()
+    else:
+        words = design.words
+        given = *(f"--where {each}" for each in limits.where), *limits.alike, *limits.solvers
+        question = RecallKey("signoff", (instruction,), *(words or ()), *given)
+        answer = question.ask(store if words is not None else None, limits.timeout, ask)
+    text = json.dumps(answer.to_json(), indent=2) if as_json else _text(answer)
+    code = answered(text, _STATUS[answer.verdict])
+    if limits.testbench is not None:
+        _write_testbench(design, instruction, answer, limits)
+    return code
+
+
+def _text(answer: Holds | Fails | Unknown | Kinds | Recalled) -> str:
+    """An answer for a person."""
+    return str(answer) if hasattr(answer, "kinds") else told(answer, False)
+
+
+def _write_testbench(
+    design: _Design,
+    instruction: Instruction,
+    answer: Holds | Fails | Unknown | Kinds | Recalled,
+    limits: _Limits,
+) -> None:
+    """Write the testbenches of what was found, and say where they are."""
+    from mmaformal.queries.signoff_testbench import write_testbench
+
+    assert limits.testbench is not None
+    files = write_testbench(
+        limits.testbench,
+        design.sources,
+        instruction,
+        answer,
+        said=design.said,
+        held=design.held,
+        where=limits.where,
+        alike=limits.alike,
+    )
+    said(f"wrote {limits.testbench}: {', '.join(path.name for path in files)}")
 
 
 def _simulated(

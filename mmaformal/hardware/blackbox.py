@@ -1,13 +1,16 @@
 """A design as a black box: codes in, d out, a million rows a second, before anybody waits for a proof.
 
-unit = from_rtl("dpa.sv", k=4, a_format="fp16", c_format="fp32", top="dpa")
-print(mmaformal.probe(unit, **unit.takes))
-print(mmaformal.identify(unit, **unit.takes))
+unit = mmaformal.from_rtl("dpa.sv", k=4, a_format="fp16", c_format="fp32", top="dpa")
+print(mmaformal.probe(unit))
+print(mmaformal.identify(unit))
 unit.record("rows.npz", 100_000)
+print(mmaformal.signoff(unit, "volta HMMA.884.F32.F32"))  # proved
+print(mmaformal.bound(unit))  # of the model that it is proved to be
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +26,13 @@ from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
 from mmaformal.hardware.compiled import Compiled
-from mmaformal.hardware.designs import wired
+from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import Sources, sources_of
 from mmaformal.hardware.undefined import constants_undefined
+from mmaformal.instruction import Instruction
+from mmaformal.solver.answers import Holds
 from mmaformal.spec import DotAdd
 
 #: Rows of a recording that are drawn at once.
@@ -61,7 +66,33 @@ class Unit(ShortRepr):
     _run: Compiled
     _names: Sequence[str]
     _undefined: int  #: how many of the names, the last ones, are undefined bits
+    design: Wired  #: as it is read
     told: tuple[str, ...] = ()  #: how it is wired, for a person
+    #: the model that it is proved to compute, and the proof; `mmaformal.signoff(unit, model)` finds one
+    proved: tuple[Instruction, Holds] | None = None
+
+    def as_instruction(self) -> Instruction:
+        """The model that the design is proved to be, under the design's name.
+
+        Raises ValueError where none is proved.
+        """
+        if self.proved is None:
+            raise ValueError(
+                f"{self.name} is not proved to be a model yet: `signoff(unit, model)` proves it, and `identify(unit)` "
+                f"finds which; as a black box it is taken by probe, identify, find_difference and `unit.record`"
+            )
+        model, holds = self.proved
+        why = f"proved: {holds.question} ({holds.proof.summary})"
+        sources = dict.fromkeys((*model.sources, *model.parameters), why)
+        return dataclasses.replace(
+            model,
+            name=self.name,
+            architecture="rtl",
+            aliases=(),
+            sources=sources,
+            sizes=None,
+            depths=range(0),
+        )
 
     @property
     def takes(self) -> dict[str, Any]:
@@ -153,7 +184,7 @@ def from_rtl(
     held: bool = False,
     told: Progress | None = None,
 ) -> Unit:
-    """Compile a design as a function of codes.
+    """Read a design as a function of codes, which is compiled, and which queries take.
 
     The arguments are those of `signoff`; k and the formats are what it takes, b_format and d_format those of a and c if
     they are not given.  Raises HardwareError as `signoff` does.
@@ -174,9 +205,8 @@ def from_rtl(
     undefined = constants_undefined(design.module)
     constants = [*symbolic_inputs(spec).flat(), *undefined]
     run = Compiled(design.module.outputs["d"], constants)
-    unit = Unit(shape, design.module.name, run, [str(x) for x in constants], len(undefined))
-    unit.told = design.told
-    return unit
+    names = [str(x) for x in constants]
+    return Unit(shape, design.module.name, run, names, len(undefined), design, design.told)
 
 
 __all__ = ["Shape", "Unit", "from_rtl"]

@@ -5,7 +5,7 @@ What was done is told in lines: the ports, what is tied, the latency.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import z3
@@ -28,6 +28,19 @@ _MOST_CYCLES = 1 << 12
 
 
 @dataclass(frozen=True, repr=False)
+class Driven(ShortRepr):
+    """How a design's ports are driven so that d is there: what a testbench does."""
+
+    wiring: Wiring
+    inputs: Mapping[str, int]  #: bits of each
+    outputs: Mapping[str, int]
+    clock: str  #: the input, or a bit of one, that is the clock; empty if there is none
+    rising: bool  #: which edge of it counts
+    cycles: int  #: cycles after which d is there: the latency, or those after reset
+    reset: int  #: cycles of reset before
+
+
+@dataclass(frozen=True, repr=False)
 class Wired(ShortRepr):
     """A design whose one output is d, over the codes of an instruction's operands."""
 
@@ -35,6 +48,7 @@ class Wired(ShortRepr):
     told: tuple[
         str, ...
     ]  #: what its ports are, what is tied, and its latency; empty where nothing had to be said
+    driven: Driven
 
 
 def wired(
@@ -60,20 +74,25 @@ def wired(
     found = wiring(spec, inputs, outputs, design.registers.clock, said)
     plain = not found.guessed and not said.ports and not said.ties
     told = [] if plain else found.told()
+    others = [name for name in outputs if name != found.result.port]
+    told += [f"outputs left out: {', '.join(others)}"] if others else []
     say = progress or (lambda _: None)
     for line in told:
         say(line)
     bound = _Bound(design, symbolic_inputs(spec), found)
     if said.cycles is not None:
-        module = bound.unrolled(said.cycles)
+        module, cycles = bound.unrolled(said.cycles), said.cycles
         more = [f"d is read {counted(said.cycles, 'cycle')} after reset"]
     else:
         folded = fold(design, bound.values(0), [found.result.port])
-        module = folded.module
+        module, cycles = folded.module, max((n for each in folded.latency.values() for n in each), default=0)
         more = bound.latency(folded, held)
     for line in more:
         say(line)
-    return Wired(bound.as_module(module), (*told, *more))
+    registers = design.registers
+    reset = _RESET_CYCLES if found.resets and registers.clock else 0
+    driven = Driven(found, inputs, outputs, registers.clock, registers.rising, cycles, reset)
+    return Wired(bound.as_module(module), (*told, *more), driven)
 
 
 class _Bound:

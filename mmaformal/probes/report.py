@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -237,7 +237,8 @@ def probe(
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
     """
-    given = {"k": k, "a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
+    formats = {"a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
+    given: dict[str, object] = {"k": k, **formats}
     if isinstance(unit, str):
         unit = instruction_meant(unit)
     if isinstance(unit, Instruction):
@@ -250,8 +251,10 @@ def probe(
         return _probed(box, unit.label if name is None else name, check, timeout)
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
-    given["b_format"] = a_format if b_format is None else b_format
-    given["d_format"] = c_format if d_format is None else d_format
+    given |= own_types(unit, given)
+    for side, other in (("b", "a"), ("d", "c")):
+        if given[f"{side}_format"] is None:
+            given[f"{side}_format"] = given[f"{other}_format"]
     missing = [key for key in ("k", "a_format", "c_format") if given[key] is None]
     if missing:
         raise TypeError(
@@ -262,8 +265,14 @@ def probe(
     def answer(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(unit(a, b, c))
 
-    shown = str(getattr(unit, "__name__", "the unit")) if name is None else name
-    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown, check, timeout)
+    shown = str(getattr(unit, "__name__", getattr(unit, "name", "the unit"))) if name is None else name
+    return _probed(Box(answer, Types(a, b, c, d), integer(given["k"], "k")), shown, check, timeout)
+
+
+def own_types(unit: object, given: Mapping[str, object]) -> dict[str, object]:
+    """The K and formats that a unit itself says that it takes (`mmaformal.from_rtl`), where none are given."""
+    takes = getattr(unit, "takes", None)
+    return dict(takes) if isinstance(takes, dict) and all(x is None for x in given.values()) else {}
 
 
 def of_instruction(instruction: Instruction) -> Unit:

@@ -54,11 +54,16 @@ SHARED = {
     **{f"{name}_format": {"str", "str | Format"} for name in ("a", "b", "c", "d", "scale")},
 }
 #: Keywords of one function each.
+_OF_DESIGNS = {
+    *("top", "defines", "parameters", "includes", "lists"),
+    *("ports", "ties", "cycles", "held", "told"),
+}
 OWN = {
     "check": {"architecture", "instruction", "replace"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},
     "find_difference": {"known"},
+    "from_rtl": _OF_DESIGNS | {"k"},
     "identify": {"scale_block", "among", "confirm", "solving"},
     "less_accurate": {"products"},
     "matmul": {
@@ -69,10 +74,8 @@ OWN = {
     "probe": {"check"},
     "record": {"rows", "compiler"},
     "roundoff": {"subnormals", "nearest"},
-    "signoff": {
-        *("top", "defines", "parameters", "includes", "lists"),
-        *("ports", "ties", "cycles", "held", "alike", "told"),
-    },
+    "signoff": _OF_DESIGNS | {"alike"},
+    "signoff_all": _OF_DESIGNS | {"alike"},
     "sizes": {"frac_bits", "cut", "path"},
     "verilog": {"format"},
 }

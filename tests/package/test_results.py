@@ -22,6 +22,7 @@ NO_QUERIES = {
     "matmul": "a matrix",
     "replay": "a matrix",
     "record": "a recording",
+    "from_rtl": "a design as a unit",
 }
 
 

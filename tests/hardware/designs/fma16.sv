@@ -4,7 +4,12 @@ package fma_pkg;
   typedef struct packed { logic sign; logic [4:0] exponent; logic [9:0] mantissa; } fp16_t;
   typedef struct packed { fp16_t a; fp16_t b; fp16_t c; } operands_t;
   typedef enum logic [2:0] {RNE, RTZ, RDN, RUP, RMM} roundmode_e;
+`ifdef BUG_HIDDEN
+  function automatic logic [10:0] significand(fp16_t x); return {x.exponent != '0 || x.mantissa == '0, x.mantissa};
+  endfunction                                           // a zero has a hidden bit
+`else
   function automatic logic [10:0] significand(fp16_t x); return {x.exponent != '0, x.mantissa}; endfunction
+`endif
   function automatic logic signed [7:0] unbiased(fp16_t x);
     return $signed({3'b0, x.exponent}) + $signed({7'b0, x.exponent == '0}) - 8'sd15;
   endfunction
@@ -43,6 +48,19 @@ module fma16 import fma_pkg::*; (
   assign near_p = {24'b0, product, 2'b0};
   assign near_c = diff >= 0 ? {25'b0, significand(c), 12'b0} >> diff[1:0] : {25'b0, significand(c), 12'b0} << 2'(-diff);
   assign near_d = $signed({2'b0, near_p}) - $signed({2'b0, near_c});
+`ifdef LZA
+  // the place of the leading one anticipated from the operands: right, or one too high
+  logic [49:0] lza_t, lza_g, lza_z, lza_f;
+  assign lza_t = {2'b0, near_p} ^ ~{2'b0, near_c};
+  assign lza_g = {2'b0, near_p} & ~{2'b0, near_c};
+  assign lza_z = ~{2'b0, near_p} & {2'b0, near_c};
+  always_comb begin
+    lza_f = '0;
+    for (int i = 0; i < 49; i++)
+      lza_f[i] = lza_t[i+1] ? (lza_g[i] & ~(i > 0 && lza_z[i-1])) | (lza_z[i] & ~(i > 0 && lza_g[i-1]))
+                            : (lza_z[i] & ~(i > 0 && lza_z[i-1])) | (lza_g[i] & ~(i > 0 && lza_g[i-1]));
+  end
+`endif
 
   // ---- far path: the smaller one aligned, sticky --------------------------------------------------------------------
   // 13 places above the product's, 22 and sticky below
@@ -63,9 +81,16 @@ module fma16 import fma_pkg::*; (
   assign away = distance > 8'd48 ? 6'd48 : distance[5:0];
 `endif
   assign shifted = {c_larger ? far_p : far_c, 48'b0} >> away;
+`ifdef BUG_JOINED
+  // a narrower window, and what is shifted out of it is joined to the difference, not taken from it
+  assign far_small = {shifted[95:68], 20'b0};
+  assign far_sticky = |shifted[67:0];
+  assign far_d = subtract ? {2'b0, far_big} - {2'b0, far_small} : {2'b0, far_big} + {2'b0, far_small};
+`else
   assign far_small = shifted[95:48];
   assign far_sticky = |shifted[47:0];
   assign far_d = subtract ? {2'b0, far_big} - {2'b0, far_small} - 50'(far_sticky) : {2'b0, far_big} + {2'b0, far_small};
+`endif
 
   // ---- one of both, normalised and rounded --------------------------------------------------------------------------
   logic negative, sticky;
@@ -86,6 +111,15 @@ module fma16 import fma_pkg::*; (
     end
     leading = '0;
     for (int i = 0; i < 50; i++) if (magnitude[i]) leading = 6'(i);
+`ifdef LZA
+    if (near) begin
+      leading = '0;
+      for (int i = 0; i < 50; i++) if (lza_f[i]) leading = 6'(i);
+`ifndef BUG_LZA
+      if (!magnitude[leading] && leading != '0) leading = leading - 6'd1;
+`endif
+    end
+`endif
   end
   logic signed [8:0] top, least, drop;
   logic [110:0] wide;
@@ -95,6 +129,8 @@ module fma16 import fma_pkg::*; (
   assign top = unit + $signed({3'b0, leading});
 `ifdef BUG_SUBNORMAL
   assign least = top;                                   // a subnormal result is not denormalised
+`elsif BUG_TINY
+  assign least = top < -9'sd15 ? -9'sd14 : top;         // what is just below the least normal number is not tiny
 `else
   assign least = top < -9'sd14 ? -9'sd14 : top;
 `endif
@@ -118,10 +154,18 @@ module fma16 import fma_pkg::*; (
   logic inf_p;
   assign inf_p = is_inf(a) | is_inf(b);
   always_comb begin
+`ifdef BUG_NAN
+    if (is_nan(a) | is_nan(b) | is_nan(c) | (inf_p & is_inf(c) & subtract)) r = 16'h7e00; // inf * 0 is forgotten
+`else
     if (is_nan(a) | is_nan(b) | is_nan(c) | (inf_p & zero_p) | (inf_p & is_inf(c) & subtract)) r = 16'h7e00;
+`endif
     else if (inf_p) r = {sign_p, 15'h7c00};
     else if (is_inf(c)) r = c;
+`ifdef BUG_ZERO_SIGN
+    else if (magnitude == '0 && !sticky) r = {sign_p, 15'b0}; // x - x has the sign of x
+`else
     else if (magnitude == '0 && !sticky) r = {subtract ? rm_i == RDN : sign_p, 15'b0};
+`endif
 `ifdef BUG_OVERFLOW
     else if (code >= 17'h07c00) r = {negative, 15'h7bff}; // the largest number in the place of infinity
 `else

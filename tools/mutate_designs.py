@@ -1,0 +1,306 @@
+"""Mutate the netlists of the tests' designs in small formats, and see whether any that is wrong is called equal.
+
+python tools/mutate_designs.py                          # 50 mutants of each design
+python tools/mutate_designs.py dpa gated --count 10 --seed 3 --timeout 20
+
+An operator changes one term of d: a sum into a difference, a comparison's bound, a constant, the branches of a choice,
+a bit that is stuck, or wrong for one input of 2^8 to 2^24.  What `signoff` says of the mutant is compared with the
+truth, which is found by running mutant and model on every input there is: 2^24 of them in these formats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import z3
+from numpy.typing import NDArray
+
+from mmaformal.cases.inputs import Rows, symbolic_inputs
+from mmaformal.cases.run import compiled_results
+from mmaformal.encodings.fda import Fda
+from mmaformal.formats import Format, Specials
+from mmaformal.hardware.compiled import Compiled
+from mmaformal.hardware.designs import Wired, wired
+from mmaformal.hardware.module import model_of
+from mmaformal.hardware.ports import PortMap
+from mmaformal.hardware.sources import Sources
+from mmaformal.hardware.systemverilog import systemverilog
+from mmaformal.hardware.undefined import constants_undefined
+from mmaformal.instruction import Instruction
+from mmaformal.queries.signoff import Signing
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.session import session
+from mmaformal.spec import DotAdd
+
+DESIGNS = Path(__file__).resolve().parents[1] / "tests" / "hardware" / "designs"
+#: Factors of 4 bits and sums of 8, with infinities and NaNs as IEEE 754 has them.
+FACTOR = Format("e2m1i", 4, 2, 1, 1, Specials.IEEE)
+SUM = Format("e4m3i", 8, 4, 3, 7, Specials.IEEE)
+K = 2
+_BLOCK = 1 << 19
+
+
+def small_model(rounding: Rounding, e_zero: int | None, k: int = K) -> Instruction:
+    """Return the model of k products and c, in the small formats."""
+    rho = Conversion(f"{rounding.name}-small", SUM, SUM.fraction_bits, rounding)
+    spec = DotAdd(k, FACTOR, FACTOR, SUM, SUM, Fda(F=5, L=k, rho=rho, e_zero=e_zero))
+    return Instruction("small", "mutated", 1, 1, spec)
+
+
+@dataclass(frozen=True)
+class Small:
+    """A design in small formats, and the model that it computes."""
+
+    model: Instruction
+    read: Callable[[Path, DotAdd], Wired]
+
+
+def _with_dot2(names: list[str], swaps: dict[str, str], said: PortMap) -> Callable[[Path, DotAdd], Wired]:
+    """Read files about the module dot2, which is written for the small model, with other widths."""
+
+    def read(folder: Path, spec: DotAdd) -> Wired:
+        files = []
+        for name in names:
+            text = (DESIGNS / name).read_text(encoding="utf-8")
+            for old, new in swaps.items():
+                text = text.replace(old, new)
+            (folder / name).write_text(text, encoding="utf-8")
+            files.append(folder / name)
+        (folder / "dot2.sv").write_text(systemverilog(model_of(spec, "dot2")), encoding="utf-8")
+        return wired(Sources((*files, folder / "dot2.sv"), said.top), spec, said)
+
+    return read
+
+
+_DPA = """module dpa_small import dpa_pkg::*; (
+  input logic clk_i, rst_ni, in_valid_i, out_ready_i, flush_i,
+  input logic [7:0] a, b, c, output logic [7:0] d
+);
+  dpa #(.SrcFmt('{exp_bits: 2, man_bits: 1}), .DstFmt('{exp_bits: 4, man_bits: 3}), .K(2), .F(5), .ZeroExp(-12),
+        .Tree(TREE)) i_dpa (
+    .clk_i, .rst_ni, .operands_i({b[7:4], a[7:4], b[3:0], a[3:0]}), .addend_i(c), .rnd_mode_i(RTZ), .in_valid_i,
+    .in_ready_o(), .flush_i, .result_o(d), .out_valid_o(), .out_ready_i);
+endmodule
+"""
+
+
+def _dpa(tree: int) -> Callable[[Path, DotAdd], Wired]:
+    def read(folder: Path, spec: DotAdd) -> Wired:
+        (folder / "small.sv").write_text(_DPA.replace("TREE", str(tree)), encoding="utf-8")
+        names = ("dpa_pkg.sv", "dpa_csa.sv", "dpa_pipe.sv", "dpa.sv")
+        files = (*(DESIGNS / name for name in names), folder / "small.sv")
+        return wired(Sources(files, "dpa_small", (DESIGNS / "inc",)), spec)
+
+    return read
+
+
+def _fda(folder: Path, spec: DotAdd) -> Wired:
+    sizes = {"K": K, "EA": 2, "MA": 1, "EC": 4, "MC": 3, "F": 5, "NEAREST": 1, "FIELDS": 1}
+    return wired(Sources((DESIGNS.parent / "fda.sv",), "fda", parameters=sizes), spec)
+
+
+_GATED = {
+    "logic [15:0] a_i, b_i, input logic [15:0] c_i, output logic [15:0] d_o": (
+        "logic [7:0] a_i, b_i, input logic [7:0] c_i, output logic [7:0] d_o"
+    ),
+    "logic [15:0] a_q, b_q, c_q, d;": "logic [7:0] a_q, b_q, c_q, d;",
+}
+_SERIAL = {"[7:0]": "[3:0]", "[15:0]": "[7:0]"}
+_SERIAL_MAP = PortMap(
+    {"a[0]": "x@0", "a[1]": "x@1", "b[0]": "y@0", "b[1]": "y@1", "c": "z@0", "d": "result"},
+    {"start": "1,0", "valid": "0,1,0"},
+    "mac_serial",
+    2,
+)
+_NEAREST, _ZERO = small_model(Rounding.RNE, None), small_model(Rounding.RZ, -12)
+SMALL = {
+    "dpa": Small(_ZERO, _dpa(0)),
+    "dpa-tree": Small(_ZERO, _dpa(1)),
+    "fda": Small(_NEAREST, _fda),
+    "gated": Small(_NEAREST, _with_dot2(["gated.sv"], _GATED, PortMap(top="gated"))),
+    "mac_serial": Small(_NEAREST, _with_dot2(["dpa_pkg.sv", "mac_serial.sv"], _SERIAL, _SERIAL_MAP)),
+}
+
+
+# ---- mutants --------------------------------------------------------------------------------------------------------
+
+_OTHER = {
+    z3.Z3_OP_BADD: lambda x: x.arg(0) - x.arg(1),
+    z3.Z3_OP_BSUB: lambda x: x.arg(0) + x.arg(1),
+    z3.Z3_OP_BAND: lambda x: x.arg(0) | x.arg(1),
+    z3.Z3_OP_BOR: lambda x: x.arg(0) & x.arg(1),
+    z3.Z3_OP_BXOR: lambda x: x.arg(0) | x.arg(1),
+    z3.Z3_OP_BMUL: lambda x: x.arg(0) + x.arg(1),
+    z3.Z3_OP_BSHL: lambda x: z3.LShR(x.arg(0), x.arg(1)),
+    z3.Z3_OP_BLSHR: lambda x: x.arg(0) >> x.arg(1),
+    z3.Z3_OP_BNOT: lambda x: x.arg(0),
+    z3.Z3_OP_BNEG: lambda x: ~x.arg(0),
+    z3.Z3_OP_ITE: lambda x: z3.If(x.arg(0), x.arg(2), x.arg(1)),
+    z3.Z3_OP_ULEQ: lambda x: z3.ULT(x.arg(0), x.arg(1)),
+    z3.Z3_OP_ULT: lambda x: z3.ULE(x.arg(0), x.arg(1)),
+    z3.Z3_OP_SLEQ: lambda x: x.arg(0) < x.arg(1),
+    z3.Z3_OP_SLT: lambda x: x.arg(0) <= x.arg(1),
+    z3.Z3_OP_EQ: lambda x: x.arg(0) != x.arg(1),
+    z3.Z3_OP_NOT: lambda x: x.arg(0),
+    z3.Z3_OP_AND: lambda x: z3.Or(x.children()),
+    z3.Z3_OP_OR: lambda x: z3.And(x.children()),
+    z3.Z3_OP_SIGN_EXT: lambda x: z3.ZeroExt(x.size() - x.arg(0).size(), x.arg(0)),
+}
+
+
+def _terms(term: z3.ExprRef) -> list[z3.ExprRef]:
+    """Return every term in a term once, in an order that depends on the term alone."""
+    found: dict[int, z3.ExprRef] = {}
+    stack = [term]
+    while stack:
+        each = stack.pop()
+        if each.get_id() not in found:
+            found[each.get_id()] = each
+            stack += each.children()
+    return list(found.values())
+
+
+def _rarely(spec: DotAdd, chance: random.Random) -> tuple[str, z3.BoolRef]:
+    """Return that some of the operands have certain codes, and how many bits these are."""
+    operands = symbolic_inputs(spec).flat()
+    chosen = chance.sample(operands, chance.randint(2, len(operands)))
+    bits = sum(x.size() for x in chosen)
+    return f"1 of 2^{bits} inputs", z3.And([x == chance.randrange(1 << x.size()) for x in chosen])
+
+
+def _changed(term: z3.ExprRef, spec: DotAdd, chance: random.Random) -> tuple[str, z3.ExprRef]:
+    """Return a term changed by an operator that fits it, and what was done."""
+    ways: list[tuple[str, z3.ExprRef]] = []
+    kind = term.decl().kind()
+    if isinstance(term, z3.BitVecRef):
+        bits, at = term.size(), chance.randrange(term.size())
+        one = z3.BitVecVal(1 << at, bits)
+        ways += [(f"bit {at} stuck at 1", term | one), (f"bit {at} stuck at 0", term & ~one)]
+        ways += [(f"bit {at} flipped", term ^ one)]
+        name, rare = _rarely(spec, chance)
+        ways += [(f"bit {at} flipped for {name}", z3.If(rare, term ^ one, term))] * 2
+        if z3.is_bv_value(term):
+            ways += [("one more", z3.simplify(term + 1)), ("one less", z3.simplify(term - 1))] * 2
+    else:
+        ways += [("true", z3.BoolVal(True)), ("false", z3.BoolVal(False))]
+    if kind in _OTHER:
+        ways += [(f"{term.decl().name()} changed", _OTHER[kind](term))] * 4
+    if kind == z3.Z3_OP_EXTRACT:
+        high, low = term.params()
+        for by in (1, -1):
+            if low + by >= 0 and high + by < term.arg(0).size():
+                ways += [(f"taken {by} higher", z3.Extract(high + by, low + by, term.arg(0)))] * 2
+    return chance.choice(ways)
+
+
+def mutants(design: Wired, spec: DotAdd, count: int, seed: int) -> Iterator[tuple[str, Wired]]:
+    """Yield so many mutants of a design, with what was changed."""
+    chance, d = random.Random(seed), design.module.outputs["d"]
+    terms = _terms(d)
+    while count:
+        term = chance.choice(terms)
+        what, other = _changed(term, spec, chance)
+        pair = (term, other)
+        changed = z3.substitute(d, pair)
+        if changed.eq(d):
+            continue
+        wires = {name: z3.substitute(x, pair) for name, x in design.module.wires.items()}
+        yield what, replace(design, module=replace(design.module, outputs={"d": changed}, wires=wires))
+        count -= 1
+
+
+# ---- what is said of them, and what is true -------------------------------------------------------------------------
+
+
+@cache
+def expected(spec: DotAdd) -> NDArray[np.uint8]:
+    """What a model gives, for every input there is."""
+    return np.concatenate([compiled_results(spec, rows).astype(np.uint8) for rows in every_input(spec)])
+
+
+def every_input(spec: DotAdd) -> Iterator[Rows]:
+    """Yield every input of a model, in blocks."""
+    widths = [spec.a_format.storage_bits] * spec.k + [spec.b_format.storage_bits] * spec.k
+    widths.append(spec.c_format.storage_bits)
+    block = min(_BLOCK, 1 << sum(widths))
+    none = np.zeros((block, 0), np.uint64)
+    for start in range(0, 1 << sum(widths), block):
+        left = np.arange(start, start + block, dtype=np.uint64)
+        columns: list[NDArray[np.uint64]] = []
+        for bits in widths:
+            columns.append(left & np.uint64((1 << bits) - 1))
+            left = left >> np.uint64(bits)
+        a, b = (np.stack(columns[side * spec.k : (side + 1) * spec.k], 1) for side in (0, 1))
+        yield Rows(a, b, columns[-1], none, none)
+
+
+def is_equal(signed: Signing) -> bool:
+    """Whether a design gives the model's d on every input there is."""
+    d = signed.module.outputs["d"]
+    run = Compiled(d, [*signed.inputs.flat(), *constants_undefined(signed.module)])
+    for number, rows in enumerate(every_input(signed.spec)):
+        values = {str(x): column for x, column in zip(signed.inputs.flat(), rows.codes.flat(), strict=True)}
+        zeros = {str(x): np.zeros(1, object) for x in constants_undefined(signed.module)}
+        mine = run({**values, **zeros}, len(rows))
+        model = expected(signed.spec)[number * _BLOCK : (number + 1) * _BLOCK].astype(np.uint64)
+        if (signed.one_of_each(mine) != signed.one_of_each(model)).any():
+            return False
+    return True
+
+
+def judged(design: Wired, model: Instruction, timeout: float) -> tuple[str, bool]:
+    """What signing off says of a design, and whether it is equal to the model.
+
+    A mutant that random rows show to be wrong is not made smaller: what is said of it is the same.
+    """
+    with session() as portfolio:
+        signed = Signing.of(design, model, Asker(portfolio, timeout), lambda _: None)
+        if signed.random() is not None:
+            return "fails", False
+        said = signed.asker.within(signed.question, signed.answer).verdict
+    return said, is_equal(signed)
+
+
+def main() -> int:
+    """Mutate, and print what was said; exit with 1 if a wrong mutant is called equal, or an equal one wrong."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", default=list(SMALL), metavar="DESIGN", help=", ".join(SMALL))
+    parser.add_argument("--count", type=int, default=50, help="mutants of each (default 50)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds for one that rows do not refute")
+    given = parser.parse_args()
+    false = 0
+    for name in given.names:
+        small, start = SMALL[name], time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            design = small.read(Path(folder), small.model.spec)
+        counts: Counter[str] = Counter()
+        for number, (what, mutant) in enumerate(
+            mutants(design, small.model.spec, given.count, given.seed), 1
+        ):
+            said, equal = judged(mutant, small.model, given.timeout)
+            counts[f"{said}, {'equal' if equal else 'wrong'}"] += 1
+            wrongly = (said == "holds" and not equal) or (said == "fails" and equal)
+            false += wrongly
+            if said != "fails" or wrongly:
+                print(f"  {name} {number}: {what}: {said}, {'equal' if equal else 'wrong'}", flush=True)
+        told = "; ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+        print(f"{name}: {told}  ({time.monotonic() - start:.0f} s)", flush=True)
+    return int(bool(false))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
