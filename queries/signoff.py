@@ -275,7 +275,7 @@ class _Signoff:
         if wrong is not None:
             return self._fails(wrong)
         rows = generate(self.spec, _SEEN, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
-        follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress)
+        follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress, self.same)
         self.asker.best = lambda: self._unknown(follower.matched)
         effort = 1.0
         while True:
@@ -360,14 +360,18 @@ class _Signoff:
             return d
         return np.where(np.asarray(is_zero(d.astype(np.int64), self.spec.d_format)), np.uint64(0), d)
 
-    def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
-        """Return the claim that the design's d is not the model's."""
-        differ, fmt = mine != model, self.spec.d_format
+    def same(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+        """Return the claim that the design's d is the model's, or alike."""
+        fmt, alike = self.spec.d_format, [mine == model]
         if self.nans:
-            differ = z3.And(differ, z3.Not(z3.And(is_nan(mine, fmt), is_nan(model, fmt))))
+            alike.append(z3.And(is_nan(mine, fmt), is_nan(model, fmt)))
         if self.zeros:
-            differ = z3.And(differ, z3.Not(z3.And(is_zero(mine, fmt), is_zero(model, fmt))))
-        return differ
+            alike.append(z3.And(is_zero(mine, fmt), is_zero(model, fmt)))
+        return z3.Or(alike) if len(alike) > 1 else alike[0]
+
+    def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+        """Return the claim that the design's d is not the model's, nor alike."""
+        return z3.Not(self.same(mine, model))
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
 

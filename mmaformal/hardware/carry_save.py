@@ -1,13 +1,13 @@
 """Carry-save trees: three words made two by rows of full adders, and what the last two words add up to.
 
-A row gives s = x ⊕ y ⊕ z and twice the majority, c; that s + c is x + y + z, modulo 2 to their width, is one small lemma
-for all rows of a width.  With s replaced by x + y + z − c the carries cancel, so that what is added after a tree is a sum
-of the words that went into it, which can be followed as any sum.  Which c belongs to which s is seen on cases.
+A row gives s = x ⊕ y ⊕ z and twice the majority, c; that s + c is x + y + z, modulo 2 to their width, is one small
+lemma for all rows of a width.  With s replaced by x + y + z − c the carries cancel, so that what is added after a tree
+is a sum of the words that went into it, which can be followed as any sum.  Which c belongs to which s is seen on cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import z3
@@ -15,6 +15,8 @@ import z3
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.sums import Value
 from mmaformal.proof.kernel import Link
+
+Words = tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]
 
 #: Words of fewer bits are no rows: other words have their values by chance.
 _LEAST = 4
@@ -24,7 +26,7 @@ _LEAST = 4
 class Row(ShortRepr):
     """Three words, and the two with the same sum."""
 
-    words: tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]
+    words: Words
     sum: z3.BitVecRef
     carry: z3.BitVecRef
 
@@ -47,24 +49,25 @@ def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[in
             by_value.setdefault((node.size(), values[node.get_id()]), node)
     found = {}
     for node in xors:
-        words = _operands(node)
-        if len(words) != 3:
-            continue
-        bits, columns = node.size(), [values[x.get_id()] for x in (*words, node)]
-        twice = tuple((x + y + z - s) % (1 << bits) for x, y, z, s in zip(*columns, strict=True))
-        carry = by_value.get((bits, twice))
-        if carry is not None and carry.get_id() != node.get_id():
-            x, y, z = words
-            found[node.get_id()] = Row((x, y, z), node, carry)
+        for words in _triples(node):
+            bits, columns = node.size(), [values[x.get_id()] for x in (*words, node)]
+            twice = tuple((x + y + z - s) % (1 << bits) for x, y, z, s in zip(*columns, strict=True))
+            carry = by_value.get((bits, twice))
+            if carry is not None and carry.get_id() != node.get_id():
+                found[node.get_id()] = Row(words, node, carry)
+                break
     return found
 
 
-def _operands(node: z3.ExprRef) -> list[z3.BitVecRef]:
-    """What is added without carries: xors in xors are one."""
-    if not z3.is_app_of(node, z3.Z3_OP_BXOR):
-        assert isinstance(node, z3.BitVecRef)
-        return [node]
-    return [part for each in node.children() for part in _operands(each)]
+def _triples(node: z3.ExprRef) -> Iterator[Words]:
+    """The three words that an xor may be of: its operands, or one of two and those of the other."""
+    parts = node.children()
+    if len(parts) == 3:
+        x, y, z = parts
+        yield x, y, z
+    for one, other in (parts, parts[::-1]) if len(parts) == 2 else ():
+        if z3.is_app_of(other, z3.Z3_OP_BXOR) and other.num_args() == 2:
+            yield one, other.arg(0), other.arg(1)
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,10 +1,10 @@
 """Why a fused multiply-add computes a model: in a case for each distance of the exponents of the product and of c.
 
-What aligns, normalises and rounds in a design need not be what does so in the model: near and far path, one wide window,
-an anticipated leading one.  Where the distance of both exponents is known, the alignment is only wires, and where the
-product is cut, no multiplier is left; the whole of what both do after that is one question that solvers settle (Jacobi,
-Weber, Paruthi and Baumgartner, DATE 2005).  Distances beyond which one of both is sticky alone are two cases, which are
-halved where they are too much.  That the cases are all there are is a lemma as the others.
+What aligns, normalises and rounds in a design need not be what does so in the model: near and far path, one wide
+window, an anticipated leading one.  Where the distance of both exponents is known, the alignment is only wires, and
+where the product is cut, no multiplier is left; the whole of what both do after that is one question that solvers
+settle (Jacobi, Weber, Paruthi and Baumgartner, DATE 2005).  Distances beyond which one of both is sticky alone are two
+cases, which are halved where they are too much.  That the cases are all there are is a lemma as the others.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def multiplication_of(steps: Sequence[object]) -> Multiplication | None:
     if any(x is None for x in found) or not isinstance(terms, tuple) or len(terms) != 1:
         return None
     a, b, c = found
-    assert a is not None and b is not None and c is not None
+    assert a is not None
+    assert b is not None
+    assert c is not None
     return Multiplication(a, b, c, terms[0].significand)
 
 
@@ -168,11 +170,7 @@ class ExponentCases(ShortRepr):
     def _in(self, distances: Distances) -> Link:
         """Return the link that says that the operands are finite, the product is not zero, and how far apart."""
         low, high = (z3.BitVecVal(x, self.apart.size()) for x in (distances.low, distances.high))
-        where = (
-            self.apart == low
-            if distances.count == 1
-            else z3.And(self.apart >= low, self.apart <= high)
-        )
+        where = self.apart == low if distances.count == 1 else z3.And(self.apart >= low, self.apart <= high)
         return Link(all_of([self.of.finite, z3.Not(self.of.zero), where]))
 
     # ---- the proof -------------------------------------------------------------------------------------------------
@@ -184,7 +182,10 @@ class ExponentCases(ShortRepr):
         """
         given = [*self.about_product(), *links]
         finite, zero = self.of.finite, self.of.zero
-        for name, case in (("infinities and NaNs", z3.Not(finite)), ("products of zero", z3.And(finite, zero))):
+        for name, case in (
+            ("infinities and NaNs", z3.Not(finite)),
+            ("products of zero", z3.And(finite, zero)),
+        ):
             self.progress(f"d in cases: {name}")
             if name not in self._proved and not self._attempt(Link(case), given):
                 return None
@@ -216,12 +217,16 @@ class ExponentCases(ShortRepr):
     # ---- what is constant in a case --------------------------------------------------------------------------------
 
     def _constants(self, case: Distances, link: Link) -> list[Link]:
-        """That nodes of both are constants in a case, as the amounts of shifts are."""
+        """That nodes of both are constants in a case, as the amounts of shifts are.
+
+        What the case itself says is none of them: with a constant in its place it would say nothing.
+        """
         codes = rows_apart(self.spec, case, _ROWS)
         if codes is None:
             return []
         roots = [self.claim.claim]
         values = evaluate_all(roots, self.rows(_ROWS, codes))
+        said = {node.get_id() for node in self.proving.graph.nodes([link.claim])}
         found: list[Link] = []
         easy: set[int] = set()
         for node in self.proving.graph.nodes(roots):
@@ -230,7 +235,7 @@ class ExponentCases(ShortRepr):
                 continue
             easy.add(node.get_id())
             seen = values[node.get_id()]
-            if parts and np.ndim(seen) and (seen == seen[0]).all():
+            if parts and node.get_id() not in said and np.ndim(seen) and (seen == seen[0]).all():
                 value = (
                     z3.BitVecVal(int(seen[0]), node.sort())
                     if isinstance(node, z3.BitVecRef)
@@ -259,8 +264,12 @@ class ExponentCases(ShortRepr):
             both = z3.BitVecVal(1 << (a.size() + b.size() - 2), bits)
             claims = [
                 z3.Implies(z3.And(tops[0] == 1, tops[1] == 1), z3.UGE(product, both)),
-                z3.Implies(z3.And(tops[0] == 1, b != 0), z3.UGE(product, z3.BitVecVal(1 << (a.size() - 1), bits))),
-                z3.Implies(z3.And(tops[1] == 1, a != 0), z3.UGE(product, z3.BitVecVal(1 << (b.size() - 1), bits))),
+                z3.Implies(
+                    z3.And(tops[0] == 1, b != 0), z3.UGE(product, z3.BitVecVal(1 << (a.size() - 1), bits))
+                ),
+                z3.Implies(
+                    z3.And(tops[1] == 1, a != 0), z3.UGE(product, z3.BitVecVal(1 << (b.size() - 1), bits))
+                ),
                 z3.Implies(z3.And(a != 0, b != 0), product != 0),
                 z3.Implies(z3.Or(a == 0, b == 0), product == 0),
             ]
@@ -299,7 +308,9 @@ def _codes(fmt: Format, fields: NDArray[np.object_], random: np.random.Generator
     bits = fmt.fraction_bits
     signs = random.integers(0, 2, len(fields)).astype(object)
     fractions = random.integers(1, 1 << bits, len(fields)).astype(object)
-    return np.asarray((((signs << fmt.exponent_bits) + fields << bits) + fractions) << fmt.ignored_low_bits, object)
+    return np.asarray(
+        (((signs << fmt.exponent_bits) + fields << bits) + fractions) << fmt.ignored_low_bits, object
+    )
 
 
 def _top(x: BitVec) -> BitVec:

@@ -8,6 +8,7 @@ whatever order and however written, have such nodes (SAT sweeping, Kuehlmann and
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -162,7 +163,9 @@ class Follower(_Proving):
         design: Module,
         rows: Rows,
         progress: Callable[[str], None],
+        same: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef] = operator.eq,
     ) -> None:
+        """`same`: the claim that the design's d is as good as the model's."""
         super().__init__(asker)
         self.design, self.inputs, self.progress = design, inputs, progress
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
@@ -186,7 +189,7 @@ class Follower(_Proving):
         self.maxima = Maxima(largest, self.values)
         multiplied = multiplication_of(self.trace.steps)
         self.cases = multiplied and ExponentCases(
-            self, spec, multiplied, Link(self.d == self.wanted), self._values_of, progress
+            self, spec, multiplied, Link(same(self.d, self.wanted)), self._values_of, progress
         )
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
@@ -304,7 +307,9 @@ class Follower(_Proving):
         for node in self.nodes:
             if node.get_id() not in self.links and self.values[node.get_id()] == seen and not _is_leaf(node):
                 self._link(node, product, lambda term, node=node: _word(term, node.size()))
-        return cases.run([link for link in self.links.values() if [x.get_id() for x in link.free] == [product.get_id()]])
+        return cases.run(
+            [link for link in self.links.values() if [x.get_id() for x in link.free] == [product.get_id()]]
+        )
 
     def _by_leading_one(self) -> Link | None:
         """That d is the model's, in a case for each place of the leading one of the widest word that both make it of;
@@ -374,7 +379,9 @@ class Follower(_Proving):
             return False
         flat = Link(node == total, (), ((node, total),))
         found = self.links[total.get_id()]
-        link = replace(found, claim=z3.substitute(found.claim, (total, node)), defined=((node, found.defined[0][1]),))
+        link = replace(
+            found, claim=z3.substitute(found.claim, (total, node)), defined=((node, found.defined[0][1]),)
+        )
         if not self.attempt(flat, rows, _PATIENCE[-1], through.words) or not self.attempt(
             link, [flat, found], _PATIENCE[1]
         ):

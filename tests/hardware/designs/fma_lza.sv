@@ -1,40 +1,43 @@
-// Fused multiply-add of any IEEE format, to nearest even, subnormals kept: one wide window in which c is aligned while
+// Fused multiply-add of IEEE formats, to nearest even, subnormals kept: one wide window in which c is aligned while
 // the product is computed, a leading-zero anticipator beside the adder, and a correction of what it is off.
 // Combinational.  Booth = 1: a radix-4 Booth multiplier with rows of 3:2 compressors, whose product is never added up
 // apart from c.  BUG_… are what designers get wrong.
 module fma_lza #(
   parameter int unsigned E = 5,
   parameter int unsigned M = 10,
+  parameter int unsigned EA = E,                        // of a and b, if theirs is another format
+  parameter int unsigned MA = M,
   parameter bit Booth = 0,
-  localparam int unsigned N = 1 + E + M
+  localparam int unsigned N = 1 + E + M,
+  localparam int unsigned NA = 1 + EA + MA
 ) (
-  input  logic [N-1:0] a_i, b_i, c_i,
+  input  logic [NA-1:0] a_i, b_i,
+  input  logic [N-1:0] c_i,
   output logic [N-1:0] d_o
 );
-  localparam int unsigned P = M + 1;                    // of a significand
+  localparam int unsigned P = M + 1;                    // of c's significand
+  localparam int unsigned PA = MA + 1;                  // of a factor's
   localparam int unsigned B = P + 2;                    // places below the product, which may have zeros on top
-  localparam int unsigned W = 3 * P + 2 + B;            // the window: c, two zeros, the product, those places
+  localparam int unsigned W = P + 2 + 2 * PA + B;       // the window: c, two zeros, the product, those places
   localparam int unsigned X = E + 3;                    // of exponents, signed
   localparam int unsigned L = $clog2(W + 1);
-  localparam logic signed [X-1:0] Bias = X'((1 << (E - 1)) - 1);
+  localparam logic signed [X-1:0] Bias = X'((1 << EA) - (1 << (E - 1)) - 1);
   typedef struct packed { logic sign; logic [E-1:0] exponent; logic [M-1:0] fraction; } fp_t;
+  typedef struct packed { logic sign; logic [EA-1:0] exponent; logic [MA-1:0] fraction; } factor_t;
   typedef struct packed { logic zero; logic inf; logic nan; logic normal; } class_t;
-  function automatic class_t classify(fp_t x);
-    class_t k;
-    k.normal = x.exponent != '0;
-    k.zero   = !k.normal && x.fraction == '0;
-    k.inf    = (&x.exponent) && x.fraction == '0;
-    k.nan    = (&x.exponent) && x.fraction != '0;
-    return k;
+  function automatic class_t classify(logic low, logic high, logic fraction);
+    return '{zero: low & ~fraction, inf: high & ~fraction, nan: high & fraction, normal: ~low};
   endfunction
 
-  fp_t a, b, c;
+  factor_t a, b;
+  fp_t c;
   class_t ka, kb, kc;
   assign {a, b, c} = {a_i, b_i, c_i};
-  assign ka = classify(a);
-  assign kb = classify(b);
-  assign kc = classify(c);
-  logic [P-1:0] ma, mb, mc;
+  assign ka = classify(~|a.exponent, &a.exponent, |a.fraction);
+  assign kb = classify(~|b.exponent, &b.exponent, |b.fraction);
+  assign kc = classify(~|c.exponent, &c.exponent, |c.fraction);
+  logic [PA-1:0] ma, mb;
+  logic [P-1:0] mc;
   assign ma = {ka.normal, a.fraction};
   assign mb = {kb.normal, b.fraction};
   assign mc = {kc.normal, c.fraction};
@@ -54,7 +57,7 @@ module fma_lza #(
   assign shift = exp_p - exp_c + X'(P + 3);
   assign above = shift <= 0 || ka.zero || kb.zero;
 `ifdef BUG_CLAMP
-  assign amount = above ? '0 : L'(shift);               // a shift beyond the window wraps around
+  assign amount = above ? '0 : (L-1)'(shift);           // a long shift wraps around
 `else
   assign amount = above ? '0 : shift > $signed(X'(W)) ? L'(W) : L'(shift);
 `endif
@@ -73,7 +76,7 @@ module fma_lza #(
   assign c_word = subtract ? {1'b1, ~aligned} : {1'b0, aligned};
   assign carry_in = subtract & ~sticky_c;
   if (Booth) begin : gen_booth
-    localparam int unsigned D = P / 2 + 1;              // digits
+    localparam int unsigned D = PA / 2 + 1;              // digits
     logic [2*D:0] digits;
     logic [D+1:0][W:0] s, k;
     assign digits = (2*D+1)'({mb, 1'b0});
@@ -81,7 +84,7 @@ module fma_lza #(
     assign k[0] = '0;
     for (genvar i = 0; i < D; i++) begin : gen_row
       logic [2:0] three;
-      logic [P:0] multiple;
+      logic [PA:0] multiple;
       logic [W:0] row, majority;
       assign three = digits[2*i +: 3];
       always_comb unique case (three)
@@ -98,7 +101,7 @@ module fma_lza #(
     assign x = s[D];
     assign y = k[D];
   end else begin : gen_product
-    logic [2*P-1:0] product;
+    logic [2*PA-1:0] product;
     assign product = ma * mb;
     assign x = c_word;
     assign y = (W+1)'(product) << B;
