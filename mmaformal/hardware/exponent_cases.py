@@ -42,8 +42,13 @@ _HARD = (z3.Z3_OP_BMUL, z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR)
 class Proving(Protocol):
     """What proves single claims."""
 
-    theorem: Theorem
-    graph: Graph
+    @property
+    def theorem(self) -> Theorem:
+        """The theorem in which claims are derived."""
+
+    @property
+    def graph(self) -> Graph:
+        """The terms."""
 
     def attempt(
         self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()

@@ -8,6 +8,7 @@ whatever order and however written, have such nodes (SAT sweeping, Kuehlmann and
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -188,9 +189,10 @@ class Follower(_Proving):
         largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
         multiplied = multiplication_of(self.trace.steps)
-        self.cases = multiplied and ExponentCases(
-            self, spec, multiplied, Link(same(self.d, self.wanted)), self._values_of, progress
-        )
+        self.cases: ExponentCases | None = None
+        if multiplied is not None:
+            claim = Link(same(self.d, self.wanted))
+            self.cases = ExponentCases(self, spec, multiplied, claim, self._values_of, progress)
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
@@ -303,13 +305,12 @@ class Follower(_Proving):
     def _by_exponents(self, cases: ExponentCases) -> Link | None:
         """That d is the model's, in a case for each distance of the exponents of a product and of c."""
         product = cases.of.product
-        seen = self.values[product.get_id()]
+        seen, number = self.values[product.get_id()], product.get_id()
         for node in self.nodes:
             if node.get_id() not in self.links and self.values[node.get_id()] == seen and not _is_leaf(node):
-                self._link(node, product, lambda term, node=node: _word(term, node.size()))
-        return cases.run(
-            [link for link in self.links.values() if [x.get_id() for x in link.free] == [product.get_id()]]
-        )
+                self._link(node, product, functools.partial(_word, bits=node.size()))
+        of_product = [link for link in self.links.values() if len(link.free) == 1]
+        return cases.run([link for link in of_product if link.free[0].get_id() == number])
 
     def _by_leading_one(self) -> Link | None:
         """That d is the model's, in a case for each place of the leading one of the widest word that both make it of;
