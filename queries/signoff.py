@@ -294,14 +294,19 @@ def check_names(module: Module, inputs: Inputs) -> None:
         taken.add(str(constant))
 
 
+def same_d(spec: DotAdd, same: Same, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+    """Return the claim that two results are the same d of a model, or count as the same."""
+    fmt, alike = spec.d_format, [mine == model]
+    if "nan" in same.alike or not spec.nan_is_canonical:
+        alike.append(z3.And(is_nan(mine, fmt), is_nan(model, fmt)))
+    if "zero" in same.alike:
+        alike.append(z3.And(is_zero(mine, fmt), is_zero(model, fmt)))
+    return z3.Or(alike) if len(alike) > 1 else alike[0]
+
+
 def differ(spec: DotAdd, same: Same, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
     """Return the claim that two results are not the same d of a model."""
-    claim, fmt = mine != model, spec.d_format
-    if "nan" in same.alike or not spec.nan_is_canonical:
-        claim = z3.And(claim, z3.Not(z3.And(is_nan(mine, fmt), is_nan(model, fmt))))
-    if "zero" in same.alike:
-        claim = z3.And(claim, z3.Not(z3.And(is_zero(mine, fmt), is_zero(model, fmt))))
-    return claim
+    return z3.Not(same_d(spec, same, mine, model))
 
 
 class Signing:
@@ -353,7 +358,7 @@ class Signing:
         if wrong is not None:
             return self.fails(wrong)
         rows = generate(self.spec, _SEEN, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
-        follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress)
+        follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress, self.is_same)
         self.asker.best = lambda: self._unknown(follower.matched)
         effort = 1.0
         while True:
@@ -489,6 +494,10 @@ class Signing:
         if not self.zeros:
             return d
         return np.where(np.asarray(is_zero(d.astype(np.int64), self.spec.d_format)), np.uint64(0), d)
+
+    def is_same(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+        """Return the claim that the design's d is the model's, or counts as it."""
+        return same_d(self.spec, self.same, mine, model)
 
     def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
         """Return the claim that the design's d is not the model's."""

