@@ -40,7 +40,7 @@ from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.simulate import simulate
 from mmaformal.hardware.sources import sources_of
-from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, not_used
+from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, unused
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.queries.classes import one_nan
@@ -264,9 +264,7 @@ class _Signoff:
         but = [said for name, said in _ALIKE.items() if name in alike]
         self.question = ", ".join([f"{module.name} gives the d of {instruction.label} for every input", *but])
         self._compiled: Compiled | None = None
-        unused = not_used(module, inputs)
-        warning = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
-        self.notes = (*told, *warning)
+        self.notes = (*told, *unused(module, inputs))
 
     def answer(self) -> Holds | Fails | Unknown:
         """By random cases, then node by node and as one question in turns, with more time in each round."""

@@ -27,7 +27,7 @@ from mmaformal.hardware.designs import wired
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import Sources, sources_of
-from mmaformal.hardware.undefined import constants_undefined
+from mmaformal.hardware.undefined import constants_undefined, unused
 from mmaformal.spec import DotAdd
 
 #: Rows of a recording that are drawn at once.
@@ -171,11 +171,15 @@ def from_rtl(
     said = said if cycles is None else replace(said, cycles=cycles)
     spec = cast(DotAdd, shape)  # what is needed of it is its types
     design = wired(sources, spec, said, held=held, progress=told)
-    undefined = constants_undefined(design.module)
-    constants = [*symbolic_inputs(spec).flat(), *undefined]
+    inputs, undefined = symbolic_inputs(spec), constants_undefined(design.module)
+    warning = unused(design.module, inputs)
+    if told is not None:
+        for line in warning:
+            told(line)
+    constants = [*inputs.flat(), *undefined]
     run = Compiled(design.module.outputs["d"], constants)
     unit = Unit(shape, design.module.name, run, [str(x) for x in constants], len(undefined))
-    unit.told = design.told
+    unit.told = (*design.told, *warning)
     return unit
 
 
