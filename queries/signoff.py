@@ -42,7 +42,7 @@ from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.simulate import simulate
 from mmaformal.hardware.sources import Sources, sources_of
-from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, not_used
+from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, unused
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
@@ -332,9 +332,7 @@ class Signing:
         self.nans, self.zeros = "nan" in same.alike or not self.spec.nan_is_canonical, "zero" in same.alike
         self.question = f"{module.name} gives the d of {instruction.label} for every input{same.said}"
         self._compiled: Compiled | None = None
-        unused = not_used(module, inputs)
-        warning = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
-        self.notes = (*told, *warning)
+        self.notes = (*told, *unused(module, inputs))
 
     @classmethod
     def of(

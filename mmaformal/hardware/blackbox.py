@@ -30,7 +30,7 @@ from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import Sources, sources_of
-from mmaformal.hardware.undefined import constants_undefined
+from mmaformal.hardware.undefined import constants_undefined, unused
 from mmaformal.instruction import Instruction
 from mmaformal.solver.answers import Holds
 from mmaformal.spec import DotAdd
@@ -202,11 +202,16 @@ def from_rtl(
     said = said if cycles is None else replace(said, cycles=cycles)
     spec = cast(DotAdd, shape)  # what is needed of it is its types
     design = wired(sources, spec, said, held=held, progress=told)
-    undefined = constants_undefined(design.module)
-    constants = [*symbolic_inputs(spec).flat(), *undefined]
+    inputs, undefined = symbolic_inputs(spec), constants_undefined(design.module)
+    warning = unused(design.module, inputs)
+    if told is not None:
+        for line in warning:
+            told(line)
+    constants = [*inputs.flat(), *undefined]
     run = Compiled(design.module.outputs["d"], constants)
     names = [str(x) for x in constants]
-    return Unit(shape, design.module.name, run, names, len(undefined), design, design.told)
+    told_of = (*design.told, *warning)
+    return Unit(shape, design.module.name, run, names, len(undefined), design, told_of)
 
 
 __all__ = ["Shape", "Unit", "from_rtl"]

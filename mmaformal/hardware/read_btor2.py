@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import z3
 
@@ -73,10 +74,11 @@ class _Reader:
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)  #: numbers of lines so far
     states: set[int] = field(default_factory=set)  #: those of states
-    loose: dict[int, list[Bit]] = field(
+    loose: dict[int, dict[int, Bit]] = field(
         default_factory=dict
     )  #: the undefined bits that a line puts in places
     uses: dict[Bit, int] = field(default_factory=dict)  #: of each undefined bit
+    _names: dict[str, z3.BitVecRef] = field(default_factory=dict)  #: of what is undefined
 
     def line(self, words: Sequence[str]) -> None:
         """Take one line.  Raises _LineError, HardwareError."""
@@ -144,14 +146,14 @@ class _Reader:
         symbol = words[count] if len(words) > count else ""
         if kind in ("input", "state"):
             self.terms[number] = self._free(number, kind, bits, symbol)
-            self._note_undefined(number, self.terms[number])
+            self.loose[number] = self._undefined_in(self.terms[number])
             return
         term = self._term(number, kind, bits, words[1:count])
         if term.size() != bits:
             raise _LineError(f"its sort has {bits} bits, {kind} of these operands {term.size()}")
         self.terms[number] = term
-        if kind in _REARRANGING:
-            self._note_undefined(number, term)
+        if kind in _REARRANGING and (moved := self._moved(kind, words[1:count], term)):
+            self.loose[number] = moved
         if symbol:
             self.wires.setdefault(symbol, term)
 
@@ -166,15 +168,38 @@ class _Reader:
         term = self._for_one_use(abs(number)) if used else self.terms[abs(number)]
         return ~term if number < 0 else term
 
-    def _note_undefined(self, number: int, term: z3.BitVecRef) -> None:
-        """Undefined bits that a line only puts in other places are undefined signals as they were."""
-        if self.of_verilog and self.undefined:
-            own = {str(x) for x in self.undefined.values()}
-            self.loose[number] = [bit for _, bit in places(term) if bit[0] in own]
+    def _undefined_in(self, term: z3.BitVecRef) -> dict[int, Bit]:
+        """The places of a term that are undefined bits as they were."""
+        if not (self.of_verilog and self.undefined):
+            return {}
+        own = self._by_name()
+        return {place: bit for place, bit in places(term) if bit[0] in own}
+
+    def _moved(self, kind: str, words: Sequence[str], term: z3.BitVecRef) -> dict[int, Bit]:
+        """Undefined bits that a line only puts in other places, by these places."""
+        first, *others = (
+            self.loose.get(_integer(word), {}) for word in words[: 2 if kind == "concat" else 1]
+        )
+        if kind == "slice":
+            high, low = _integer(words[1]), _integer(words[2])
+            return {place - low: bit for place, bit in first.items() if low <= place <= high}
+        if kind != "concat":
+            return first
+        (second,) = others
+        if {*first.values()} & {*second.values()}:
+            return self._undefined_in(term)
+        low = self.terms[abs(_integer(words[1]))].size()
+        return {**second, **{place + low: bit for place, bit in first.items()}}
+
+    def _by_name(self) -> dict[str, z3.BitVecRef]:
+        """What is undefined, by the names of its constants."""
+        for x in islice(self.undefined.values(), len(self._names), None):
+            self._names[x.decl().name()] = x
+        return self._names
 
     def _for_one_use(self, number: int) -> z3.BitVecRef:
         """The value of a line, its undefined bits being others than those used before."""
-        loose, term = self.loose.get(number, []), self.terms[number]
+        loose, term = [*self.loose.get(number, {}).values()], self.terms[number]
         if not loose:
             return term
         use = max(self.uses.get(bit, 0) for bit in loose) + 1
@@ -182,7 +207,7 @@ class _Reader:
         return self._copy(term, loose, use) if use > 1 else term
 
     def _copy(self, term: z3.BitVecRef, loose: Sequence[Bit], use: int) -> z3.BitVecRef:
-        by_name = {str(x): x for x in self.undefined.values()}
+        by_name = self._by_name()
         pairs = []
         for name in dict.fromkeys(name for name, _ in loose):
             key = f"{name}, use {use}"
@@ -192,7 +217,7 @@ class _Reader:
 
     def _joined(self, words: Sequence[str]) -> z3.BitVecRef:
         """Two values side by side; what is undefined in both is another signal in the second."""
-        first, second = ({*self.loose.get(abs(_integer(word)), ())} for word in words)
+        first, second = ({*self.loose.get(abs(_integer(word)), {}).values()} for word in words)
         for bit in first & second:
             self.uses.setdefault(bit, 1)
         return z3.Concat(self._of(words[0], used=False), self._of(words[1], used=bool(first & second)))

@@ -127,7 +127,8 @@ def places(term: z3.ExprRef) -> list[tuple[int, Bit]]:
     if z3.is_app_of(term, z3.Z3_OP_EXTRACT):
         low, term = term.params()[1], term.arg(0)
     if z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-        return [(place, (str(term), low + place)) for place in range(size)]
+        name = term.decl().name()  # what z3 prints, which takes it long
+        return [(place, (name, low + place)) for place in range(size)]
     return []
 
 
@@ -146,6 +147,12 @@ def not_used(module: Module, inputs: Inputs) -> list[str]:
     return found
 
 
+def unused(module: Module, inputs: Inputs) -> tuple[str, ...]:
+    """The line that warns of inputs that d does not depend on, or none."""
+    names = not_used(module, inputs)
+    return (f"warning: d does not depend on {', '.join(names)}",) if names else ()
+
+
 def _runs(places: Sequence[int]) -> list[str]:
     """`[3]`, `[5…8]`."""
     runs: list[list[int]] = []
@@ -157,4 +164,13 @@ def _runs(places: Sequence[int]) -> list[str]:
     return [f"[{first}]" if first == last else f"[{first}…{last}]" for first, last in runs]
 
 
-__all__ = ["Choice", "choose", "constants_undefined", "drawn", "names_of_bits", "not_used", "places"]
+__all__ = [
+    "Choice",
+    "choose",
+    "constants_undefined",
+    "drawn",
+    "names_of_bits",
+    "not_used",
+    "places",
+    "unused",
+]

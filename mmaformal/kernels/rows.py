@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def dot_add(
     a, b: codes (rows, K) that their formats have, in unsigned words of any width; c: (rows,); scales:
     (rows, K / block), if `spec` has them.  Shapes are the caller's responsibility.  `threads` share the rows.
     """
-    run = _runner(spec.parameters.algorithm)
+    run = _runner(spec)
     d = np.empty(len(c), spec.d_format.word)
 
     def part(start: int) -> None:
@@ -84,12 +83,11 @@ def dot_add(
     return d
 
 
-@lru_cache(maxsize=32)
-def _runner(algorithm: str) -> Callable[[DotAdd, Batch], None]:
-    """Returns what runs a batch: the function of the algorithm's kernel; without one, the executable on NumPy's
-    lanes."""
+def _runner(spec: DotAdd) -> Callable[[DotAdd, Batch], None]:
+    """Returns what runs a batch: the function of the algorithm's kernel; where there is none, or it does not know all
+    that the parameters say, the executable on NumPy's lanes."""
     from mmaformal.kernels import choose
     from mmaformal.kernels.batch import on_lanes
 
-    kernel = choose.found().get(algorithm)
-    return on_lanes if kernel is None else kernel.run_rows
+    kernel = choose.found().get(spec.parameters.algorithm)
+    return on_lanes if kernel is None or not kernel.compiles_rows(spec) else kernel.run_rows

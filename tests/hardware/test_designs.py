@@ -395,3 +395,20 @@ def test_what_no_case_shows_is_not_proved(old: str, new: str, dot2: Path, tmp_pa
     path.write_text(text.replace(old, new), encoding="utf-8")
     answer = signoff([path, dot2], DOT, timeout=60)
     assert not isinstance(answer, Holds)
+
+
+@needs_yosys
+def test_a_guess_that_hides_the_operands_is_told(tmp_path: Path) -> None:
+    """Tied to 0, as is guessed, `is_boxed` makes every result a NaN: the operands are left without a word otherwise."""
+    path = tmp_path / "boxed.v"
+    path.write_text(
+        "module boxed (input [15:0] a, b, c, input is_boxed, output [15:0] d);\n"
+        "    assign d = is_boxed ? a ^ b ^ c : 16'h7e00;\nendmodule\n",
+        encoding="utf-8",
+    )
+    said: list[str] = []
+    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", told=said.append)
+    assert "warning: d does not depend on a[0], b[0], c" in said
+    assert said[-1] == unit.told[-1]
+    tied = from_rtl(path, k=1, a_format="fp16", c_format="fp16", ties={"is_boxed": 1})
+    assert not any("warning" in line for line in tied.told)
