@@ -356,7 +356,9 @@ class Signing:
         if wrong is not None:
             return self.fails(wrong)
         rows = generate(self.spec, _SEEN, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
-        follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress, self.is_same)
+        follower = Follower(
+            self.asker, self.spec, self.inputs, self.module, rows, self.progress, self.is_same
+        )
         self.asker.best = lambda: self._unknown(follower.matched)
         effort = 1.0
         while True:

@@ -46,7 +46,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.chance import Some
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.mismatches import TRIED, Descent, kind_of
 from mmaformal.queries.signoff import Same, Signing, SmallestWrong, port_map, read_design
 from mmaformal.result import Result
@@ -451,7 +451,7 @@ class _Work:
         bad, good = np.flatnonzero(wrong), np.flatnonzero(~wrong)
         chosen = [np.concatenate([bad[-len(self.extra) - 1 :], bad[:TRIED]]), good[:TRIED]]
         sides = [rows.at(np.unique(each)) for each in chosen]
-        parts = [Recorded(side, self._results(side), types, self.spec.k) for side in sides]
+        parts = [RecordedRows(side, self._results(side), types, self.spec.k) for side in sides]
         some = Some(parts[0], parts[1], len(bad), len(good))
         descent = Descent(some, self.signed.progress)
         with Deadline(max(self.asker.left, 0) * _DESCENDING):

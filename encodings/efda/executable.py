@@ -39,7 +39,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
-from operator import and_
 from typing import NamedTuple
 
 from mmaformal.encodings.efda import LIMB, Efda

@@ -394,7 +394,7 @@ def leading_bits(window: BitVec) -> tuple[BitVec, BitVec]:
     return z3.Extract(window.size() - 1, spare, shifted) | jam, drop
 
 
-def long_step(spec: DotAdd, parameters: Efda, x: Inputs) -> LongStep:
+def long_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> LongStep:
     """One step whose sum is held in a row of limbs."""
     rho, c_format, low, count = (
         parameters.rho,

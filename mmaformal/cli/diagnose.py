@@ -14,7 +14,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import RecallKey, Recalled, contents
+from mmaformal.cli.recall import Recalled, RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
 from mmaformal.cli.terminal import Status

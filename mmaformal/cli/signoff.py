@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import RecallKey, Recalled, contents
+from mmaformal.cli.recall import Recalled, RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction

@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 from mmaformal.encodings.adder_tree import smt as smt_tree
 from mmaformal.facts.protocol import Facts
-from mmaformal.facts.sums import Sum, addition
+from mmaformal.facts.sums import StepSum, addition
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_tree.TreeStep
 
 
 class TreeFacts(Facts[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [addition(each) for each in step.sums]
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import z3
 
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.efda.proofs import scaled, stages
 from mmaformal.encodings.efda.proofs.sums import sums_of
 from mmaformal.encodings.esda import Esda
@@ -16,7 +17,7 @@ from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts
-from mmaformal.facts.sums import Sum, addition
+from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
@@ -29,9 +30,11 @@ class EsdaFacts(Facts[Step]):
     related_links = stages.RELATED
     doubled_links = scaled.LINKS
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         p = spec.parameters
         assert isinstance(p, Esda)
+        if isinstance(step.inner, efda.LongStep):
+            self.lack("what its sums reach in a row of limbs")
         return [addition(step.addition), *sums_of(p.inner(spec), step.inner)]
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

@@ -31,7 +31,7 @@ from mmaformal.facts.exact_steps import (
     prove_sticky,
     span_of,
 )
-from mmaformal.facts.monotone_addition import Added, LastAddition, added
+from mmaformal.facts.monotone_addition import Added, MonotoneLastAddition, added
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
@@ -40,7 +40,7 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone import Link, OrderedSums, prove_chain, same_results
 from mmaformal.theory.numbers import CodeNumbers, larger_product
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
-from mmaformal.theory.rounding import Grid
+from mmaformal.theory.rounding import RoundingGrid
 
 
 class Pair(NamedTuple):
@@ -147,7 +147,7 @@ class PairSum(OneStepModel):
             high=max(span.high, fmt.max_exponent + 1),
         )
 
-    def prove(self, grid: Grid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
         w, theory, step = grid.numbers, grid.numbers.theory, self.whole(self.inputs)
         codes, terms = CodeNumbers(w, self.spec), pair_terms(theory, one_step(self.model), step)
@@ -177,8 +177,8 @@ class _Grows:
 
     pair: PairSum
     with_product: Sequence[z3.BoolRef]
-    with_pair: tuple[LastAddition, z3.BoolRef]
-    with_c: tuple[LastAddition, z3.BoolRef] | None  #: where a step is followed by others
+    with_pair: tuple[MonotoneLastAddition, z3.BoolRef]
+    with_c: tuple[MonotoneLastAddition, z3.BoolRef] | None  #: where a step is followed by others
 
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:
@@ -197,7 +197,7 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     products = [sums.prove_in_product(j) for j in range(p.step_products)]
     ways = [
         (last, last.prove(theory))
-        for last in (LastAddition(fmt, to_pair), LastAddition(fmt, to_c))[: spec.k // 2]
+        for last in (MonotoneLastAddition(fmt, to_pair), MonotoneLastAddition(fmt, to_c))[: spec.k // 2]
     ]
     grows = _Grows(pair, products, ways[0], ways[1] if len(ways) > 1 else None)
     for k in range(spec.k):

@@ -29,7 +29,7 @@ class SfmaFacts(RoundsOneSum[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
-    def sums_without_c(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_with_zero("a product", step.sum, [step.product.exponent])]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
