@@ -81,7 +81,8 @@ class Lowered(Parameters):
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         d = spec.d_format  # of the inner c
         products = [product_bound(spec, self.F, self.cut)] * self.L
-        return [*products, aligned(widest(d), d.fraction_bits, self.F, self.cut)]
+        begins_with_zero = len(self.order) == self.L
+        return [*products, 0 if begins_with_zero else aligned(widest(d), d.fraction_bits, self.F, self.cut)]
 
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
         if self.L == 1:

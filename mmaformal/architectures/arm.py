@@ -91,6 +91,8 @@ def armv9_fp8() -> Architecture:
     name = "armv9_fp8"
     sources = {
         "L": "Arm ARM, FDOT, FMMLA: as many products as one element of the result has",
+        "nan": "Arm ARM, FP8DotAddFP: the default NaN",
+        "flush_inputs": "Arm ARM, FP8DotAddFP: subnormals kept",
         "minus_zero": "Arm ARM, FP8DotAddFP: the sign of an exact zero as IEEE 754 has it",
         "rho": "Arm ARM, FP8DotAddFP: RN whatever FPCR.RMode, no intermediate rounding, subnormals kept; FPMR.OSM = 0",
     }

@@ -138,7 +138,7 @@ class Distances(ShortRepr):
         return str(self.low) if self.count == 1 else f"{self.low} to {self.high}"
 
 
-class ExponentCases(ShortRepr):
+class ExponentCases:
     """The proof that d is the model's in cases of a fused multiply-add's exponents."""
 
     def __init__(

@@ -10,7 +10,7 @@ import pytest
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.encodings.fda import Fda
-from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, fp16, fp32, fp64, tf32
+from mmaformal.formats import FORMATS, Format, Specials, bf16, e3m2, fp16, fp32, fp64, tf32
 from mmaformal.rounding import CONVERSIONS, RNE_FP16, Conversion, Rounding
 from mmaformal.spec import DotAdd
 
@@ -86,7 +86,7 @@ WRONG = [
     (conversion(fp32, 23, None), TypeError, "a Rounding or its name"),
     (conversion(fp32, 23, "RU", 1), TypeError, "is True or False"),
     (conversion(tf32, 10, "RZ"), ValueError, "results of tf32 are not modelled"),
-    (conversion(e4m3, 3, "RZ"), ValueError, "results of e4m3 are not modelled"),
+    (conversion(e3m2, 2, "RZ"), ValueError, "results of e3m2 are not modelled"),
     (conversion(8, 3, "RZ"), TypeError, "a Format or its name"),
     (lambda: Conversion(32, fp32, 23, Rounding.RZ), TypeError, "name is a str"),  # type: ignore[arg-type]
     (fmt(8, 4.0, 3, 7, Specials.FN, None), TypeError, NO_NUMBER),

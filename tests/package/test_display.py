@@ -352,7 +352,7 @@ def test_clipping_keeps_both_ends() -> None:
     assert len(text) <= 40
     assert text.startswith("0123456789")
     assert text.endswith("9899")
-    assert short_repr(RowBlock(*(np.ones((2, 3), np.uint16),) * 4)).startswith("Block(a=uint16[2, 3], b=")
+    assert short_repr(RowBlock(*(np.ones((2, 3), np.uint16),) * 4)).startswith("RowBlock(a=uint16[2, 3], b=")
 
 
 class Strict(HTMLParser):

@@ -535,7 +535,7 @@ def test_variants_that_make_no_sense(
         (lambda: Fdrda(24, 8, IEEE_FP32, cut=Rounding.RNE), "cut RD or RZ, not RNE"),
         (lambda: Fdrda(24, 8, IEEE_FP32, dot_bits=20), "dot_bits = 20"),
         (lambda: DotAdd(8, fp16, fp16, fp32, fp32, Fdrda(24, 8, IEEE_FP32), ue8m0, 8), "no block scales"),
-        (lambda: DotAdd(4, bf16, bf16, fp32, fp32, Efda(4, IEEE_FP32)), "L ≤ 2"),
+        (lambda: DotAdd(65, bf16, bf16, fp32, fp32, Efda(65, IEEE_FP32)), "at most 64 products"),
         (lambda: Lowered(25, 1, RZ_FP32, -133, fp16, (0, 0), IEEE_FP32), "permutation"),
     ],
 )
