@@ -258,7 +258,7 @@ def long_sum(terms: Sequence[tuple[Term, int]], low: int, count: int) -> tuple[L
     sign = where(negative, 1, 0)
     leading, unit = leading_limbs(magnitude, low)
     bits = limbs.narrow(leading, unit)
-    total = Sum(where(negative, -bits.total, bits.total), bits.unit)
+    total = Sum(where(sign == 1, -bits.total, bits.total), bits.unit)
     return LongSum(placed, tuple(partial), sign, magnitude, leading, unit, bits), total
 
 
