@@ -220,6 +220,10 @@ class Facts(Generic[StepT]):
         """Prove that a step's result is its exact sum, rounded once."""
         self.lack("why a step rounds its exact sum")
 
+    def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
+        """The same of a unit that does not read c, `spec` being the plain one, whose c is −0."""
+        self.rounds_exact_sum(proving, spec)
+
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
         """What the places that no alignment may lose depend on; None where it is not proved that none is lost."""
         return None

@@ -160,7 +160,10 @@ class SignedFacts(Facts[AnyStep]):
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_signs(proving, spec)
-        self.inner.rounds_exact_sum(proving, spec.plain)
+        if spec.reads_c:
+            self.inner.rounds_exact_sum(proving, spec.plain)
+        else:
+            self.inner.rounds_exact_sum_without_c(proving, spec.plain)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         _, signs = claims_of(proving, lambda: prove_signs(proving, spec))

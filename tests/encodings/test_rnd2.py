@@ -138,6 +138,16 @@ def test_each_rounding_is_of_an_exact_sum(fmt: Format) -> None:
     assert answer.number.value == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lossless-width", "correct-rounding", "correct-rounding-of-each-step"])
+def test_a_pair_alone_is_rounded_once(name: str) -> None:
+    spec = unit(bf16).spec
+    assert isinstance(prove(name, as_instruction(replace(spec, reads_c=False)), timeout=200), Holds)
+    down = replace(IEEE_FP32, name="RD-FP32±0", rounding=type(IEEE_FP32.rounding).RD)
+    other = replace(spec, reads_c=False, parameters=Rnd2(down, IEEE_FP32))
+    assert not isinstance(prove(name, as_instruction(other), timeout=200), Holds)
+
+
 @pytest.mark.parametrize("broken", ["a place less", "no sticky place", "the smaller exponent"])
 def test_a_pair_that_is_not_the_exact_sum_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame too narrow for a subnormal factor, bits that are lost, and a product of zero that moves the other."""

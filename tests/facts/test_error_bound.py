@@ -13,7 +13,7 @@ from support.exact import exact_sum
 from support.settling import settled
 from support.slow import slow
 
-from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
+from mmaformal import ampere, blackwell, cdna2, cdna3, hopper, riscv
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import run
@@ -575,3 +575,39 @@ def test_a_part_of_the_bounds_of_inner_steps_that_is_broken_or_missing_is_found(
     assert isinstance(answer, Unknown), answer
     # A weaker invariant is true, but the bound is worse, and no input reaches it.
     assert ("no input was found" if broken == "c is a multiple of less" else "does not hold") in answer.why
+
+
+# ---- terms that are cut to odd ---------------------------------------------------------------------------------------
+
+ODD = riscv["vfqwbdota.vv.E4M3.n2"]
+
+
+def test_what_is_cut_to_odd_is_off_most_where_it_is_least() -> None:
+    """The least product, 2^-18, becomes one unit of 2^(16 − 24)."""
+    witness = lowered_bound.reach(ODD, 0)
+    assert witness is not None
+    assert witness.notes[0] == "of inner step 1, S − exact = 1023/1024 · 2^(16 − 24)"
+    assert lowered_bound.reach(riscv["vfwbdota.vv.n64"], 0) is not None
+
+
+@pytest.mark.slow
+def test_the_bound_of_terms_cut_to_odd_is_proved() -> None:
+    answer = settled(error_bound.PROPERTY, ODD)
+    assert isinstance(answer, Holds), answer
+    assert answer.number is not None
+    assert answer.number.value == Fraction(1023, 1024)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["a smaller bound", "toward zero", "up"])
+def test_terms_that_are_not_cut_to_odd_are_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "a smaller bound":
+        monkeypatch.setattr(lowered_bound, "most_lost", lambda cut, bits, places: largest_loss(bits, places))
+    else:
+        bits = {"toward zero": -2, "up": 1}[broken]
+        whole = stages.align_sticky
+        monkeypatch.setattr(
+            stages, "align_sticky", lambda *given: whole(*given) & bits if bits < 0 else whole(*given) + bits
+        )
+    answer = settled(error_bound.PROPERTY, ODD)
+    assert isinstance(answer, Unknown)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, riscv
+from mmaformal import prove as prove_property
 from mmaformal.architectures import datapaths
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.generate import generate
@@ -25,7 +26,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
 from mmaformal.queries.power_of_two_scaling import answer, argument, relation
-from mmaformal.solver.answers import Fails
+from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
@@ -286,3 +287,10 @@ def test_inner_steps_of_a_lowered_instruction_are_steps() -> None:
     assert len(terms) == 3
     mine = [int(x[0]) for x in power_of_two_scaling.results(LOWERED, cases.codes)]
     assert [z3.simplify(term).as_long() for term in terms] == mine
+
+
+@pytest.mark.slow
+def test_sums_that_begin_with_zero_are_doubled() -> None:
+    assert isinstance(
+        prove_property("power-of-two-scaling", riscv["vfqwbdota.vv.E4M3.n2"], timeout=200), Holds
+    )

@@ -54,6 +54,13 @@ class Rnd2Facts(Facts[Step]):
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
 
+    def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
+        p = spec.parameters
+        assert isinstance(p, Rnd2)
+        if p.pair != p.rho or spec.k > p.step_products or p.negate_pair:
+            self.lack("why its last rounding is of an exact sum")
+        exactness.prove_pair_alone(proving, spec)
+
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving, exactness.prove_claims)
 

@@ -7,11 +7,11 @@ top, and no exponent is too small: the frame has places for both (`Rnd2.frame`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.cases.codes import is_finite
+from mmaformal.cases.codes import is_finite, is_nan
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.rnd2 import Rnd2
@@ -199,6 +199,25 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     _prove_summand(proving, each)
     each.addition.prove(proving)
     return each.ordinary
+
+
+def prove_pair_alone(proving: Composing, spec: DotAdd) -> None:
+    """Prove that where c is −0, d is the pair: the exact sum of the products, rounded once.  Raises NotProvedError."""
+    fmt, p = spec.c_format, spec.parameters
+    assert isinstance(p, Rnd2)
+    x = symbolic_inputs(spec)
+    x = replace(x, c=z3.BitVecVal(fmt.sign_mask, x.c.size()))
+    each = _OneStep(spec, x, rnd2.step(spec, p, x.a, x.b, x.c, Stages()))
+    _prove_terms(proving, each)
+    prove_sticky(proving, pair_terms(proving, spec, each.step))
+    code, result = each.step.pair.result, each.step.result
+    text = "a number with −0 added is that number"
+    same = z3.Or(is_nan(code, fmt), result == code)
+    proving.claim("−0", text, same, (), [code])
+    none = z3.Not(z3.Or(*each.step.special))
+    text = "where nothing is special, the pair is a number or infinite"
+    proving.claim("no NaN", text, z3.Implies(none, z3.Not(is_nan(code, fmt))))
+    proving.conclude_all(each.ordinary)
 
 
 # ---- on codes --------------------------------------------------------------------------------------------------------
