@@ -200,6 +200,7 @@ def test_a_subnormal_result_runs_into_the_exponent() -> None:
     """2^-75·2^-75, by the text as it is printed: a normal number."""
     name = "vfwbdota.vv.n4"
     assert run(PRINTED[name], [0x1A00], [0x1A00]) == 0x02000000
+    assert run(ARCHITECTURES["riscv@printed-2"][name], [0x1A00], [0x1A00]) == 0x02000001
     assert run(riscv[name], [0x1A00], [0x1A00]) == 1
 
 
@@ -222,6 +223,25 @@ def test_of_fp8_only_the_first_expression_matters() -> None:
         assert run(ARCHITECTURES["riscv@printed-3"][name], a, b, c) == right
     assert run(PRINTED[name], [0x01, 0x30], [0x01, 0x70]) == 0x42800000
     assert run(PRINTED["vfqwbdota.alt.vv.E5M2.n4"], [0x01, 0x04], [0x01, 0x54]) == 0x3B800000
+
+
+@pytest.mark.parametrize(
+    ("opcode", "a", "b", "printed"),
+    [
+        ("vfqwbdota.vv.E4M3", [0x08, 0x68], [0x08, 0x68], 0x45800000),
+        ("vfqwbdota.vv.E5M2", [0x04, 0x3C], [0x08, 0x58], 0x41800000),
+        ("vfqwbdota.alt.vv.E4M3", [0x08, 0x38], [0x04, 0x4C], 0x41800000),
+        ("vfqwbdota.alt.vv.E5M2", [0x0C, 0x3C], [0x0C, 0x3C], 0x3F800000),
+        ("vfwbdota.vv", [0x3980, 0x3F80], [0x3980, 0x3F80], 0x3F800000),
+    ],
+)
+@pytest.mark.parametrize("n", [2, 64])
+def test_two_products_show_the_first_expression(
+    opcode: str, a: list[int], b: list[int], printed: int, n: int
+) -> None:
+    name = f"{opcode}.n{n}"
+    assert run(PRINTED[name], a, b) == run(ARCHITECTURES["riscv@printed-1"][name], a, b) == printed
+    assert run(riscv[name], a, b) == printed + 1
 
 
 def test_expressions_that_the_text_does_not_have_are_refused() -> None:

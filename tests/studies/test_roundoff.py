@@ -16,7 +16,9 @@ from mmaformal.cli import main
 from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.facts import rounding_model
 from mmaformal.formats import FORMATS
+from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.solver.answers import Holds, Unknown
+from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.roundoff import NAMES, of_format, roundoff
 
@@ -98,6 +100,18 @@ def test_a_broken_rounding_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> Non
     with monkeypatch.context() as patch:
         patch.setattr(real, "off", lambda self, bits: z3.BitVecVal(3, bits))
         assert "off by at most u" in refuted()
+
+
+@pytest.mark.parametrize("name", ["e4m3", "fp32"])
+def test_what_is_rounded_to_odd_is_off_by_no_more_than_a_last_place(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with LazyPortfolio(["bitwuzla"]) as portfolio:
+        asker = Asker(portfolio, 100)
+        assert prove(asker, rounding_model.argue(FORMATS[name], to_odd=True)).obligations
+        monkeypatch.setattr(rounding_model.Real, "off", lambda self, bits: z3.BitVecVal(5, bits))
+        with pytest.raises(NotProvedError, match="off by at most 2u"):
+            prove(asker, rounding_model.argue(FORMATS[name], to_odd=True))
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
