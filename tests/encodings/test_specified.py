@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mmaformal import ARCHITECTURES, verify
+from mmaformal import ARCHITECTURES, matmul, verify
 from mmaformal.architectures.base import SPECIFIED
 from mmaformal.encodings import executable
 from mmaformal.formats import Format, fp16, fp32
@@ -232,6 +232,29 @@ def test_fp16_units_known_answers() -> None:
     assert int(pair.dot_add([one, one], [one, one], big)) == big  # each 1 is a tie, to even
     assert int(pair.dot_add([0x0400, one], [one, one], big)) == big  # the odd product first, a tie
     assert int(pair.dot_add([0xBC00, one], [one, one], big - 1)) == big - 1  # 2^24 + 0 − 1
+
+
+@pytest.mark.parametrize(
+    "label", ["granite_rapids TDPFP16PS.K4", "diamond_rapids VDPPHPS", "diamond_rapids TDPHBF8PS.K8"]
+)
+def test_matrices_rows_and_lanes_agree(label: str) -> None:
+    """The compiled rows and the kernel of matrices give what the executable encoding gives on NumPy's lanes."""
+    architecture, name = label.split()
+    i = ARCHITECTURES[architecture][name]
+    a, b, c = cases(i, 64 * 64)
+    lanes = [x.astype(np.int64) for x in a.T], [x.astype(np.int64) for x in b.T]
+    expected = executable.dot_add(i.spec.in_order, *in_order(i, *lanes), c.astype(np.int64)).result
+    np.testing.assert_array_equal(i.dot_add(a, b, c), expected)
+    left, right = a[:64], b[:64]
+    d = matmul(left, right.T.copy(), c.reshape(64, 64), instruction=i)
+    every = i.dot_add(left.repeat(64, 0), np.tile(right, (64, 1)), c)
+    np.testing.assert_array_equal(np.asarray(d).view(np.uint32).reshape(-1), every)
+
+
+def in_order(i: Instruction, *sides: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """Returns the products of both sides in the order in which the unit takes them."""
+    order = i.spec.product_order or range(i.k)
+    return [[side[k] for k in order] for side in sides]
 
 
 def test_ebf16_rounds_a_pair_once() -> None:

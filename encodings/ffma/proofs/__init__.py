@@ -13,6 +13,7 @@ from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
 from mmaformal.encodings.ffma import smt as smt_ffma
 from mmaformal.encodings.ffma.proofs import exactness, monotonicity
+from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.protocol import Facts, ResultFact
@@ -60,6 +61,8 @@ class FfmaFacts(Facts[Step]):
         return ResultFact(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        if on_taken(spec) != spec:
+            self.lack("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:

@@ -14,6 +14,7 @@ from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
+from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.encodings.pfma.proofs import exactness
 from mmaformal.encodings.pfma.smt import flush
@@ -80,6 +81,8 @@ class PfmaFacts(Facts[Step]):
         return ResultFact(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        if on_taken(spec) != spec:
+            self.lack("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
