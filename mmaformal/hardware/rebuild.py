@@ -46,9 +46,10 @@ class Rebuilt:
 
     def _new(self, node: z3.ExprRef, operands: list[z3.ExprRef]) -> z3.ExprRef:
         if not operands:
-            return self.values.get(str(node), node) if is_constant(node) else node
+            return self.values.get(node.decl().name(), node) if is_constant(node) else node
         parts = [self._done[x.get_id()] for x in operands]
-        if all(x is y or x.eq(y) for x, y in zip(operands, parts, strict=True)):
+        same = all(x is y or x.eq(y) for x, y in zip(operands, parts, strict=True))
+        if same and not all(map(is_value, parts)):  # a design has constants of its own, as `.ready(1'b1)`
             return node
         return _folded(node, parts)
 
