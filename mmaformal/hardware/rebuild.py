@@ -5,7 +5,7 @@ z3's own simplifier changes how a term is built, and nodes of a design are to be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import z3
 
@@ -46,9 +46,10 @@ class Rebuilt:
 
     def _new(self, node: z3.ExprRef, operands: list[z3.ExprRef]) -> z3.ExprRef:
         if not operands:
-            return self.values.get(str(node), node) if is_constant(node) else node
+            return self.values.get(node.decl().name(), node) if is_constant(node) else node
         parts = [self._done[x.get_id()] for x in operands]
-        if all(x is y or x.eq(y) for x, y in zip(operands, parts, strict=True)):
+        same = all(x is y or x.eq(y) for x, y in zip(operands, parts, strict=True))
+        if same and not all(map(is_value, parts)):  # a design has constants of its own, as `.ready(1'b1)`
             return node
         return _folded(node, parts)
 
@@ -147,9 +148,34 @@ def constants_in(terms: Iterable[z3.ExprRef]) -> dict[str, z3.ExprRef]:
             continue
         seen.add(term.get_id())
         if is_constant(term):
-            found[str(term)] = term
+            found[term.decl().name()] = term  # what z3 prints, which takes it long
         stack += term.children()
     return found
 
 
-__all__ = ["Rebuilt", "constants_in", "is_constant", "is_value"]
+class Reaches:
+    """Whether terms have one of some constants, by name; what is found of a term counts for all that it is part of."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._known: dict[int, bool] = {}
+        self._kept: list[z3.ExprRef] = []  #: so that no other term is given the number of one that is gone
+
+    def __call__(self, term: z3.ExprRef) -> bool:
+        stack = [term]
+        while stack:
+            x = stack[-1]
+            operands = [] if x.get_id() in self._known else x.children()
+            waiting = [each for each in operands if each.get_id() not in self._known]
+            stack += waiting
+            if waiting:
+                continue
+            stack.pop()
+            if x.get_id() not in self._known:
+                found = is_constant(x) and x.decl().name() in self._names
+                self._known[x.get_id()] = found or any(self._known[each.get_id()] for each in operands)
+                self._kept.append(x)
+        return self._known[term.get_id()]
+
+
+__all__ = ["Reaches", "Rebuilt", "constants_in", "is_constant", "is_value"]

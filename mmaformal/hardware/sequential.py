@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, Module
-from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
+from mmaformal.hardware.rebuild import Reaches, Rebuilt, constants_in, is_value
 from mmaformal.hardware.registers import Cut, Registers
 
 #: Names of registers in a message.
@@ -117,10 +117,11 @@ class _Folder:
             term = build(term)
             again = [u for u in constants_in([term]) if u in shared]
             whole[name] = _renamed(term, again, f"in {self.cuts[name].name}", self.undefined, undefined)
+        waits = Reaches(self.cuts.keys() - self.settled.keys())
         wires = {
             name: build(term)
             for name, term in ((name, kept(term)) for name, term in self.logic.wires.items())
-            if not self.needed([term])
+            if not waits(term)
         }
         found = {name: build(term) for name, term in first.items()}
         used = constants_in([*found.values(), *wires.values()])

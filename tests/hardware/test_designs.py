@@ -412,3 +412,21 @@ def test_a_guess_that_hides_the_operands_is_told(tmp_path: Path) -> None:
     assert said[-1] == unit.told[-1]
     tied = from_rtl(path, k=1, a_format="fp16", c_format="fp16", ties={"is_boxed": 1})
     assert not any("warning" in line for line in tied.told)
+
+
+@needs_yosys
+def test_a_handshake_that_a_wrapper_ties_is_folded(tmp_path: Path) -> None:
+    """`~1'b1`, which no value of an input makes, is worked out: otherwise each register of the pipeline holds itself."""
+    path = tmp_path / "wrapped.v"
+    path.write_text(
+        """module stage (input clk, ready, valid, input [15:0] x, output reg [15:0] y, output reg full);
+            always @(posedge clk) if (!(!ready && full)) begin full <= valid; y <= x; end
+        endmodule
+        module wrapped (input clk, input [15:0] a, b, c, output [15:0] d);
+            stage s (.clk(clk), .ready(1'b1), .valid(1'b1), .x(a ^ b ^ c), .y(d), .full());
+        endmodule
+        """,
+        encoding="utf-8",
+    )
+    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", top="wrapped")
+    assert "latency: 1 cycle" in unit.told
