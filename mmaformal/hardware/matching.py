@@ -388,6 +388,7 @@ class Follower(_Proving):
         ):
             return False
         self.links[node.get_id()] = link
+        self.graph.opaque.add(node.get_id())
         return True
 
     def _bounds(self, partial: Partial) -> list[Link]:
