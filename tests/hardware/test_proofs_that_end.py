@@ -52,7 +52,17 @@ def _in_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lza(unit: Instruction, sizes: dict[str, int], timeout: float, *defines: str) -> Holds | Fails | Unknown:
-    return signoff(LZA, unit, top="fma_lza", parameters=sizes, ports=PORTS, defines=defines, timeout=timeout)
+    alike = ["zero"] if unit is SMALL else []
+    return signoff(
+        LZA,
+        unit,
+        top="fma_lza",
+        parameters=sizes,
+        ports=PORTS,
+        defines=defines,
+        alike=alike,
+        timeout=timeout,
+    )
 
 
 # ---- cases of exponents --------------------------------------------------------------------------------------------
