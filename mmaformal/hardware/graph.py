@@ -31,6 +31,7 @@ class Graph(ShortRepr):
         self._operands: dict[int, list[z3.ExprRef]] = {}
         self._inputs: dict[int, frozenset[int] | None] = {}  #: None: more than a few
         self._arithmetic: dict[int, bool] = {}
+        self.opaque: set[int] = set()  #: known nodes that nothing is gained by looking behind
         self._kept: list[z3.ExprRef] = []  #: so that no id is given twice
 
     def __repr__(self) -> str:
@@ -90,6 +91,8 @@ class Graph(ShortRepr):
         while stack:
             term, left = stack.pop()
             number = term.get_id()
+            if number in self.opaque and number in known:
+                left = 0
             if best.get(number, -1) >= left:
                 continue
             best[number] = left

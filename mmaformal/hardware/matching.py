@@ -203,7 +203,7 @@ class Follower(_Proving):
         Raises NotProvedError where the last lemma, that d follows from all, is not settled.
         """
         self.effort, self.unsettled = effort, False
-        if self.cases is not None:
+        if self.cases is not None and (effort > 1 or self.foreign):
             last = self._by_exponents(self.cases)
             if last is not None:
                 self.theorem.conclude("d of the design is the model's", last)
@@ -224,6 +224,13 @@ class Follower(_Proving):
             return self.matched
         self.theorem.conclude("d of the design is the model's", last)
         return replace(self.matched, proof=prove(self.asker, self.theorem))
+
+    @property
+    def foreign(self) -> bool:
+        """Whether most words of the design may be none of the model's: it is made in another way."""
+        words = [node for node in self.nodes if _is_word(node) and not _is_leaf(node)]
+        alike = [node for node in words if next(self.candidates.of(node), None) is not None]
+        return len(alike) < len(words) / 2
 
     @property
     def matched(self) -> Matched:
@@ -388,6 +395,7 @@ class Follower(_Proving):
         ):
             return False
         self.links[node.get_id()] = link
+        self.graph.opaque.add(node.get_id())
         return True
 
     def _bounds(self, partial: Partial) -> list[Link]:
