@@ -217,6 +217,11 @@ class Parameters:
         assert isinstance(rho, Conversion)
         return rho
 
+    @property
+    def product_rounding(self) -> Conversion | None:
+        """How each product is rounded before it is added; None for an algorithm that rounds none alone."""
+        return None
+
     def sum_bounds(self, spec: DotAdd) -> list[int] | None:
         """The largest magnitudes of the aligned terms of a step's first fixed-point sum; None if it has no such sum."""
         return None

@@ -28,6 +28,10 @@ class Muladd(Parameters):
     summary: ClassVar[str] = "multiply, then add: each product rounded, and each sum, in order"
 
     @property
+    def product_rounding(self) -> Conversion:
+        return self.product
+
+    @property
     def step_products(self) -> int:
         return 1
 

@@ -46,7 +46,6 @@ from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.proofs.exactness import InnerSteps
-from mmaformal.encodings.muladd import Muladd
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format, fp16, fp32
@@ -220,9 +219,9 @@ def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
             return (SumStage(Fraction(0), 0, rho, L),)
         case LossModel.INNER:
             return _inner_stages(spec)
-        case LossModel.PRODUCTS if isinstance(p, Muladd):
+        case LossModel.PRODUCTS if p.product_rounding is not None:
             # A product that is rounded is off by 2^−F of itself, or of the least normal number, as if it were aligned.
-            return (SumStage(Fraction(1), _kept(p.product), rho, L),)
+            return (SumStage(Fraction(1), _kept(p.product_rounding), rho, L),)
         case LossModel.TERMS | LossModel.GROUPS:
             n = max(case.n for case in cases_of(one, fused_step(one)))
         case LossModel.ROUND_DOWN:

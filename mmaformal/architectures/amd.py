@@ -107,7 +107,9 @@ _GFDRDA = _FDRDA | {
     "c_reach": "MMA-Sim §IV-H step 8",
 }
 _EFDA = dict.fromkeys(
-    ("L", "rho", "minus_zero", "nan", "flush_inputs"), "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5"
+    ("L", "rho", "minus_zero", "nan", "flush_inputs"),
+    "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5",
+    "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5",
 )
 
 

@@ -23,15 +23,12 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def _of_one_size(x: DotAdd, y: DotAdd) -> bool:
-    """Whether x is the text, and y a bulk-normalised dot product of as many products."""
+def _text_of(x: DotAdd, y: DotAdd) -> Rvbna | None:
+    """Returns what x is as the text, where y is a bulk-normalised dot product of as many products; else None."""
     p, q = x.parameters, y.parameters
-    return (
-        isinstance(p, Rvbna)
-        and isinstance(q, Lowered)
-        and x.replace(parameters=q) == y
-        and q.L == len(q.order) == p.n
-    )
+    if not (isinstance(p, Rvbna) and isinstance(q, Lowered) and x.replace(parameters=q) == y):
+        return None
+    return p if q.L == len(q.order) == p.n else None
 
 
 def _tiny_are_right(spec: DotAdd, p: Rvbna) -> bool:
@@ -42,14 +39,14 @@ def _tiny_are_right(spec: DotAdd, p: Rvbna) -> bool:
 
 def applies(x: DotAdd, y: DotAdd) -> bool:
     """Whether x is the text, corrected as far as it matters for its formats, and y the model of as many products."""
-    p = x.parameters
-    return _of_one_size(x, y) and isinstance(p, Rvbna) and 1 in p.corrected and _tiny_are_right(x, p)
+    p = _text_of(x, y)
+    return p is not None and 1 in p.corrected and _tiny_are_right(x, p)
 
 
 def applies_to_one(x: DotAdd, y: DotAdd) -> bool:
     """The same of inputs with one nonzero product at most: the first expression may be as it is printed."""
-    p = x.parameters
-    return _of_one_size(x, y) and isinstance(p, Rvbna) and p.n == x.k and _tiny_are_right(x, p)
+    p = _text_of(x, y)
+    return p is not None and p.n == x.k and _tiny_are_right(x, p)
 
 
 def _one_product(x: DotAdd, inputs: Inputs) -> int | None:
