@@ -109,7 +109,6 @@ _GFDRDA = _FDRDA | {
 _EFDA = dict.fromkeys(
     ("L", "rho", "minus_zero", "nan", "flush_inputs"),
     "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5",
-    "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5",
 )
 
 
