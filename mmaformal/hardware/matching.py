@@ -192,7 +192,9 @@ class Follower(_Proving):
         self.cases: ExponentCases | None = None
         if multiplied is not None:
             claim = Link(same(self.d, self.wanted))
-            self.cases = ExponentCases(self, spec, multiplied, claim, self._values_of, progress)
+            self.cases = ExponentCases(
+                self, spec, multiplied, claim, functools.partial(_values_of, self), progress
+            )
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
@@ -203,8 +205,8 @@ class Follower(_Proving):
         Raises NotProvedError where the last lemma, that d follows from all, is not settled.
         """
         self.effort, self.unsettled = effort, False
-        if self.cases is not None and (effort > 1 or self.foreign):
-            last = self._by_exponents(self.cases)
+        if self.cases is not None and (effort > 1 or _is_foreign(self)):
+            last = _by_exponents(self, self.cases)
             if last is not None:
                 self.theorem.conclude("d of the design is the model's", last)
                 return replace(self.matched, proof=prove(self.asker, self.theorem))
@@ -226,13 +228,6 @@ class Follower(_Proving):
         return replace(self.matched, proof=prove(self.asker, self.theorem))
 
     @property
-    def foreign(self) -> bool:
-        """Whether most words of the design may be none of the model's: it is made in another way."""
-        words = [node for node in self.nodes if _is_word(node) and not _is_leaf(node)]
-        alike = [node for node in words if next(self.candidates.of(node), None) is not None]
-        return len(alike) < len(words) / 2
-
-    @property
     def matched(self) -> Matched:
         """How far the design is followed."""
         unmatched = [self.named[node.get_id()] for node in self.nodes if self._unmatched(node)]
@@ -249,7 +244,7 @@ class Follower(_Proving):
         if self._constant(node, self.links) or self._sum(node) or self._maximum(node):
             return
         through = added(node, self.rows) if self.rows else None
-        if through is not None and self._through_rows(node, through):
+        if through is not None and _through_rows(self, node, through):
             return
         found = list(candidates)
         if len(found) > 1:
@@ -304,21 +299,6 @@ class Follower(_Proving):
                 return link
         return None
 
-    def _values_of(self, count: int, codes: NDArray[np.object_]) -> dict[str, NDArray[np.object_]]:
-        """Values of all constants on rows of codes of a, b and c."""
-        columns = zip(self.inputs.flat(), codes, strict=True)
-        return {**{str(term): column for term, column in columns}, **drawn(self.design, count, _SEED)}
-
-    def _by_exponents(self, cases: ExponentCases) -> Link | None:
-        """That d is the model's, in a case for each distance of the exponents of a product and of c."""
-        product = cases.of.product
-        seen, number = self.values[product.get_id()], product.get_id()
-        for node in self.nodes:
-            if node.get_id() not in self.links and self.values[node.get_id()] == seen and not _is_leaf(node):
-                self._link(node, product, functools.partial(_word, bits=node.size()))
-        of_product = [link for link in self.links.values() if len(link.free) == 1]
-        return cases.run([link for link in of_product if link.free[0].get_id() == number])
-
     def _by_leading_one(self) -> Link | None:
         """That d is the model's, in a case for each place of the leading one of the widest word that both make it of;
         in later rounds of the next widest too.
@@ -367,36 +347,6 @@ class Follower(_Proving):
         self.of_model.setdefault(partial.term.get_id(), link)
         self.partials.add(seen, partial)
         return not partial.whole or len(partial.places) == 1 or self._whole(node, link, partial)
-
-    def _through_rows(self, node: z3.BitVecRef, through: Added) -> bool:
-        """Whether an addition behind a carry-save tree is proved to be a sum of the words before it, one after the
-        other, and that to be the model's."""
-        rows = [row.link for row in through.rows]
-        for row, link in zip(through.rows, rows, strict=True):
-            if not self.attempt(link, [], _PATIENCE[-1], row.words):
-                return False
-        total = through.words[0]
-        for word in through.words[1:]:
-            seen = [self.values[x.get_id()] for x in (total, word)]
-            total = total + word
-            number = total.get_id()
-            self.values[number] = tuple((x + y) % (1 << node.size()) for x, y in zip(*seen, strict=True))
-            if number not in self.links:
-                self._match(total, self.candidates.of(total))
-        if total.get_id() not in self.links:
-            return False
-        flat = Link(node == total, (), ((node, total),))
-        found = self.links[total.get_id()]
-        link = replace(
-            found, claim=z3.substitute(found.claim, (total, node)), defined=((node, found.defined[0][1]),)
-        )
-        if not self.attempt(flat, rows, _PATIENCE[-1], through.words) or not self.attempt(
-            link, [flat, found], _PATIENCE[1]
-        ):
-            return False
-        self.links[node.get_id()] = link
-        self.graph.opaque.add(node.get_id())
-        return True
 
     def _bounds(self, partial: Partial) -> list[Link]:
         """That its terms are within their bounds."""
@@ -455,6 +405,65 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
         return True
+
+
+def _values_of(follower: Follower, count: int, codes: NDArray[np.object_]) -> dict[str, NDArray[np.object_]]:
+    """Values of all constants on rows of codes of a, b and c."""
+    columns = zip(follower.inputs.flat(), codes, strict=True)
+    return {**{str(term): column for term, column in columns}, **drawn(follower.design, count, _SEED)}
+
+
+def _is_foreign(follower: Follower) -> bool:
+    """Whether most words of the design may be none of the model's: it is made in another way."""
+    words = [node for node in follower.nodes if _is_word(node) and not _is_leaf(node)]
+    alike = [node for node in words if next(follower.candidates.of(node), None) is not None]
+    return len(alike) < len(words) / 2
+
+
+def _by_exponents(follower: Follower, cases: ExponentCases) -> Link | None:
+    """That d is the model's, in a case for each distance of the exponents of a product and of c."""
+    product = cases.of.product
+    seen, number = follower.values[product.get_id()], product.get_id()
+    for node in follower.nodes:
+        if (
+            node.get_id() not in follower.links
+            and follower.values[node.get_id()] == seen
+            and not _is_leaf(node)
+        ):
+            follower._link(node, product, functools.partial(_word, bits=node.size()))
+    of_product = [link for link in follower.links.values() if len(link.free) == 1]
+    return cases.run([link for link in of_product if link.free[0].get_id() == number])
+
+
+def _through_rows(follower: Follower, node: z3.BitVecRef, through: Added) -> bool:
+    """Whether an addition behind a carry-save tree is proved to be a sum of the words before it, one after the
+    other, and that to be the model's."""
+    rows = [row.link for row in through.rows]
+    for row, link in zip(through.rows, rows, strict=True):
+        if not follower.attempt(link, [], _PATIENCE[-1], row.words):
+            return False
+    total = through.words[0]
+    for word in through.words[1:]:
+        seen = [follower.values[x.get_id()] for x in (total, word)]
+        total = total + word
+        number = total.get_id()
+        follower.values[number] = tuple((x + y) % (1 << node.size()) for x, y in zip(*seen, strict=True))
+        if number not in follower.links:
+            follower._match(total, follower.candidates.of(total))
+    if total.get_id() not in follower.links:
+        return False
+    flat = Link(node == total, (), ((node, total),))
+    found = follower.links[total.get_id()]
+    link = replace(
+        found, claim=z3.substitute(found.claim, (total, node)), defined=((node, found.defined[0][1]),)
+    )
+    if not follower.attempt(flat, rows, _PATIENCE[-1], through.words) or not follower.attempt(
+        link, [flat, found], _PATIENCE[1]
+    ):
+        return False
+    follower.links[node.get_id()] = link
+    follower.graph.opaque.add(node.get_id())
+    return True
 
 
 class _Candidates:
