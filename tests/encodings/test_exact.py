@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import z3
 from support.fma_numbers import NAN, exact_sum
-from support.slow import slow
 
 from mmaformal import datapath, prove
 from mmaformal.cases.generate import generate
@@ -34,8 +33,6 @@ SUMS = [
     "exact(k=8,a=tf32,rho=IEEE-RNA-FP32)",
     "exact(k=32,a=fp16,rho=IEEE-FP32)",
 ]
-#: proved within some seconds
-QUICK = ["exact(k=1,a=e5m2,rho=IEEE-RU-E5M2)"]
 
 
 def wanted(spec: DotAdd, a: tuple[int, ...], b: tuple[int, ...], c: int) -> int | str:
@@ -92,9 +89,8 @@ def test_no_compiled_kernel_is_taken_for_it() -> None:
         assert np.array_equal(rows_of(spec, rows.a, rows.b, rows.c), plain)
 
 
-@pytest.mark.parametrize(
-    "name", slow([*QUICK, *(x for x in SUMS if x not in QUICK)], [x for x in SUMS if x not in QUICK])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SUMS)
 def test_both_encodings_are_proved_equal(name: str) -> None:
     assert isinstance(verify(datapath[name], timeout=1200), Holds)
 
