@@ -187,13 +187,7 @@ class Follower(_Proving):
         self.partials = Partials(list(sums_of(self.model)), self.values)
         largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
-        multiplied = multiplication_of(self.trace.steps)
-        self.cases: ExponentCases | None = None
-        if multiplied is not None:
-            claim = Link(same(self.d, self.wanted))
-            self.cases = ExponentCases(
-                self, spec, multiplied, claim, functools.partial(_values_of, self), progress
-            )
+        self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
@@ -403,6 +397,12 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
         return True
+
+
+def _cases_of(follower: Follower, spec: DotAdd, claim: Link) -> ExponentCases | None:
+    """The cases of a claim about a fused multiply-add; None of other models."""
+    of, values = multiplication_of(follower.trace.steps), functools.partial(_values_of, follower)
+    return None if of is None else ExponentCases(follower, spec, of, claim, values, follower.progress)
 
 
 def _values_of(follower: Follower, count: int, codes: NDArray[np.object_]) -> dict[str, NDArray[np.object_]]:
