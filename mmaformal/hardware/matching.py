@@ -21,7 +21,7 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
-from mmaformal.hardware.carry_save import Added, added, rows_of
+from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
@@ -154,7 +154,7 @@ class _Proving:
 
 
 class Follower(_Proving):
-    """Proves that a design's `d` is the model's, from node to node, in rounds that have more time each."""
+    """Proves that a design's `d` is the model's, or the `same`, node by node, in rounds that have more time each."""
 
     def __init__(
         self,
@@ -166,7 +166,6 @@ class Follower(_Proving):
         progress: Callable[[str], None],
         same: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef] = operator.eq,
     ) -> None:
-        """`same`: the claim that the design's d is as good as the model's."""
         super().__init__(asker)
         self.design, self.inputs, self.progress = design, inputs, progress
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
@@ -188,13 +187,7 @@ class Follower(_Proving):
         self.partials = Partials(list(sums_of(self.model)), self.values)
         largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
-        multiplied = multiplication_of(self.trace.steps)
-        self.cases: ExponentCases | None = None
-        if multiplied is not None:
-            claim = Link(same(self.d, self.wanted))
-            self.cases = ExponentCases(
-                self, spec, multiplied, claim, functools.partial(_values_of, self), progress
-            )
+        self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
@@ -243,8 +236,7 @@ class Follower(_Proving):
     ) -> None:
         if self._constant(node, self.links) or self._sum(node) or self._maximum(node):
             return
-        through = added(node, self.rows) if self.rows else None
-        if through is not None and _through_rows(self, node, through):
+        if self.rows and _through_rows(self, node):
             return
         found = list(candidates)
         if len(found) > 1:
@@ -407,6 +399,12 @@ class Follower(_Proving):
         return True
 
 
+def _cases_of(follower: Follower, spec: DotAdd, claim: Link) -> ExponentCases | None:
+    """The cases of a claim about a fused multiply-add; None of other models."""
+    of, values = multiplication_of(follower.trace.steps), functools.partial(_values_of, follower)
+    return None if of is None else ExponentCases(follower, spec, of, claim, values, follower.progress)
+
+
 def _values_of(follower: Follower, count: int, codes: NDArray[np.object_]) -> dict[str, NDArray[np.object_]]:
     """Values of all constants on rows of codes of a, b and c."""
     columns = zip(follower.inputs.flat(), codes, strict=True)
@@ -435,9 +433,12 @@ def _by_exponents(follower: Follower, cases: ExponentCases) -> Link | None:
     return cases.run([link for link in of_product if link.free[0].get_id() == number])
 
 
-def _through_rows(follower: Follower, node: z3.BitVecRef, through: Added) -> bool:
+def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
     """Whether an addition behind a carry-save tree is proved to be a sum of the words before it, one after the
     other, and that to be the model's."""
+    through = added(node, follower.rows)
+    if through is None:
+        return False
     rows = [row.link for row in through.rows]
     for row, link in zip(through.rows, rows, strict=True):
         if not follower.attempt(link, [], _PATIENCE[-1], row.words):
