@@ -398,7 +398,7 @@ def test_a_guess_that_hides_the_operands_is_told(tmp_path: Path) -> None:
 
 @needs_yosys
 def test_a_handshake_that_a_wrapper_ties_is_folded(tmp_path: Path) -> None:
-    """`~1'b1`, which no value of an input makes, is worked out: otherwise each register of the pipeline holds itself."""
+    """`~1'b1`, which no value of an input makes, is worked out: otherwise each register holds itself."""
     path = tmp_path / "wrapped.v"
     path.write_text(
         """module stage (input clk, ready, valid, input [15:0] x, output reg [15:0] y, output reg full);
