@@ -184,11 +184,16 @@ class Page:
             elif len(cells) == 7 and cells[1] in PROPERTIES:
                 self.seconds[cells[1]] = float(cells[-1])
 
+    def row_of(self, instructions: Sequence[Instruction]) -> list[str] | None:
+        """The row of one of these, which share a specification."""
+        found = (self.rows[i.label] for i in instructions if i.label in self.rows)
+        return next(found, None)
+
 
 def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Page) -> str:
     """docs/properties.md: what is known, and what was `before` where nothing is."""
     specs = distinct()
-    old = {spec: before.rows.get(names[0].label) for spec, names in specs.items()}
+    old = {spec: before.row_of(names) for spec, names in specs.items()}
     numbers = {each.name: n for n, each in enumerate(properties, 1)}
     answers = {
         (each.name, spec): known[k]
@@ -196,6 +201,9 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
         for spec in specs
         if (k := key(each, spec)) in known
     }
+    if before.rows:  # beside a table made before, what nothing is known of is left out
+        told = {spec for _, spec in answers}
+        specs = {spec: names for spec, names in specs.items() if spec in told or old[spec] is not None}
     lines = [
         "# Properties",
         "",
@@ -249,18 +257,18 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
         "",
     ]
     for each in properties:
-        told: list[str] = []
+        said: list[str] = []
         for algorithm, mine_ in by_algorithm.items():
             if (each.name, algorithm) in before.witnesses:
-                told.append(before.witnesses[each.name, algorithm])
+                said.append(before.witnesses[each.name, algorithm])
                 continue
             for spec in mine_:
                 x = answers.get((each.name, spec))
                 if x and x["verdict"] == "fails":
-                    told.append(f"- {algorithm}, {x['instruction']}: {x['witness']}")
+                    said.append(f"- {algorithm}, {x['instruction']}: {x['witness']}")
                     break
-        if told:
-            lines += [f"### {each.name}", "", *told, ""]
+        if said:
+            lines += [f"### {each.name}", "", *said, ""]
     unknown = [x for x in answers.values() if x["verdict"] == "unknown"]
     if unknown:
         lines += ["## Not settled", ""]
