@@ -40,7 +40,7 @@ from mmaformal.queries.property import Property
 from mmaformal.rounding import IEEE_FP32, NanRule
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, Parameters
 from mmaformal.witness import WitnessError
 
 #: Results on the way that are listed of an input; where there are more, it is not known whether a result is allowed.
@@ -145,12 +145,12 @@ def _settle_fp32(instruction: Instruction, question: str, asker: Asker) -> Answe
     """Returns the answer for a unit of fp32."""
     spec = instruction.spec
     p = spec.parameters
-    chains = {
+    chains: dict[Parameters, str] = {
         Muladd(IEEE_FP32, IEEE_FP32): "products rounded to fp32",
         Sfma(IEEE_FP32): "exact products",
         Sfma(IEEE_FP32, NanRule.DEFAULT): "exact products",
     }
-    if isinstance(p, (Muladd, Sfma)) and p in chains and spec.plain == spec:
+    if p in chains and spec.plain == spec:
         text = f"it is the conforming unit that adds {chains[p]} to c one after another, in fp32"
         result = smt.dot_add(spec, *_inputs(spec)).result
         if asker.prove("same term", text, result == result, cut=[result]).verdict == "unsat":

@@ -220,7 +220,8 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
             return (Stage(Fraction(0), 0, rho, L),)
         case LossModel.INNER:
             return _inner_stages(spec)
-        case LossModel.PRODUCTS if isinstance(p, Muladd):
+        case LossModel.PRODUCTS if "product" in p:
+            assert isinstance(p, Muladd)
             # A product that is rounded is off by 2^−F of itself, or of the least normal number, as if it were aligned.
             return (Stage(Fraction(1), _kept(p.product), rho, L),)
         case LossModel.TERMS | LossModel.GROUPS:

@@ -42,14 +42,20 @@ def _tiny_are_right(spec: DotAdd, p: Rvbna) -> bool:
 
 def applies(x: DotAdd, y: DotAdd) -> bool:
     """Whether x is the text, corrected as far as it matters for its formats, and y the model of as many products."""
+    if not _of_one_size(x, y):
+        return False
     p = x.parameters
-    return _of_one_size(x, y) and isinstance(p, Rvbna) and 1 in p.corrected and _tiny_are_right(x, p)
+    assert isinstance(p, Rvbna)
+    return 1 in p.corrected and _tiny_are_right(x, p)
 
 
 def applies_to_one(x: DotAdd, y: DotAdd) -> bool:
     """The same of inputs with one nonzero product at most: the first expression may be as it is printed."""
+    if not _of_one_size(x, y):
+        return False
     p = x.parameters
-    return _of_one_size(x, y) and isinstance(p, Rvbna) and p.n == x.k and _tiny_are_right(x, p)
+    assert isinstance(p, Rvbna)
+    return p.n == x.k and _tiny_are_right(x, p)
 
 
 def _one_product(x: DotAdd, inputs: Inputs) -> int | None:
