@@ -200,6 +200,15 @@ def test_an_fma_with_an_anticipated_leading_one_is_right_on_rows() -> None:
 
 @needs_slang
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "sizes"), [("fp16", {"E": 5, "M": 10}), ("fp32", {"E": 8, "M": 23})])
+def test_an_fma_with_an_anticipated_leading_one_is_proved(name: str, sizes: dict[str, int]) -> None:
+    unit = datapath[f"fma(k=1,a={name},rho=IEEE-{name.upper()})"]
+    answer = signoff(LZA, unit, top="fma_lza", parameters=sizes, ports=PORTS, timeout=1800)
+    assert isinstance(answer, Holds), answer
+
+
+@needs_slang
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["LZA", "TIE"])
 def test_a_bug_of_an_fma_is_found(bug: str) -> None:
     answer = lza(120, f"BUG_{bug}")
