@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmaformal.encodings.executable.blocks import Lane, Rounded, Special, minimum, where
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding, Saturation
 
 
@@ -20,7 +20,7 @@ def overflowed(rho: Conversion) -> tuple[int, int]:
     unsigned format has 0 or, without saturation, a NaN, except with RZ and RU.
     """
     target, rounding = rho.format, rho.rounding
-    if target.specials is Specials.FN:
+    if target.one_nan is None:
         return _overflowed_fn(rho)
     stays = rho.saturation is not Saturation.NONE
     inward = stays or rounding is Rounding.RZ
@@ -46,7 +46,7 @@ def _overflowed_fn(rho: Conversion) -> tuple[int, int]:
 def infinities(rho: Conversion) -> tuple[int, int]:
     """The codes that +∞ and −∞ become (§4.7.5): themselves, the largest and the least number, or a NaN."""
     target, mode = rho.format, rho.saturation
-    if target.specials is Specials.FN:
+    if target.one_nan is None:
         return _overflowed_fn(replace(rho, ieee=False))
     keeps = target.infinity is not None and mode is not Saturation.FINITE
     top = target.largest + 1 if keeps else target.largest
@@ -73,6 +73,6 @@ def saturated(x: Rounded, special: Special, rho: Conversion) -> Lane:
 
 def the_nan(target: Format) -> int:
     """The code of the NaN; of e4m3, the positive one."""
-    if target.specials is Specials.FN:
+    if target.one_nan is None:
         return target.largest + 1
     return target.sign_mask if target.signed else target.codes - 1

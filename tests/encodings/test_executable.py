@@ -839,7 +839,7 @@ def test_every_instruction_runs_and_forgets_no_format() -> None:
 
 
 def test_efda_refuses_sums_wider_than_it_is() -> None:
-    with pytest.raises(ValueError, match="L ≤ 2"):
-        DotAdd(4, bf16, bf16, fp32, fp32, Efda(4, IEEE_FP32))
+    with pytest.raises(ValueError, match="at most 64 products"):
+        DotAdd(65, bf16, bf16, fp32, fp32, Efda(65, IEEE_FP32))
     with pytest.raises(ValueError, match="48 bits"):
         DotAdd(1, fp64, fp64, fp32, fp32, Fda(24, 1, RNE_FP32, None))

@@ -539,6 +539,8 @@ def rounding_to(fmt: Format) -> Any:
         fraction_bits=fmt.fraction_bits,
         rounding=Rounding.RNE,
         signed_zero=True,
+        ieee=False,
+        saturation=None,
     )
 
 

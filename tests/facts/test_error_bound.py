@@ -490,7 +490,7 @@ def test_the_bounds_of_inner_steps_are_proved() -> None:
 
 
 def test_no_random_input_is_off_by_more() -> None:
-    inner = lowered_bound.Inner(LOWERED.spec, LOWERED.spec.parameters)  # type: ignore[arg-type]
+    inner = lowered_bound.InnerSteps(LOWERED.spec, LOWERED.spec.parameters)  # type: ignore[arg-type]
     most = [max(case.n for case in inner.cases(n == 0)[1]) for n in range(2)]
     tried = 0
     for codes in generate(LOWERED.spec, 300, 8, ["numbers"]).cases():
@@ -534,15 +534,15 @@ def without(name: str) -> Callable[..., Any]:
 
 
 LOWERED_BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
-    "products lose less": (lowered_bound.Inner, "cases", smaller_cases),
-    "c loses less": (lowered_bound.Inner, "cases", smaller_c),
+    "products lose less": (lowered_bound.InnerSteps, "cases", smaller_cases),
+    "c loses less": (lowered_bound.InnerSteps, "cases", smaller_c),
     "c is a multiple of less": (
-        lowered_bound.Inner,
+        lowered_bound.InnerSteps,
         "low",
         lambda f: property(lambda self: f.fget(self) - 1),
     ),
     "products are multiples of more": (
-        lowered_bound.Inner,
+        lowered_bound.InnerSteps,
         "low",
         lambda f: property(lambda self: f.fget(self) + 1),
     ),

@@ -50,7 +50,8 @@ def test_every_folder_is_found_and_every_algorithm_has_one() -> None:
         for a in (*ARCHITECTURES.values(), *(ARCHITECTURES[x] for x in ("datapath", "emulation")))
         for i in a
     }
-    tabled |= {i.algorithm for i in ARCHITECTURES["riscv@printed"]}
+    tabled |= {i.algorithm for x in ("riscv@printed", "diamond_rapids") for i in ARCHITECTURES[x]}
+    tabled.add(ARCHITECTURES["datapath"]["fma(a=bf16)"].algorithm)
     assert set(found()) == named == tabled
     for name, facts in found().items():
         assert facts.algorithm == name
