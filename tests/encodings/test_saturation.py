@@ -22,7 +22,7 @@ from mmaformal.cases.run import both_results
 from mmaformal.encodings.executable import blocks, saturating
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import saturating as smt_saturating
-from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e4m3, e4m3fnuz, exponent_of, fp16
+from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e3m2, e4m3fnuz, exponent_of, fp16
 from mmaformal.rounding import Conversion, Rounding, Saturation
 from mmaformal.solver.answers import Holds
 
@@ -228,7 +228,7 @@ def test_names_of_conversions() -> None:
     with pytest.raises(ValueError, match="all of them kept"):
         Conversion("x", FORMATS["binary8p4se"], 2, Rounding.RNE)
     with pytest.raises(ValueError, match="are not modelled"):
-        Conversion("x", e4m3, 3, Rounding.RNE)
+        Conversion("x", e3m2, 2, Rounding.RNE)
 
 
 # ---- units ---------------------------------------------------------------------------------------------------

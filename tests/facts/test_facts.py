@@ -51,7 +51,7 @@ def test_every_folder_is_found_and_every_algorithm_has_one() -> None:
         for i in a
     }
     tabled |= {i.algorithm for x in ("riscv@printed", "diamond_rapids") for i in ARCHITECTURES[x]}
-    tabled.add(ARCHITECTURES["datapath"]["fma(a=bf16)"].algorithm)
+    tabled.add(ARCHITECTURES["datapath"]["fma(a=bf16,nan=DEFAULT)"].algorithm)
     assert set(found()) == named == tabled
     for name, facts in found().items():
         assert facts.algorithm == name
