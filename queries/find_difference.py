@@ -283,6 +283,15 @@ def _both_zero(spec: DotAdd, inputs: Inputs, k: int) -> bool:
     return bool(z3.is_true(z3.simplify(zero)))
 
 
+def _proved_alike(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> bool:
+    """Whether both are proved equal on inputs, within a share of the time left; the proof's obligations are kept."""
+    own = Asker(asker.portfolio, _ARGUED * asker.left)
+    own.store = asker.store
+    proof = facts_of(x).prove_alike(own, x, y, inputs)
+    asker.proved += proof.obligations if proof is not None else ()
+    return proof is not None
+
+
 class _Search(SmallestSearch):
     """The search for a case on which two models differ."""
 
@@ -403,15 +412,10 @@ class _Search(SmallestSearch):
         if not active or not facts_of(x).alike_of_few(x, y, len(active)):
             return False
         self.progress(f"{self.asker.elapsed:5.1f} s  {counted(len(active), 'product')}, stage by stage")
-        own = Asker(self.asker.portfolio, _ARGUED * self.asker.left)
-        own.store = self.asker.store
-        proof = facts_of(x).prove_alike(own, x, y, self.inputs(active)[0])
-        self.asker.proved += proof.obligations if proof is not None else ()
-        return proof is not None
+        return _proved_alike(self.asker, x, y, self.inputs(active)[0])
 
     def note(self, found: FoundCase) -> None:
         """The answer from now on, if the time is up before a smaller case is found."""
-
         if self._best is None or self.size(found) < self.size(self._best):
             self.minimality = self.nothing_proved(found, "the time given was used up")
             best = self._different(found)  # at once: later there is no time to run it

@@ -33,7 +33,7 @@ ARCHITECTURES = ArchitectureTable(
     unlisted={
         "armv9_ebf16": arm.armv9_ebf16,
         "armv9_fp8": arm.armv9_fp8,
-        "granite_rapids": intel.granite_rapids,
+        "amx_fp16": intel.amx_fp16,
         "diamond_rapids": intel.diamond_rapids,
         datapaths.NAME: datapaths.datapath,
         emulations.NAME: emulations.emulation,
@@ -41,7 +41,7 @@ ARCHITECTURES = ArchitectureTable(
 )
 
 #: Units that a text defines and nobody has run: found by their names, and not listed.
-SPECIFIED_UNITS = ("armv9_ebf16", "armv9_fp8", "granite_rapids", "diamond_rapids")
+SPECIFIED_UNITS = ("armv9_ebf16", "armv9_fp8", "amx_fp16", "diamond_rapids")
 
 #: Designs on paper: no library runs on them.
 ON_PAPER = frozenset(("e9s12",))

@@ -73,13 +73,13 @@ _NEVER_TINY = "no matter: no sum of fp16 products and a number that is not subno
 _MOST_BYTES = 64
 
 
-def granite_rapids() -> Architecture:
+def amx_fp16() -> Architecture:
     """Returns AMX-FP16's instruction; the others of Granite Rapids are those of Sapphire Rapids.
 
     AMX-COMPLEX's TCMMIMFP16PS is TDPFP16PS of an a whose pairs are exchanged, (imaginary, real); TCMMRLFP16PS is it of
     an a whose imaginary parts have the other sign, its NaNs aside (docs/specified.md).
     """
-    name = "granite_rapids"
+    name = "amx_fp16"
     tile = Instruction(
         "TDPFP16PS",
         name,

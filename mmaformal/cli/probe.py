@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @click.option(
     "--k",
     "chain",
+    cls=options.Renamed,
+    old=["--chain"],
     type=options.PRODUCTS,
     metavar="K",
     help="Chain the instruction to K products, d being the next c; of a DESIGN, the products that d has.",

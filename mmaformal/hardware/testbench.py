@@ -43,8 +43,8 @@ class Case(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Bench(ShortRepr):
-    """All that the files are written from."""
+class Miter(ShortRepr):
+    """A design and the model side by side, and what both are driven by."""
 
     sources: Sources
     top: str
@@ -56,30 +56,6 @@ class Bench(ShortRepr):
     allowed: Module | None = (
         None  #: of the operands and both results, whether they are asked about; output `allowed`
     )
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write the files, and return their paths.  Raises HardwareError for a design of BTOR2."""
-        if self.sources.btor2:
-            raise HardwareError("a testbench is of Verilog or SystemVerilog, and the design is BTOR2")
-        folder.mkdir(parents=True, exist_ok=True)
-        texts = {
-            "harness.sv": self.harness(),
-            "tb.sv": self.systemverilog(),
-            "tb.cpp": self.cpp(),
-            "model.sv": systemverilog(model_of(self.spec, "mmaformal_model"), f"The model: {self.spec.text}"),
-            "same.sv": systemverilog(self.same, "Whether two results are the same."),
-            "miter.sv": self.miter(),
-            "miter.sby": self.sby(),
-            "design.f": self._file_list(),
-            "Makefile": _MAKEFILE,
-        }
-        if self.allowed is not None:
-            texts["allowed.sv"] = systemverilog(self.allowed, "Which inputs are asked about.")
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        return [folder / name for name in texts]
-
-    # ---- the design and its ports -----------------------------------------------------------------------------------
 
     @property
     def clocked(self) -> bool:
@@ -177,7 +153,117 @@ class Bench(ShortRepr):
             text = bits if cycle is None else f"t == 16'd{first + cycle} ? {bits} : {text}"
         return text
 
-    # ---- testbenches ------------------------------------------------------------------------------------------------
+    # ---- both side by side ------------------------------------------------------------------------------------------
+
+    def miter(self) -> str:
+        """The design and the model side by side; the script of yosys has its outputs asserted and assumed."""
+        bits, inputs = self.spec.d_format.storage_bits, self._inputs()
+        operands = [name for name in inputs if name not in ("clk", "t")]
+        given = ["clk", *operands] if self.clocked else operands
+        lines = [
+            f"// {self.question}",
+            "// To be proved: whenever `checked`, `equal`; assuming `assumed` in every cycle.",
+            "module mmaformal_miter (",
+            *(f"  input  logic {_range(inputs[name])}{name}," for name in given),
+            f"  output logic {_range(bits)}d_design, d_model,",
+            "  output logic equal, checked, assumed",
+            ");",
+            "  logic [15:0] t;",
+            "  logic same, allowed, stays;",
+        ]
+        if self.clocked:
+            lines += [
+                "  logic [15:0] count = 16'd0;",
+                f"  always @(posedge clk) if (count != 16'd{self.last + 1}) count <= count + 16'd1;",
+                "  assign t = count;",
+            ]
+            for name in operands:
+                lines += [
+                    f"  logic {_range(inputs[name])}{name}_before;",
+                    f"  always @(posedge clk) {name}_before <= {name};",
+                ]
+            held = [f"{name} == {name}_before" for name in operands if name in ports_of(self.spec)]
+            lines.append(f"  assign stays = count == 16'd0 || ({' && '.join(held)});")
+        else:
+            lines += ["  assign t = 16'd0;", "  assign stays = 1'b1;"]
+        wired = [f".{name}({name})" for name in (*operands, "t")]
+        if self.clocked:
+            wired.append(f".clk({'clk' if self.driven.rising else '~clk'})")
+        ports = [f".{name}({name})" for name in ports_of(self.spec)]
+        lines += [
+            f"  mmaformal_harness i_design ({', '.join([*wired, '.d(d_design)'])});",
+            f"  mmaformal_model i_model ({', '.join([*ports, '.d(d_model)'])});",
+            "  mmaformal_same i_same (.x(d_design), .y(d_model), .same(same));",
+        ]
+        if self.allowed is None:
+            lines.append("  assign allowed = 1'b1;")
+        else:
+            both = [*ports, ".x(d_design)", ".y(d_model)"]
+            lines.append(f"  mmaformal_allowed i_allowed ({', '.join(both)}, .allowed(allowed));")
+        checked = f"t == 16'd{self.last} && allowed"
+        lines += [
+            "  assign equal = same;",
+            f"  assign checked = {checked};",
+            "  assign assumed = stays;",
+            "endmodule",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def own(self) -> list[str]:
+        """The files that are read beside the design's."""
+        more = ["allowed.sv"] if self.allowed is not None else []
+        return ["model.sv", "same.sv", *more, "harness.sv", "miter.sv"]
+
+    def reading(self, files: Sequence[str], includes: Sequence[str]) -> str:
+        """The commands of yosys that read the miter, from the design's files as they are named."""
+        named = " ".join([*files, *self.own()])
+        given = [*(f"-I {each}" for each in includes), *(f"-D {each}" for each in self.sources.defines)]
+        if self.sources.systemverilog:
+            flags = "--threads 1 --ignore-assertions --ignore-timing --relax-enum-conversions"
+            return f"read_slang {flags} {' '.join(given)} --top mmaformal_miter {named}"
+        plain = " ".join(each.replace(" ", "", 1) for each in given)
+        return f"read_verilog -sv {plain} {named}".replace("  ", " ")
+
+    def sby(self) -> str:
+        """The script of SymbiYosys."""
+        files = [(f"design{i}_{path.name}", path) for i, path in enumerate(self.sources.files)]
+        includes = [(f"include{i}", path) for i, path in enumerate(self.sources.includes)]
+        listed = [f"{name} {path.resolve()}" for name, path in (*files, *includes)]
+        return _SBY.format(
+            question=self.question,
+            depth=self.last + 1,
+            reading=self.reading([name for name, _ in files], [name for name, _ in includes]),
+            files="\n".join([*listed, *self.own()]),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Bench(Miter):
+    """All that the files are written from: the miter, and testbenches of cases."""
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the files, and return their paths.  Raises HardwareError for a design of BTOR2."""
+        if self.sources.btor2:
+            raise HardwareError("a testbench is of Verilog or SystemVerilog, and the design is BTOR2")
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = {
+            "harness.sv": self.harness(),
+            "tb.sv": self.systemverilog(),
+            "tb.cpp": self.cpp(),
+            "model.sv": systemverilog(model_of(self.spec, "mmaformal_model"), f"The model: {self.spec.text}"),
+            "same.sv": systemverilog(self.same, "Whether two results are the same."),
+            "miter.sv": self.miter(),
+            "miter.sby": self.sby(),
+            "design.f": self._file_list(),
+            "Makefile": _MAKEFILE,
+        }
+        if self.allowed is not None:
+            texts["allowed.sv"] = systemverilog(self.allowed, "Which inputs are asked about.")
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return [folder / name for name in texts]
+
+    # ---- the design and its ports -----------------------------------------------------------------------------------
 
     def _values(self, case: Case) -> dict[str, int]:
         """The values of the harness's inputs, but the clock and the cycle."""
@@ -283,89 +369,6 @@ class Bench(ShortRepr):
         """Whether two codes are the same d."""
         pairs = [(self.same.inputs["x"], x), (self.same.inputs["y"], y)]
         return bool(z3.simplify(z3.substitute(self.same.outputs["same"], *pairs)).as_long())
-
-    # ---- both side by side ------------------------------------------------------------------------------------------
-
-    def miter(self) -> str:
-        """The design and the model side by side; the script of yosys has its outputs asserted and assumed."""
-        bits, inputs = self.spec.d_format.storage_bits, self._inputs()
-        operands = [name for name in inputs if name not in ("clk", "t")]
-        given = ["clk", *operands] if self.clocked else operands
-        lines = [
-            f"// {self.question}",
-            "// To be proved: whenever `checked`, `equal`; assuming `assumed` in every cycle.",
-            "module mmaformal_miter (",
-            *(f"  input  logic {_range(inputs[name])}{name}," for name in given),
-            f"  output logic {_range(bits)}d_design, d_model,",
-            "  output logic equal, checked, assumed",
-            ");",
-            "  logic [15:0] t;",
-            "  logic same, allowed, stays;",
-        ]
-        if self.clocked:
-            lines += [
-                "  logic [15:0] count = 16'd0;",
-                f"  always @(posedge clk) if (count != 16'd{self.last + 1}) count <= count + 16'd1;",
-                "  assign t = count;",
-            ]
-            for name in operands:
-                lines += [
-                    f"  logic {_range(inputs[name])}{name}_before;",
-                    f"  always @(posedge clk) {name}_before <= {name};",
-                ]
-            held = [f"{name} == {name}_before" for name in operands if name in ports_of(self.spec)]
-            lines.append(f"  assign stays = count == 16'd0 || ({' && '.join(held)});")
-        else:
-            lines += ["  assign t = 16'd0;", "  assign stays = 1'b1;"]
-        wired = [f".{name}({name})" for name in (*operands, "t")]
-        if self.clocked:
-            wired.append(f".clk({'clk' if self.driven.rising else '~clk'})")
-        ports = [f".{name}({name})" for name in ports_of(self.spec)]
-        lines += [
-            f"  mmaformal_harness i_design ({', '.join([*wired, '.d(d_design)'])});",
-            f"  mmaformal_model i_model ({', '.join([*ports, '.d(d_model)'])});",
-            "  mmaformal_same i_same (.x(d_design), .y(d_model), .same(same));",
-        ]
-        if self.allowed is None:
-            lines.append("  assign allowed = 1'b1;")
-        else:
-            both = [*ports, ".x(d_design)", ".y(d_model)"]
-            lines.append(f"  mmaformal_allowed i_allowed ({', '.join(both)}, .allowed(allowed));")
-        checked = f"t == 16'd{self.last} && allowed"
-        lines += [
-            "  assign equal = same;",
-            f"  assign checked = {checked};",
-            "  assign assumed = stays;",
-            "endmodule",
-        ]
-        return "\n".join(lines) + "\n"
-
-    def own(self) -> list[str]:
-        """The files that are read beside the design's."""
-        more = ["allowed.sv"] if self.allowed is not None else []
-        return ["model.sv", "same.sv", *more, "harness.sv", "miter.sv"]
-
-    def reading(self, files: Sequence[str], includes: Sequence[str]) -> str:
-        """The commands of yosys that read the miter, from the design's files as they are named."""
-        named = " ".join([*files, *self.own()])
-        given = [*(f"-I {each}" for each in includes), *(f"-D {each}" for each in self.sources.defines)]
-        if self.sources.systemverilog:
-            flags = "--threads 1 --ignore-assertions --ignore-timing --relax-enum-conversions"
-            return f"read_slang {flags} {' '.join(given)} --top mmaformal_miter {named}"
-        plain = " ".join(each.replace(" ", "", 1) for each in given)
-        return f"read_verilog -sv {plain} {named}".replace("  ", " ")
-
-    def sby(self) -> str:
-        """The script of SymbiYosys."""
-        files = [(f"design{i}_{path.name}", path) for i, path in enumerate(self.sources.files)]
-        includes = [(f"include{i}", path) for i, path in enumerate(self.sources.includes)]
-        listed = [f"{name} {path.resolve()}" for name, path in (*files, *includes)]
-        return _SBY.format(
-            question=self.question,
-            depth=self.last + 1,
-            reading=self.reading([name for name, _ in files], [name for name, _ in includes]),
-            files="\n".join([*listed, *self.own()]),
-        )
 
     # ---- how they are run -------------------------------------------------------------------------------------------
 

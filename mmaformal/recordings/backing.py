@@ -33,7 +33,7 @@ _BOCHS = "Bochs, by Stanislav Shwartsman"
 EMULATORS = {
     "riscv": "Spike, by RISC-V International",
     "apple_amx": "corsix/amx, by Peter Cawley",
-    "granite_rapids TDPFP16PS": _BOCHS,
+    "amx_fp16 TDPFP16PS": _BOCHS,
     "diamond_rapids VDPPHPS": _BOCHS,
 }
 
@@ -41,7 +41,7 @@ EMULATORS = {
 TEXTS = {
     "armv9_ebf16": "the Arm ARM's pseudocode",
     "armv9_fp8": "the Arm ARM's pseudocode",
-    "granite_rapids": "Intel's SDM",
+    "amx_fp16": "Intel's SDM",
     "diamond_rapids": "Intel's ISE",
     "e9s12": "the paper that proposes it",
 }

@@ -34,7 +34,7 @@ def renderer_of(spec: DotAdd) -> Renderer:
 def _by_stages(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
     """Returns what each stage shows; only results, if no stages are recorded."""
     if trace.stages:
-        order = getattr(spec.parameters, "order", (0,))  # of a tree of additions it is text, and products are in order
+        order = getattr(spec.parameters, "order", (0,))  # a tree's is text, and its products are in order
         return stages.steps(trace, c, order if isinstance(order, tuple) else (0,))
     codes = [code_of(step.result, spec.d_format) for step in trace.steps]
     return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]

@@ -210,7 +210,7 @@ def test_amx_fp8_keeps_a_subnormal_c_only_as_a_sign() -> None:
 
 @pytest.mark.parametrize("k", [2, 8, 32])
 def test_amx_fp16_is_the_text(k: int) -> None:
-    assert not differs(ARCHITECTURES["granite_rapids"]["TDPFP16PS"].configured(k), amx_fp16)
+    assert not differs(ARCHITECTURES["amx_fp16"]["TDPFP16PS"].configured(k), amx_fp16)
 
 
 def test_vdpphps_is_two_fma() -> None:
@@ -220,7 +220,7 @@ def test_vdpphps_is_two_fma() -> None:
 def test_fp16_units_known_answers() -> None:
     """By hand: subnormal fp16 counts; products are not rounded before they are added; sums are, in their order."""
     tile, pair = (
-        ARCHITECTURES["granite_rapids"]["TDPFP16PS"].configured(4),
+        ARCHITECTURES["amx_fp16"]["TDPFP16PS"].configured(4),
         ARCHITECTURES["diamond_rapids"]["VDPPHPS"],
     )
     least = np.array([1, 0, 0, 0], np.uint16)
@@ -235,7 +235,7 @@ def test_fp16_units_known_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "label", ["granite_rapids TDPFP16PS.K4", "diamond_rapids VDPPHPS", "diamond_rapids TDPHBF8PS.K8"]
+    "label", ["amx_fp16 TDPFP16PS.K4", "diamond_rapids VDPPHPS", "diamond_rapids TDPHBF8PS.K8"]
 )
 def test_matrices_rows_and_lanes_agree(label: str) -> None:
     """The compiled rows and the kernel of matrices give what the executable encoding gives on NumPy's lanes."""
@@ -271,7 +271,7 @@ def test_ebf16_rounds_a_pair_once() -> None:
     [
         "armv9_ebf16 BFDOT",
         "armv9_fp8 FDOT.F16.E4M3.E4M3",
-        "granite_rapids TDPFP16PS.K2",
+        "amx_fp16 TDPFP16PS.K2",
         pytest.param("diamond_rapids VDPPHPS", marks=pytest.mark.slow),
         pytest.param("diamond_rapids TDPHF8PS.K4", marks=pytest.mark.slow),
         pytest.param("diamond_rapids TDPBF8PS", marks=pytest.mark.slow),
@@ -282,7 +282,7 @@ def test_both_encodings_are_equal(label: str) -> None:
 
 
 def test_what_is_specified_says_so() -> None:
-    for name in ("armv9_ebf16", "armv9_fp8", "granite_rapids", "diamond_rapids"):
+    for name in ("armv9_ebf16", "armv9_fp8", "amx_fp16", "diamond_rapids"):
         assert ARCHITECTURES[name].standing == SPECIFIED
         for instruction in ARCHITECTURES[name]:
             assert set(instruction.sources) == {

@@ -16,7 +16,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -251,8 +251,24 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
             seconds = sum(x["seconds"] for x in cells if x) or float(kept[-1] if kept else 0)
             lines.append(f"| {_names(specs[spec])} | " + " | ".join(signs) + f" | {seconds:.0f} |")
         lines.append("")
-    lines += ["## Witnesses", ""]
-    lines += [
+    lines += _witnesses(properties, answers, by_algorithm, before)
+    unknown = [x for x in answers.values() if x["verdict"] == "unknown"]
+    if unknown:
+        lines += ["## Not settled", ""]
+        lines += [f"- {x['property']}, {x['instruction']}: {x['why']}" for x in unknown] + [""]
+    return "\n".join(lines)
+
+
+def _witnesses(
+    properties: Sequence[Property],
+    answers: Mapping[tuple[str, DotAdd], Kept],
+    by_algorithm: Mapping[str, Sequence[DotAdd]],
+    before: Page,
+) -> list[str]:
+    """The lines of what properties fail on."""
+    lines = [
+        "## Witnesses",
+        "",
         "The witness of each property for the first instruction of each algorithm on which it fails.",
         "",
     ]
@@ -269,11 +285,7 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
                     break
         if said:
             lines += [f"### {each.name}", "", *said, ""]
-    unknown = [x for x in answers.values() if x["verdict"] == "unknown"]
-    if unknown:
-        lines += ["## Not settled", ""]
-        lines += [f"- {x['property']}, {x['instruction']}: {x['why']}" for x in unknown] + [""]
-    return "\n".join(lines)
+    return lines
 
 
 def _names(instructions: Iterable[Instruction]) -> str:
