@@ -265,7 +265,8 @@ def test_not_if_c_went_in_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def c_first(spec: Any, a: Any, b: Any, c: z3.BitVecRef, stages: Any) -> smt_pfma.PfmaStep:
         first = step(spec, a, b, c, stages)
-        _, result = smt_pfma.add(c, smt_pfma.add(c, first.sum, stages)[1], stages)
+        rule = spec.parameters.nan
+        _, result = smt_pfma.add(c, smt_pfma.add(c, first.sum, stages, rule)[1], stages, rule)
         return smt_pfma.PfmaStep(first.fmas, first.pair, first.sum, c, first.addition, result)
 
     monkeypatch.setattr(smt_pfma, "step", c_first)
