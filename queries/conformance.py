@@ -46,6 +46,9 @@ from mmaformal.witness import WitnessError
 #: Results on the way that are listed of an input; where there are more, it is not known whether a result is allowed.
 _LISTED = 1_000
 
+#: Cases that a solver is asked for, each of other factors, until one of them is not allowed.
+_MODELS = 32
+
 #: Cases drawn in the search for a result that is not allowed.
 _CASES = 600
 
@@ -185,6 +188,24 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     return _one_of_the_members(search, question, asker)
 
 
+def _outside_all(search: _Search, no_members: z3.BoolRef, asker: Asker) -> Codes | None:
+    """Returns a case whose result is not allowed, of those that are no member's; None if none of some is.
+
+    The standard allows more than the members' results, so a solver's case may be one of them: then factors of another
+    case are asked for.
+    """
+    inputs, others = symbolic_inputs(search.spec), [no_members]
+    for _ in range(_MODELS):
+        met = asker.meet(z3.And(others))
+        if met.verdict != "sat":
+            return None
+        codes = search.solved(met.model)
+        if codes is not None:
+            return codes
+        others.append(z3.Or([x != met.model.get(str(x), 0) for x in (*inputs.a, *inputs.b)]))
+    return None
+
+
 def _one_of_the_members(search: _Search, question: str, asker: Asker) -> Answer:
     """Asks of the bits whether each result is that of some member, not of the same for every input."""
     spec, inputs = search.spec, _inputs(search.spec)
@@ -194,7 +215,7 @@ def _one_of_the_members(search: _Search, question: str, asker: Asker) -> Answer:
     outcome = asker.prove("one of the members", text, same)
     if outcome.verdict == "unsat":
         return Holds(question, direct(asker.proved[-1]), asker.elapsed)
-    codes = search.solved(asker.meet(z3.Not(same)).model) if outcome.verdict == "sat" else None
+    codes = _outside_all(search, z3.Not(same), asker) if outcome.verdict == "sat" else None
     if codes is not None:
         return search.answer(question, codes, asker)
     why = "no input was found whose result is not allowed; that each is of a member with sets of 1, 2, 4, … products"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -105,6 +107,21 @@ def not_conforming() -> list[Instruction]:
         one.replace(rho="RZ-FP32"),
         one.replace(cut="RZ"),
     ]
+
+
+def test_a_case_of_a_solver_that_is_allowed_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard allows more than what the members give: another case is asked for."""
+    solved, seen = conformance._Search.solved, list[Mapping[str, int]]()
+
+    def first_is_allowed(search: Any, model: Mapping[str, int]) -> Any:
+        seen.append(model)
+        return solved(search, model) if len(seen) > 1 else None
+
+    monkeypatch.setattr(conformance._Search, "drawn", lambda _: None)
+    monkeypatch.setattr(conformance._Search, "solved", first_is_allowed)
+    unit = ARCHITECTURES["riscv@printed"]["vfqwbdota.vv.E4M3.n2"]
+    assert isinstance(prove("conformance", unit, timeout=100), Fails)
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize("i", not_conforming(), ids=lambda i: i.label)
