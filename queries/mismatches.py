@@ -75,6 +75,7 @@ STAGES = {
     "pair": "output rounding: of a pair of products",
     "negate_pair": "signs: of a pair of products",
     "operands": "conversion of operands",
+    "flush_inputs": "conversion of operands: subnormal ones",
     "nan": "special values: which NaN",
     "tiny": "output rounding: when a result is tiny, and flushed",
     "inputs_first": "special values: infinities among inputs",

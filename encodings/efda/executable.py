@@ -208,7 +208,7 @@ def in_limbs(x: Term, place: int, count: int) -> tuple[Lane, ...]:
     shifted, part = x.significand << (offset & _PART - 1), offset >> 4
     parts = LIMB // _PART
     moved = {r: (shifted >> _PART * r) & _LIMB_MASK for r in range(parts + 1)}
-    moved |= {-r: (shifted & (_LIMB_MASK >> _PART * r)) << _PART * r for r in range(1, parts)}
+    moved.update({-r: (shifted & (_LIMB_MASK >> _PART * r)) << _PART * r for r in range(1, parts)})
     found = []
     for limb in range(count):
         value = shifted * 0

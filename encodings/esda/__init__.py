@@ -64,7 +64,12 @@ class Esda(Parameters):
 
     def inner(self, spec: DotAdd) -> DotAdd:
         """Returns the sum of the products of one step, from +0."""
-        return DotAdd(self.L, spec.a_format, spec.b_format, fp32, fp32, Efda(self.L, self.dot))
+        return DotAdd(self.L, spec.a_format, spec.b_format, fp32, fp32, self.exact)
+
+    @property
+    def exact(self) -> Efda:
+        """What the sum of the products of one step is."""
+        return Efda(self.L, self.dot)
 
     @property
     def last_rounding(self) -> Conversion:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import executable as efda
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.executable.blocks import Addition, Lane, Trace, quiet_nan
@@ -41,9 +40,7 @@ def step(
 ) -> EsdaStep:
     """The sum of L products, added to c."""
     inner = parameters.inner(spec)
-    exact = inner.parameters
-    assert isinstance(exact, Efda)
-    dot = efda.step(inner, exact, a, b, stages.zero(c), stages)
+    dot = efda.step(inner, parameters.exact, a, b, stages.zero(c), stages)
     addition = stages.add(c, dot.result, parameters.rho, nan_code(parameters))
     result = addition.result
     if parameters.flush:

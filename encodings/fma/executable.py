@@ -87,11 +87,11 @@ def sum_of(p: Fma, spec: DotAdd, product: Term | limbs.WideTerm, addend: Term, s
     if isinstance(product, Term) and frame + 3 <= 61:
         total = add(product, bits, addend, c_bits, frame)
     else:
-        long = product
         if isinstance(product, Term):
             significand = limbs.shift_left(product.significand, product.sign * 0 + (frame - bits))
             long = limbs.WideTerm(product.sign, product.exponent, significand)
-        assert isinstance(long, limbs.WideTerm)
+        else:
+            long = product
         wide = limbs.add_term(long, addend, c_bits, frame)
         total = wide.narrowed
     return stages.made("sticky_sum", [product, addend], total, wide=wide)

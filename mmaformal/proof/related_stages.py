@@ -91,6 +91,8 @@ class RelatedRuns(Relating):
         link: Link | None = None
         for number, mine in enumerate(self.right):
             other = self._match(number, mine)
+            if mine.name not in self._of:
+                raise ArgumentError(f"no argument relates two runs at the stage {mine.name}")
             link = self._of[mine.name](self, other, mine)
             if link is not None:
                 self.add(mine.output, link)

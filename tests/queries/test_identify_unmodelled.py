@@ -218,8 +218,8 @@ def test_a_sticky_alignment_is_a_design(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_algorithm_or_a_format_that_there_is_not_is_told() -> None:
-    with pytest.raises(ValueError, match="no algorithm 'fma'; there are acc_e9s12, "):
-        identify(fda().dot_add, only=["fma"], **FP16, k=4)
+    with pytest.raises(ValueError, match="no algorithm 'fmac'; there are acc_e9s12, "):
+        identify(fda().dot_add, only=["fmac"], **FP16, k=4)
     with pytest.raises(ValueError, match="a_format: no format 'fp17'; there are fp64, ") as error:
         identify(fda().dot_add, a_format="fp17", c_format="fp32", k=4)
     assert "\n" not in str(error.value)

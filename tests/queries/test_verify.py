@@ -186,8 +186,9 @@ def test_the_executable_encoding_knows_what_kind_of_lane_it_has_in_one_place_onl
             if isinstance(node, ast.Name):
                 assert node.id not in ("hasattr", "getattr", "type", "np"), f"{path.name}:{node.lineno}"
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-                what = ast.unparse(node.args[0])  # `product`: in one lane or in limbs, whatever lanes are
-                assert what in ("parameters", "product"), f"{path}:{node.lineno}"
+                # `product`: in one lane or in limbs, whatever lanes are; `tree`: the parameters', what is added to what
+                what = ast.unparse(node.args[0])
+                assert what in ("parameters", "product", "tree"), f"{path}:{node.lineno}"
 
 
 def test_rules_of_shared_and_of_different_operands_are_two(tmp_path: Path) -> None:
