@@ -28,6 +28,7 @@ from mmaformal.cases.inputs import Codes, symbolic_inputs, with_products, zeros
 from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import shrink
+from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
@@ -70,14 +71,25 @@ def _is_a_member(spec: DotAdd, asker: Asker) -> tuple[DotAdd, Proof] | None:
     """Returns the member that a unit is proved to be; None if it is not proved to be one."""
     for of in members(spec):
         if of == spec:
-            text, result = "the unit is the corrected text itself", smt.dot_add(spec, *_inputs(spec)).result
-            if asker.prove("same term", text, result == result, cut=[result]).verdict == "unsat":
-                return of, direct(asker.proved[-1])
+            proof = _proved_chain(spec, of.parameters.step_products, "of steps of the corrected text", asker)
+            if proof is not None:
+                return of, proof
         if facts_of(of).alike(of, spec):
             proof = facts_of(of).prove_alike(asker, of, spec, symbolic_inputs(spec))
             if proof is not None:
                 return of, proof
     return None
+
+
+def _proved_chain(spec: DotAdd, size: int, of: str, asker: Asker) -> Proof | None:
+    """Returns the proof that a unit is a chain of steps of `size` products, each of which takes the c before it."""
+    a, b, c = _inputs(spec)
+    one, chain = spec.replace(k=size), c
+    for k in range(0, spec.k, size):
+        chain = smt.dot_add(one, a[k : k + size], b[k : k + size], chain).result
+    same = smt.dot_add(spec, a, b, c).result == chain
+    text = f"the unit is a chain {of}, {counted(size, 'product')} each"
+    return direct(asker.proved[-1]) if asker.prove("chain", text, same).verdict == "unsat" else None
 
 
 def _inputs(spec: DotAdd) -> tuple[tuple[z3.BitVecRef, ...], tuple[z3.BitVecRef, ...], z3.BitVecRef]:
@@ -154,10 +166,10 @@ def _settle_fp32(instruction: Instruction, question: str, asker: Asker) -> Answe
         Sfma(IEEE_FP32, NanRule.DEFAULT): "exact products",
     }
     if p in chains and spec.plain == spec:
-        text = f"it is the conforming unit that adds {chains[p]} to c one after another, in fp32"
-        result = smt.dot_add(spec, *_inputs(spec)).result
-        if asker.prove("same term", text, result == result, cut=[result]).verdict == "unsat":
-            return Holds(question, direct(asker.proved[-1]), asker.elapsed, notes=(text,))
+        proof = _proved_chain(spec, 1, f"of additions of {chains[p]}, in fp32", asker)
+        if proof is not None:
+            text = f"it is the conforming unit that adds {chains[p]} to c one after another, in fp32"
+            return Holds(question, proof, asker.elapsed, notes=(text,))
     search, payload = _Search(instruction), with_products(zeros(spec), {0: (NAN | 1, 0)})
     codes = payload if next(search.shows([payload])) else search.drawn()
     if codes is not None:

@@ -39,6 +39,7 @@ from mmaformal.cases.witness import CaseWitness, case_text
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.encodings import smt
+from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.formats import Format
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import sources_of
@@ -50,7 +51,7 @@ from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.mismatches import TRIED, Descent, kind_of
 from mmaformal.queries.signoff import Same, Signing, SmallestWrong, port_map, read_design
 from mmaformal.result import Result
-from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
@@ -333,7 +334,7 @@ class _OfKind:
     classes: Sequence[_Class]
     none_of_them: bool = False
 
-    def with_time(self, seconds: float) -> Signing:
+    def with_time(self, seconds: float) -> _Narrowed:
         """The signing, with so much time."""
         made = _Narrowed.__new__(_Narrowed)
         made.__dict__.update(self.signed.__dict__)
@@ -365,6 +366,12 @@ class _Narrowed(Signing):
     def claims(self, inputs: Inputs, mine: z3.BitVecRef, model: z3.BitVecRef) -> list[z3.BoolRef]:
         found = z3.Or([each.claims(self, inputs, mine, model) for each in self.classes])
         return [*super().claims(inputs, mine, model), z3.Not(found) if self.none_of_them else found]
+
+    def in_both_encodings(self, proof: Proof) -> Holds | Fails | Unknown:
+        """The answer where the SMT encodings of the model and of those that explain kinds have a proof."""
+        models = [spec for each in self.classes for spec in (*each.explaining, *each.other)]
+        holds = Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
+        return of_both_encodings(holds, self.instruction, [self.spec, *models], self.asker)
 
 
 # ---- finding them ---------------------------------------------------------------------------------------------------
@@ -537,10 +544,7 @@ class _Work:
         if found is not None:
             return found.codes
         if outcome.verdict == "unsat":
-            self.rest, self.explains = (
-                Holds(rest.question, direct(rest.asker.proved[-1]), self.asker.elapsed),
-                False,
-            )
+            self.rest, self.explains = rest.in_both_encodings(direct(rest.asker.proved[-1])), False
         elif self.rest is None:
             why = outcome.why or "the time given was used up"
             self.rest = Unknown(rest.question, why, tuple(rest.asker.proved), self.asker.elapsed)

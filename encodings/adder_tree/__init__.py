@@ -114,7 +114,7 @@ class AdderTree(Parameters):
 
     @cached_property
     def tree(self) -> Tree:
-        """What is added to what."""
+        """Returns what is added to what, as a tree."""
         return parse(self.order)
 
     def of(self, tree: Tree) -> Conversion:

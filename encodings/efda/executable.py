@@ -219,7 +219,7 @@ def in_limbs(x: Term, place: int, count: int) -> tuple[Lane, ...]:
 
 
 def carried(row: Sequence[Lane]) -> tuple[Lane, ...]:
-    """The same number with every limb but the highest in 0 … 2^48 - 1."""
+    """Returns the number with every limb but the highest in 0 … 2^48 - 1."""
     done: list[Lane] = []
     carry: Lane = 0
     for lane in row[:-1]:

@@ -68,7 +68,7 @@ class Esda(Parameters):
 
     @property
     def exact(self) -> Efda:
-        """What the sum of the products of one step is."""
+        """Returns the parameters of the sum of the products of one step."""
         return Efda(self.L, self.dot)
 
     @property

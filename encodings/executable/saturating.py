@@ -35,7 +35,7 @@ def overflowed(rho: Conversion) -> tuple[int, int]:
 
 
 def _overflowed_fn(rho: Conversion) -> tuple[int, int]:
-    """The same of OCP's e4m3: the NaN, or the largest number with saturation and where IEEE's rounding stays."""
+    """Returns them of OCP's e4m3: the NaN, or the largest number with saturation or where IEEE's rounding stays."""
     nan, largest = rho.format.largest + 1, rho.format.largest
     finite = rho.saturation is not Saturation.NONE
     down = finite or (rho.ieee and rho.rounding in (Rounding.RZ, Rounding.RD))

@@ -1,4 +1,4 @@
-"""What RISC-V's standard leaves open of its dot product of fp32, `vfbdota.vv`: the results allowed, of one input.
+"""The results that RISC-V's standard allows its dot product of fp32, `vfbdota.vv`, to give for one input.
 
 The text (riscv-isa-manual, src/zvdota.adoc, stored version 0256d622, "Zvfbdota32f"; the sum is that of `vfredusum.vs`):
 

@@ -32,7 +32,7 @@ def architecture_meant(x: Architecture | str) -> Architecture:
 
 @runtime_checkable
 class StandsForInstruction(Protocol):
-    """What may stand for an instruction: a design that is proved to be one (`mmaformal.from_rtl`)."""
+    """Stands for an instruction once it is proved to be one, as a design does (`mmaformal.from_rtl`)."""
 
     def as_instruction(self) -> Instruction:
         """The instruction; raises ValueError where it is not known to be one."""

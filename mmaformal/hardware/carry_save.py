@@ -102,7 +102,7 @@ def added(node: z3.ExprRef, rows: Mapping[int, Row]) -> Added | None:
     assert isinstance(node, z3.BitVecRef)
     add(node, 1)
     left = [(term, count) for term, count in counts.values() if count]
-    if not used or any(count != 1 for _, count in left):
+    if not used or not left or any(count != 1 for _, count in left):
         return None
     return Added(tuple(term for term, _ in left), tuple(used.values()))
 

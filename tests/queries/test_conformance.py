@@ -20,6 +20,8 @@ from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries import conformance
 from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
 
 SMALL = "vfqwbdota.vv.E4M3.n2"
@@ -107,6 +109,27 @@ def not_conforming() -> list[Instruction]:
         one.replace(rho="RZ-FP32"),
         one.replace(cut="RZ"),
     ]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [datapaths.named("mul_add(k=2,a=fp32)").spec, conformance.member(riscv["vfwbdota.vv.n2"].spec, 1)],
+    ids=["fp32", "the corrected text"],
+)
+def test_a_unit_that_is_no_chain_of_its_steps_is_not_proved_to_be_one(
+    spec: DotAdd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two products are added in the other order than their steps are."""
+    whole = conformance.smt.dot_add
+
+    def turned(spec: DotAdd, a: Any, b: Any, c: Any) -> Any:
+        return whole(spec, a[::-1], b[::-1], c)
+
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
+        asker = Asker(portfolio, 60.0)
+        assert conformance._proved_chain(spec, 1, "of its steps", asker) is not None
+        monkeypatch.setattr(conformance.smt, "dot_add", turned)
+        assert conformance._proved_chain(spec, 1, "of its steps", asker) is None
 
 
 def test_a_case_of_a_solver_that_is_allowed_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:

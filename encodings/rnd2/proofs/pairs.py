@@ -44,7 +44,7 @@ from mmaformal.theory.rounding import RoundingGrid
 
 
 class Pair(NamedTuple):
-    """What a step does before c is added."""
+    """The interfaces of the sum of a step's pair of products, before c is added."""
 
     special: Special
     rounded: Rounded

@@ -44,7 +44,7 @@ def applies(x: DotAdd, y: DotAdd) -> bool:
 
 
 def applies_to_one(x: DotAdd, y: DotAdd) -> bool:
-    """The same of inputs with one nonzero product at most: the first expression may be as it is printed."""
+    """Whether both agree where one product at most is not zero: the first expression may be as it is printed."""
     p = _text_of(x, y)
     return p is not None and p.n == x.k and _tiny_are_right(x, p)
 
