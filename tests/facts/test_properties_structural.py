@@ -441,6 +441,7 @@ def test_rows_of_a_table_made_before_are_kept(tmp_path: Path, monkeypatch: pytes
     assert "| every-number |" in text
     assert "| 0 | 1 | 0 | 40 |" in text
     assert "an old one" in text
+    assert "those of the page before" in text
     assert "| volta HMMA.884.F32.F32 |" not in text  # nothing is known of it
 
 

@@ -201,7 +201,9 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
         for spec in specs
         if (k := key(each, spec)) in known
     }
+    origin = [""]
     if before.rows:  # beside a table made before, what nothing is known of is left out
+        origin = ["", "Cells that were not asked anew are those of the page before.", ""]
         told = {spec for _, spec in answers}
         specs = {spec: names for spec, names in specs.items() if spec in told or old[spec] is not None}
     lines = [
@@ -211,7 +213,7 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
         "full K: ✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce (of",
         "every-number, a code and the proof that nothing gives it); ? not settled in the time given; a blank is not",
         "run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or witness.",
-        "",
+        *origin,
         "| | property | statement | ✓ | ✗ | ? | seconds, all |",
         "|---|---|---|---|---|---|---|",
     ]
