@@ -314,6 +314,42 @@ def test_compiled_terms_have_the_values_of_terms() -> None:
         assert (found == np.broadcast_to(evaluate(term, values), 3000).astype(np.uint64)).all(), term
 
 
+# ---- operands in one port -------------------------------------------------------------------------------------------
+
+
+@needs_yosys
+@pytest.mark.parametrize(
+    ("ports", "body", "said"),
+    [
+        ("input [47:0] operands", "{a, b, c} = operands", "a, b, c in operands from the highest bits on"),
+        ("input [47:0] operands", "{c, b, a} = operands", "a, b, c in operands from the lowest bits on"),
+        ("input [47:0] operands", "{b, c, a} = operands", "warning: a, b, c in operands are taken from"),
+    ],
+)
+def test_the_order_of_operands_in_one_port_is_told_by_two_by_two(
+    ports: str, body: str, said: str, tmp_path: Path
+) -> None:
+    """In place of an fma: 2·2 + 0 is 4, and nothing else is."""
+    path = tmp_path / "unit.v"
+    path.write_text(
+        f"module unit ({ports}, output [15:0] d);\n    wire [15:0] a, b, c;\n    assign {body};\n"
+        "    assign d = a == 16'h4000 && b == 16'h4000 && c == 0 ? 16'h4400 : 0;\nendmodule\n",
+        encoding="utf-8",
+    )
+    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16")
+    assert said in " ".join(unit.told)
+
+
+@needs_slang
+def test_pairs_of_operands_in_one_port_are_guessed() -> None:
+    unit = from_rtl(
+        [], k=4, a_format="fp16", c_format="fp32", lists=["dpa.f"], top="dpa", ties={"rnd_mode_i": 1}
+    )
+    rows = rows_of(1000)
+    assert (unit.results(rows) == compiled_results(VOLTA.spec, rows)).all()
+    assert any("in pairs from the lowest bits on" in line for line in unit.told)
+
+
 # ---- a fused multiply-add with a near and a far path ----------------------------------------------------------------
 
 FMA = datapath["fma(k=1,a=fp16,rho=IEEE-FP16)"]
