@@ -1,7 +1,7 @@
 """Sign off the tests' designs with each of their bugs, and say how far the smallest input is proved minimal.
 
 python tools/design_bugs.py                                   # every bug of every design
-python tools/design_bugs.py fma16 fda --timeout 120 --write docs/netlists.md
+python tools/design_bugs.py fma16 fda --timeout 300 --write docs/netlists.md
 
 A bug is one that people make, compiled in by a macro BUG_….  What is printed is a row of the table of docs/netlists.md:
 the input, which of the measures of its size are proved least, and the seconds that it took.
@@ -46,7 +46,7 @@ class Buggy:
     files: tuple[str, ...]
     bugs: Mapping[str, str]  #: what each macro makes of it
     top: str | None = None
-    ports: PortMap = PortMap()
+    ports: PortMap = field(default_factory=PortMap)
     parameters: Mapping[str, int] = field(default_factory=dict)
     defines: Mapping[str, str] = field(default_factory=dict)  #: that a bug needs besides
     dot2: bool = False  #: whether it is put together with a module that is written for the model
@@ -194,7 +194,7 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", default=list(BUGGY), metavar="DESIGN", help=", ".join(BUGGY))
     parser.add_argument("--bug", help="this one alone")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each (default 120)")
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each (default 600)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="a document whose table has the rows")
     given = parser.parse_args()
     print(HEAD, end="")

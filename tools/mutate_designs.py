@@ -262,10 +262,17 @@ def _rewritten(term: z3.ExprRef, spec: DotAdd, chance: random.Random) -> tuple[s
         return chance.choice(ways)
     bits = term.size()
     other = z3.Extract(bits - 1, 0, z3.ZeroExt(bits, code))
-    ways = [("a redundant term", (term & other) | (term & ~other)), ("exclusive or, twice", (term ^ other) ^ other)]
+    ways = [
+        ("a redundant term", (term & other) | (term & ~other)),
+        ("exclusive or, twice", (term ^ other) ^ other),
+    ]
     x, *more = term.children() or [term]
     if kind in (z3.Z3_OP_BADD, z3.Z3_OP_BSUB, z3.Z3_OP_BMUL) and len(more) == 1:
-        wide = {z3.Z3_OP_BADD: lambda u, v: u + v, z3.Z3_OP_BSUB: lambda u, v: u - v, z3.Z3_OP_BMUL: lambda u, v: u * v}
+        wide = {
+            z3.Z3_OP_BADD: lambda u, v: u + v,
+            z3.Z3_OP_BSUB: lambda u, v: u - v,
+            z3.Z3_OP_BMUL: lambda u, v: u * v,
+        }
         whole = wide[kind](z3.ZeroExt(3, x), z3.SignExt(3, more[0]))
         ways += [("in a wider word", z3.Extract(bits - 1, 0, whole))] * 3
     if kind == z3.Z3_OP_BADD and len(more) == 1:
@@ -345,9 +352,7 @@ def agree(design: Wired, was: Wired, timeout: float) -> str:
     return {"unsat": "equal", "sat": "wrong"}.get(verdict, "undecided")
 
 
-def judged(
-    design: Wired, model: Instruction, timeout: float, was: Wired | None = None
-) -> tuple[str, str]:
+def judged(design: Wired, model: Instruction, timeout: float, was: Wired | None = None) -> tuple[str, str]:
     """What signing off says of a design, and whether it is `equal` to the model, `wrong` or that is `undecided`.
 
     was: the design that it is a mutant of, and is compared with where there are too many inputs to run all of them.  A
@@ -384,7 +389,9 @@ _HEAD = (
 
 def row(small: Small, counts: Counter[tuple[bool, str, str]], seconds: float) -> str:
     """A row of the table: the mutants of one design by what was said of them and by what is true."""
-    changed, rewritten = (sum(n for (way, *_), n in counts.items() if way is alike) for alike in (False, True))
+    changed, rewritten = (
+        sum(n for (way, *_), n in counts.items() if way is alike) for alike in (False, True)
+    )
     by = [counts[each] for each in _COLUMNS]
     undecided = sum(n for (_, _, truth), n in counts.items() if truth == "undecided")
     wrongly = sum(counts[way, *pair] for way in (False, True) for pair in _WRONGLY)
@@ -410,9 +417,7 @@ def write_row(path: Path, line: str, head: str = _HEAD, key: int = 1) -> None:
 _WRONGLY = (("holds", "wrong"), ("fails", "equal"))
 
 
-def counted_of(
-    name: str, small: Small, given: argparse.Namespace
-) -> Counter[tuple[bool, str, str]]:
+def counted_of(name: str, small: Small, given: argparse.Namespace) -> Counter[tuple[bool, str, str]]:
     """Mutants of a design by whether they were only rewritten, what was said, and what is true; some are printed."""
     with tempfile.TemporaryDirectory() as folder:
         design = small.read(Path(folder), small.model.spec)
@@ -434,9 +439,7 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", default=list(SMALL), metavar="DESIGN", help=", ".join(SMALL))
     parser.add_argument("--count", type=int, default=50, help="mutants of each (default 50)")
-    parser.add_argument(
-        "--rewritten", type=int, default=10, help="more that mean the same (default 10)"
-    )
+    parser.add_argument("--rewritten", type=int, default=10, help="more that mean the same (default 10)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds for one that rows do not refute")
     parser.add_argument("--write", type=Path, metavar="FILE", help="a document whose table has the rows")

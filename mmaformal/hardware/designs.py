@@ -112,9 +112,12 @@ def _as_operands(
             continue
         others = [name for name in outputs if name != found.result.port]
         more = [*([f"outputs left out: {', '.join(others)}"] if others else []), *more]
+        four = bound.two_by_two(module, spec)
         if not found.vector:
-            return bound, module, cycles, more
-        if bound.two_by_two(module, spec):
+            wrong = four not in ("", "4")
+            said_so = f"warning: d of 2·2 + 0 is {four}: look at the ports and at what is tied"
+            return bound, module, cycles, [*more, *([said_so] if wrong else [])]
+        if four == "4":
             names = _operands_in(found)
             return bound, module, cycles, [f"order guessed: {names} {layout}, since then 2·2 + 0 is 4", *more]
         first = first or (bound, module, cycles, more)
@@ -122,7 +125,9 @@ def _as_operands(
         raise first
     assert first is not None
     bound, module, cycles, more = first
-    warning = f"warning: {_operands_in(bound.wiring)} are taken {LAYOUTS[0]}, and 2·2 + 0 is not 4: say --port a=…"
+    warning = (
+        f"warning: {_operands_in(bound.wiring)} are taken {LAYOUTS[0]}, and 2·2 + 0 is not 4: say --port a=…"
+    )
     return bound, module, cycles, [warning, *more]
 
 
@@ -203,14 +208,16 @@ class _Bound:
         latency = max((n for each in folded.latency.values() for n in each), default=0)
         return folded.module, latency, self.latency(folded, held)
 
-    def two_by_two(self, module: Module, spec: DotAdd) -> bool:
-        """Whether 2·2 + 0 is 4, where all other products are of zeros; not where a format has no such numbers."""
+    def two_by_two(self, module: Module, spec: DotAdd) -> str:
+        """The design's d of 2·2 + 0, all other products being of zeros; empty where a format has no such numbers, and
+        where it depends on something else.
+        """
         place = self.wiring.result
         try:
             codes = {"a0": spec.a_format.code("2"), "b0": spec.b_format.code("2")}
             four = spec.d_format.code("4")
         except ValueError:
-            return False
+            return ""
         d = sliced(module.outputs[place.port], place.high, place.low)
         one = 0 if spec.scale_format is None else spec.scale_format.code("1")
         pairs = []
@@ -218,7 +225,9 @@ class _Bound:
             default = one if str(term).startswith("s") else 0
             pairs.append((term, z3.BitVecVal(codes.get(str(term), default), term.size())))
         value = z3.simplify(z3.substitute(d, *pairs))
-        return z3.is_bv_value(value) and value.as_long() == four
+        if not z3.is_bv_value(value):
+            return ""
+        return "4" if value.as_long() == four else spec.d_format.text(value.as_long())
 
     def unrolled(self, cycles: int) -> Module:
         """The logic of so many cycles after reset."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmaformal.display import ShortRepr
-from mmaformal.hardware.module import HardwareError, ports_of
+from mmaformal.hardware.module import HardwareError, ports_of, reason
 from mmaformal.spec import DotAdd
 
 _TARGET = re.compile(r"(?P<name>a|b|c|d|scale_a|scale_b)(?:\[(?P<first>\d+)(?::(?P<last>\d+))?\])?")
@@ -143,7 +143,7 @@ def read_mapping(path: Path) -> PortMap:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise HardwareError(f"the mapping {path} cannot be read: {error}") from None
+        raise HardwareError(f"the mapping {path} cannot be read: {reason(error)}") from None
     other = [name for name in found if name not in ("port", "tie", "top", "cycles")]
     if other:
         raise HardwareError(f"{path}: {other[0]} is none of [port], [tie], top and cycles")
@@ -278,7 +278,9 @@ class _Wirer:
             code = self.codes.get(name) or self.needed[name]
             for k in range(self.needed[name] // code):
                 if not has >> (k * code) & 1:
-                    raise HardwareError(f"{name}[{k}] has no port: say --port '{name}[{k}]=…'")
+                    raise HardwareError(
+                        f"{name}[{k}] has no port, and the model has {self.spec.k} products: say --port '{name}[{k}]=…'"
+                    )
 
     def _tie(self, name: str, text: str) -> Tie:
         place = self.bits_of(place_of(name), self.inputs)
@@ -306,8 +308,11 @@ class _Wirer:
             if port is None:
                 has = ", ".join(f"{x} ({bits})" for x, bits in self.inputs.items() if x != self.clock)
                 bits = self.needed[name]
+                codes = bits // (self.codes.get(name) or bits)
+                many = f" ({codes} codes of {bits // codes})" if codes > 1 else ""
                 raise HardwareError(
-                    f"which input is {name}, of {bits} bits? There are {has}; say --port '{name}=NAME[{bits - 1}:0]'"
+                    f"which input is {name}, of {bits} bits{many}? There are {has}; say --port "
+                    f"'{name}=NAME[{bits - 1}:0]'"
                 )
             place = self.bits_of(Place(port), self.inputs)
             self._take(place)
@@ -421,4 +426,15 @@ def _free(name: str, bits: int, taken: int) -> Iterable[Place]:
         low = high + 1
 
 
-__all__ = ["LAYOUTS", "Part", "Place", "PortMap", "Tie", "Wiring", "number_of", "place_of", "read_mapping", "wiring"]
+__all__ = [
+    "LAYOUTS",
+    "Part",
+    "Place",
+    "PortMap",
+    "Tie",
+    "Wiring",
+    "number_of",
+    "place_of",
+    "read_mapping",
+    "wiring",
+]
