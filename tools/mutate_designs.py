@@ -21,8 +21,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +60,7 @@ SUM = Format("e4m3i", 8, 4, 3, 7, Specials.IEEE)
 K = 2
 _BLOCK = 1 << 19
 #: Bits of all operands up to which every input is run; and the rows that are run of a design with more.
-_MOST_BITS, _ROWS = 24, 5_000_000
+_MOST_BITS, _ROWS = 24, 2_000_000
 
 
 def small_model(rounding: Rounding, e_zero: int | None, k: int = K) -> Instruction:
@@ -417,18 +420,34 @@ def write_row(path: Path, line: str, head: str = _HEAD, key: int = 1) -> None:
 _WRONGLY = (("holds", "wrong"), ("fails", "equal"))
 
 
-def counted_of(name: str, small: Small, given: argparse.Namespace) -> Counter[tuple[bool, str, str]]:
-    """Mutants of a design by whether they were only rewritten, what was said, and what is true; some are printed."""
+@cache
+def _design(name: str) -> Wired:
     with tempfile.TemporaryDirectory() as folder:
-        design = small.read(Path(folder), small.model.spec)
+        return SMALL[name].read(Path(folder), SMALL[name].model.spec)
+
+
+def judged_by_number(
+    name: str, alike: bool, number: int, seed: int, timeout: float
+) -> tuple[str, tuple[bool, str, str]]:
+    """What was changed in a mutant of a design, by its number from 0 on; with what is counted of it."""
+    small, design = SMALL[name], _design(name)
+    made = mutants(design, small.model.spec, number + 1, seed, alike)
+    what, mutant = next(islice(made, number, None))
+    return what, (alike, *judged(mutant, small.model, timeout, design))
+
+
+def counted_of(name: str, given: argparse.Namespace) -> Counter[tuple[bool, str, str]]:
+    """Mutants of a design by whether they were only rewritten, what was said, and what is true; some are printed."""
     counts: Counter[tuple[bool, str, str]] = Counter()
-    for alike, count in ((False, given.count), (True, given.rewritten)):
-        made = mutants(design, small.model.spec, count, given.seed, alike)
-        for number, (what, mutant) in enumerate(made, 1):
-            said, truth = judged(mutant, small.model, given.timeout, design)
+    asked = [(False, number) for number in range(given.count)]
+    asked += [(True, number) for number in range(given.rewritten)]
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        found = [pool.submit(judged_by_number, name, *each, given.seed, given.timeout) for each in asked]
+        for future, (_, number) in zip(found, asked, strict=True):
+            what, (alike, said, truth) = future.result()
             counts[alike, said, truth] += 1
             if said != "fails" or (said, truth) in _WRONGLY:
-                print(f"  {name} {number}: {what}: {said}, {truth}", flush=True)
+                print(f"  {name} {number + 1}: {what}: {said}, {truth}", flush=True)
     return counts
 
 
@@ -442,13 +461,14 @@ def main() -> int:
     parser.add_argument("--rewritten", type=int, default=10, help="more that mean the same (default 10)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds for one that rows do not refute")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants asked at once (default 1)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="a document whose table has the rows")
     given = parser.parse_args()
     false = 0
     print(_HEAD, end="")
     for name in given.names:
         small, start = SMALL[name], time.monotonic()
-        counts = counted_of(name, small, given)
+        counts = counted_of(name, given)
         line = row(small, counts, time.monotonic() - start)
         print(line, end="", flush=True)
         if given.write is not None:
