@@ -368,7 +368,7 @@ def test_mutants_that_are_only_rewritten_mean_the_same(tmp_path: Path) -> None:
         assert not d.eq(design.module.outputs["d"])
         assert (evaluate(d, codes).astype(np.uint64) == expected).all(), what
         ways.add(what)
-    assert len(ways) >= 4
+    assert len(ways) >= 3
 
 
 def test_a_row_takes_the_place_of_that_of_the_same_design(tmp_path: Path) -> None:
