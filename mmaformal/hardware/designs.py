@@ -125,10 +125,9 @@ def _as_operands(
         raise first
     assert first is not None
     bound, module, cycles, more = first
-    warning = (
-        f"warning: {_operands_in(bound.wiring)} are taken {LAYOUTS[0]}, and 2·2 + 0 is not 4: say --port a=…"
-    )
-    return bound, module, cycles, [warning, *more]
+    taken = f"warning: {_operands_in(bound.wiring)} are taken {LAYOUTS[0]}"
+    why = "and 2·2 + 0 is 4 in no order: look at what is tied, or say --port a=…"
+    return bound, module, cycles, [f"{taken}, {why}", *more]
 
 
 def _operands_in(found: Wiring) -> str:
