@@ -19,7 +19,7 @@ from mmaformal.encodings.smt import stages
 from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.rounding import RNE_FP16, Conversion, Rounding
+from mmaformal.rounding import RNE_FP16, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.witness import WitnessError
 
@@ -158,20 +158,25 @@ LONG_FMA = [
     "fma(k=1,a=fp16,rho=IEEE-RD-FP16,nan=FIRST)",
 ]
 ROUNDED = ("exactness", "error-bound", "correct-rounding-of-each-step")
+ORDERED = ("monotonicity-in-c", "monotonicity-in-a-product")
 
 
-@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("name", [*ROUNDED, *ORDERED])
 @pytest.mark.parametrize("point", slow([BYTE.name, *LONG_FMA], LONG_FMA))
-def test_an_fma_of_one_format_rounds_its_exact_sum(name: str, point: str) -> None:
+def test_of_an_fma_of_one_format_is_proved_what_is_of_sfma(name: str, point: str) -> None:
     answer = settled(PROPERTIES[name], datapaths.named(point))
     assert isinstance(answer, Holds), answer
 
 
-def test_an_fma_that_is_another_sfma_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = one_format.SfmaOfAnyFormat
-    down = Conversion.named("IEEE-RD-E5M2")
-    monkeypatch.setattr(one_format, "SfmaOfAnyFormat", lambda rho, nan: real(rho=down, nan=nan))
-    assert not isinstance(settled(PROPERTIES["error-bound"], BYTE, timeout=20), Holds)
+@pytest.mark.parametrize("name", [*ROUNDED, *ORDERED])
+@pytest.mark.parametrize("bits", slow([1, 2], [2]))
+def test_an_fma_that_is_another_sfma_does_not(bits: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that keeps a bit less, or another NaN, nothing is concluded of this one."""
+    real, fmt = one_format.SfmaOfAnyFormat, BYTE.d_format
+    other = Conversion("other", fmt, bits, Rounding.RNE, True)
+    nan = NanRule.DEFAULT if bits == 1 else NanRule.FIRST
+    monkeypatch.setattr(one_format, "SfmaOfAnyFormat", lambda **_: real(rho=other, nan=nan))
+    assert not isinstance(settled(PROPERTIES[name], BYTE, timeout=20), Holds)
 
 
 @pytest.mark.parametrize(
