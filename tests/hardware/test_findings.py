@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import design_bugs
 import mutate_designs
 import numpy as np
 import pytest
@@ -352,6 +353,34 @@ def test_no_mutant_of_a_small_module_is_called_equal_that_is_not(tmp_path: Path)
     assert ("holds", "wrong") not in said
     assert ("fails", "equal") not in said
     assert len([verdict for verdict, _ in said if verdict == "fails"]) >= 5
+
+
+def test_every_bug_of_every_design_is_signed_off() -> None:
+    designs = mutate_designs.DESIGNS
+    files = [designs.parent / "fda.sv", *designs.glob("*.sv")]
+    macros = {
+        (path.stem, name)
+        for path in files
+        for name in re.findall(r"`(?:ifn?def|elsif) BUG_(\w+)", path.read_text(encoding="utf-8"))
+    }
+    asked = {
+        (Path(file).stem, bug)
+        for each in design_bugs.BUGGY.values()
+        for file in each.files
+        for bug in each.bugs
+    }
+    assert macros <= asked
+    assert len(macros) > 20
+
+
+@needs_slang
+def test_a_row_of_a_bug_says_what_is_refused_or_found() -> None:
+    assert design_bugs.row("gated", "CLOCK", 10.0).startswith(
+        "| gated | the gate's clock is tied (`CLOCK`) | refused: the clock of a_q is the constant 0 | |  | "
+    )
+    said = design_bugs.row("mac_serial", "RESET", 30.0)
+    assert "| c = 0x0p+0 |" in said
+    assert "| yes |" in said
 
 
 def test_mutants_that_are_only_rewritten_mean_the_same(tmp_path: Path) -> None:
