@@ -246,8 +246,8 @@ def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
     for each in found.subnormals:
         flushed = _flushes(spec, each.case)
         model = {True: "flushed to zero", False: "kept", None: "not said by one parameter"}[flushed]
-        told = each.does is not None and flushed is not None
-        verdict = NOT_TOLD if not told else READ if each.does == model else WRONG
+        silent = each.does is None or flushed is None
+        verdict = NOT_TOLD if silent else READ if each.does == model else WRONG
         yield Line(each.case, model, each.does or "–", verdict)
     zero = next((z.sign for z in found.zeros if z.case == "all terms −0"), None)
     if zero is not None:  # one row of the model itself: nothing is concluded that could be wrong
