@@ -92,17 +92,17 @@ def _widths(design: Sequential) -> tuple[dict[str, int], dict[str, int]]:
 
 def _as_operands(
     design: Sequential, spec: DotAdd, said: PortMap, held: bool
-) -> tuple[_Bound, Module, int, list[str]]:
+) -> tuple[Bound, Module, int, list[str]]:
     """A design's logic over the operands, the cycles until d is there, and what else is to be told.
 
     Where operands are guessed to be in one port, the order is the first in which 2·2 + 0 is 4; if there is none, the
     first one of `LAYOUTS`, and it is told.  Raises HardwareError as `wired` does.
     """
     inputs, outputs = _widths(design)
-    first: tuple[_Bound, Module, int, list[str]] | HardwareError | None = None
+    first: tuple[Bound, Module, int, list[str]] | HardwareError | None = None
     for layout in LAYOUTS:
         found = wiring(spec, inputs, outputs, design.registers.clock, said, layout)
-        bound = _Bound(design, symbolic_inputs(spec), found)
+        bound = Bound(design, symbolic_inputs(spec), found)
         try:
             module, cycles, more = bound.logic(said.cycles, held)
         except HardwareError as error:
@@ -136,7 +136,7 @@ def _operands_in(found: Wiring) -> str:
     return f"{', '.join(names)} in {found.vector}"
 
 
-class _Bound:
+class Bound:
     """The inputs of a design as terms over codes."""
 
     def __init__(self, design: Sequential, codes: Inputs, found: Wiring) -> None:
@@ -293,4 +293,4 @@ def _cycles(counts: Sequence[int]) -> str:
     return f"{' and '.join(map(str, counts))} cycle{'' if list(counts) == [1] else 's'}"
 
 
-__all__ = ["Wired", "wired"]
+__all__ = ["Bound", "Driven", "Wired", "wired"]

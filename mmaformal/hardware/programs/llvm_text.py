@@ -1,0 +1,566 @@
+"""LLVM's text, as LLVM itself prints a module that it has checked, as types, constants, functions and instructions.
+
+Nothing has a meaning here; what is not understood is refused where it is used, with the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from mmaformal.hardware.module import HardwareError
+
+_TOKEN = re.compile(
+    r"""c?"[^"]*"            # a string
+      |[%@](?:"[^"]*"|[-$.\w]+)  # a name
+      |[-+]?\d[\w.+-]*     # a number
+      |\.\.\.|[#!]?[A-Za-z_$.][\w$.]*|[#!]\d+|[()\[\]{}<>,=*:!]""",
+    re.VERBOSE,
+)
+_TYPE = re.compile(r"void|i\d+|ptr|float|double|half|bfloat|fp128|x86_fp80|[\[{<]|%.*")
+_ATTACHED = re.compile(r",? !([\w.]+) !(\d+)")
+_DEFINE = re.compile(r"^(?:define|declare) .*?@(\"[^\"]*\"|[-$.\w]+)\(")
+_FLAGS = frozenset(
+    "nsw nuw exact disjoint nneg samesign inbounds nusw volatile atomic fast nnan ninf nsz arcp contract afn "
+    "reassoc".split()
+)
+_BINARY = frozenset(
+    "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem".split()
+)
+_CASTS = frozenset(
+    "trunc zext sext bitcast ptrtoint inttoptr fptrunc fpext fptoui fptosi uitofp sitofp addrspacecast".split()
+)
+#: What an operand may begin with, besides a name, a number and a bracket.
+_VALUES = frozenset("true false null none undef poison zeroinitializer getelementptr".split())
+
+Each = TypeVar("Each")
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type: `int` of so many bits, `ptr`, `void`, `array` of so many, `struct`, or the name of another."""
+
+    kind: str
+    bits: int = 0  #: of an int; of an array, how many
+    fields: tuple[Type, ...] = ()
+    packed: bool = False
+
+    def __str__(self) -> str:
+        return f"i{self.bits}" if self.kind == "int" else self.kind
+
+    @property
+    def align(self) -> int:
+        """Bytes that an address is a multiple of, on a machine of 64 bits."""
+        if self.kind == "int":
+            return min(16, 1 << max(0, (self.bits - 1) // 8).bit_length())
+        if self.kind in ("array", "struct"):
+            return 1 if self.packed else max((each.align for each in self.fields), default=1)
+        return {"ptr": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2}.get(self.kind, 1)
+
+    @property
+    def size(self) -> int:
+        """Bytes from one to the next.  Raises HardwareError for a type that is not laid out."""
+        if self.kind == "array":
+            return self.bits * self.fields[0].size
+        if self.kind == "struct":
+            return _up(self.offset(len(self.fields)), self.align)
+        if self.kind == "int":
+            return _up(-(-self.bits // 8), self.align)
+        if self.kind in ("ptr", "float", "double", "half", "bfloat"):
+            return self.align
+        raise HardwareError(f"a variable of the type {self} is not understood")
+
+    def offset(self, place: int) -> int:
+        """Bytes before a field of a struct."""
+        at = 0
+        for i, each in enumerate(self.fields):
+            at = at if self.packed else _up(at, each.align)
+            if i == place:
+                return at
+            at += each.size
+        return at
+
+
+def _up(size: int, align: int) -> int:
+    return -(-size // align) * align
+
+
+@dataclass(frozen=True)
+class Operand:
+    """`local` and `global` have a name, `int` a value, `many` and `gep` operands; `zero`, `null`, `poison`, `bytes`."""
+
+    kind: str
+    type: Type
+    name: str = ""
+    value: int = 0
+    parts: tuple[Operand, ...] = ()
+    data: bytes = b""
+    element: Type | None = None  #: that an address is counted in
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction; `operands` in their order, `labels` of blocks, `places` of fields."""
+
+    op: str
+    text: str
+    line: str  #: `file.c:12`, or as much as is known
+    result: str = ""
+    type: Type = Type("void")
+    operands: tuple[Operand, ...] = ()
+    flags: frozenset[str] = frozenset()
+    labels: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
+    name: str = ""  #: of a comparison, or of what is called
+
+
+@dataclass
+class Function:
+    """A function: parameters with their types and attributes, and blocks; none where it is only declared."""
+
+    name: str
+    type: Type
+    parameters: list[tuple[str, Type, str]]
+    blocks: dict[str, list[Instruction]] = field(default_factory=dict)
+    debug: int = -1  #: number of what is known of its source
+
+
+@dataclass
+class Text:
+    """A module."""
+
+    types: dict[str, Type] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    constants: dict[str, Operand] = field(default_factory=dict)  #: initial values of what does not change
+    variables: set[str] = field(default_factory=set)  #: of what may, and what is elsewhere
+    metadata: Mapping[int, str] = field(default_factory=dict)
+
+
+class _Line:
+    """Words of a line, one after the other."""
+
+    def __init__(self, text: str, types: Mapping[str, Type]) -> None:
+        self.text, self.types = text, types
+        self.words = _TOKEN.findall(text)
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.words[self.at] if self.at < len(self.words) else ""
+
+    def next(self) -> str:
+        word = self.peek()
+        self.at += 1
+        return word
+
+    def take(self, word: str) -> bool:
+        """Whether the next word is this one, which is taken."""
+        found = self.peek() == word
+        self.at += found
+        return found
+
+    def need(self, word: str) -> None:
+        if not self.take(word):
+            raise HardwareError(f"{word!r} is expected before {self.peek()!r} in {self.text.strip()!r}")
+
+    def flags(self) -> frozenset[str]:
+        found = set()
+        while self.peek() in _FLAGS:
+            found.add(self.next())
+        return frozenset(found)
+
+    def type(self) -> Type:
+        """The next type; what follows in parentheses is a function's."""
+        word = self.next()
+        if re.fullmatch(r"i\d+", word):
+            found = Type("int", int(word[1:]))
+        elif word == "[":
+            count = int(self.next())
+            self.need("x")
+            found = Type("array", count, (self.type(),))
+            self.need("]")
+        elif word == "{" or (word == "<" and self.peek() == "{"):
+            packed = word == "<" and self.take("{")
+            fields = tuple(self._list(self.type, "}"))
+            found = Type("struct", 0, fields, packed)
+            if packed:
+                self.need(">")
+        elif word == "<":
+            while self.next() not in (">", ""):
+                pass
+            found = Type("vector")
+        elif word.startswith("%"):
+            found = self.types.get(word, Type(f"unknown {word}"))
+        else:
+            found = Type(word)
+        if self.peek() == "(" and found.kind != "metadata":
+            self.skip()
+        return found
+
+    def _list(self, each: Callable[[], Each], end: str) -> Iterator[Each]:
+        while not self.take(end):
+            if not self.peek():
+                raise HardwareError(f"{end!r} is missing in {self.text.strip()!r}")
+            yield each()
+            self.take(",")
+
+    def attributes_before_type(self) -> None:
+        """Pass by words that say how something is linked and called."""
+        while (word := self.peek()) and not _TYPE.fullmatch(word):
+            self.next()
+            if word == "align":
+                self.next()
+            if self.peek() == "(":
+                self.skip()
+
+    def skip(self) -> str:
+        """What is in parentheses."""
+        start, depth = self.at, 0
+        while word := self.next():
+            depth += (word in ("(", "[", "{", "<")) - (word in (")", "]", "}", ">"))
+            if depth == 0:
+                break
+        return " ".join(self.words[start : self.at])
+
+    def typed(self) -> Operand:
+        """A type, attributes, and an operand of it."""
+        kind = self.type()
+        self.attributes()
+        return self.operand(kind)
+
+    def attributes(self) -> str:
+        found = []
+        while (word := self.peek()) and word not in _VALUES and re.match(r"[A-Za-z_#]", word):
+            if word.startswith('c"'):
+                break
+            found.append(self.next())
+            if word == "align":
+                self.next()
+            if self.peek() == "(":
+                found.append(self.skip())
+        return " ".join(found)
+
+    def operand(self, kind: Type) -> Operand:
+        word = self.next()
+        if word.startswith("%"):
+            return Operand("local", kind, word)
+        if word.startswith("@"):
+            return Operand("global", kind, word)
+        if word in ("true", "false"):
+            return Operand("int", kind, value=int(word == "true"))
+        if word in ("undef", "poison"):
+            return Operand("poison", kind)
+        if word in ("null", "zeroinitializer", "none"):
+            return Operand("zero", kind)
+        if word.startswith('c"'):
+            return Operand("bytes", kind, data=_bytes(word[2:-1]))
+        if word in ("[", "{", "<") and kind.kind != "vector":
+            if word == "<":
+                self.need("{")
+            parts = tuple(self._list(self.typed, "]" if word == "[" else "}"))
+            if word == "<":
+                self.need(">")
+            return Operand("many", kind, parts=parts)
+        if word == "getelementptr":
+            self.flags()
+            if self.peek() == "inrange":
+                self.next()
+                self.skip()
+            self.need("(")
+            element = self.type()
+            self.need(",")
+            return Operand("gep", kind, parts=tuple(self._list(self.typed, ")")), element=element)
+        if re.fullmatch(r"-?\d+", word) and kind.kind == "int":
+            return Operand("int", kind, value=int(word))
+        if kind.kind == "metadata":
+            return Operand("metadata", kind)
+        return Operand("other", kind, name=word)
+
+
+def _bytes(text: str) -> bytes:
+    found = bytearray()
+    at = 0
+    while at < len(text):
+        if text[at] == "\\":
+            if text[at + 1] == "\\":
+                found.append(ord("\\"))
+                at += 2
+            else:
+                found.append(int(text[at + 1 : at + 3], 16))
+                at += 3
+        else:
+            found += text[at].encode()
+            at += 1
+    return bytes(found)
+
+
+def read_text(text: str) -> Text:
+    """A module from what LLVM prints.  Raises HardwareError for a line that is not understood."""
+    found = Text()
+    lines = text.splitlines()
+    metadata: dict[int, str] = {}
+    for line in lines:
+        if line.startswith("!") and (match := re.match(r"!(\d+) = (.*)", line)):
+            metadata[int(match[1])] = match[2]
+        elif match := re.match(r"(%\S+) = type (.*)", line):
+            found.types[match[1]] = _Line(match[2], found.types).type()
+    found.metadata = metadata
+    for line in lines:
+        if line.startswith("@"):
+            _global(found, line)
+    at = 0
+    while at < len(lines):
+        if _DEFINE.match(lines[at]):
+            at = _function(found, lines, at)
+        at += 1
+    return found
+
+
+def _global(found: Text, text: str) -> None:
+    words = _Line(_ATTACHED.sub("", text), found.types)
+    name = words.next()
+    words.need("=")
+    while words.peek() not in ("constant", "global", "alias", "ifunc", ""):
+        words.next()
+        if words.peek() == "(":
+            words.skip()
+    if words.next() != "constant":
+        found.variables.add(name)
+        return
+    kind = words.type()
+    if words.peek() in ("", ","):  # of another file
+        found.variables.add(name)
+        return
+    found.constants[name] = words.operand(kind)
+
+
+def _function(found: Text, lines: list[str], at: int) -> int:
+    """Read a function from a line on; returns the number of its last line."""
+    head = lines[at]
+    before, _, after = head.partition("@")
+    words = _Line(before, found.types)
+    words.next()
+    words.attributes_before_type()
+    kind = words.type()
+    rest = _Line("@" + after, found.types)
+    name = rest.next()
+    rest.need("(")
+    parameters = []
+    while not rest.take(")"):
+        if rest.take("..."):
+            continue
+        each, attributes = rest.type(), rest.attributes()
+        named = rest.next() if rest.peek().startswith("%") else ""
+        parameters.append((named, each, attributes))
+        rest.take(",")
+    debug = re.search(r"!dbg !(\d+)", after)
+    function = Function(name, kind, parameters, debug=int(debug[1]) if debug else -1)
+    found.functions[name] = function
+    if head.startswith("declare"):
+        return at
+    unnamed = sum(not each or each[1:].isdigit() for each, _, _ in parameters)
+    block, at = f"%{unnamed}", at + 1
+    while lines[at] != "}":
+        line = lines[at].split(" ; ")[0] if ";" in lines[at] and '"' not in lines[at] else lines[at]
+        label = re.match(r"(\"[^\"]*\"|[-$.\w]+):", line)
+        if label:
+            block = "%" + label[1]
+        elif line.strip() and not line.strip().startswith("#dbg"):
+            while line.rstrip().endswith("[") or ("switch" in line and "]" not in line):
+                at += 1
+                line += " " + lines[at].strip()
+            function.blocks.setdefault(block, []).append(_instruction(line, found))
+        at += 1
+    return at
+
+
+def _instruction(text: str, found: Text) -> Instruction:
+    debug = dict(_ATTACHED.findall(text))
+    line = line_of(found.metadata, int(debug["dbg"])) if "dbg" in debug else ""
+    words = _Line(_ATTACHED.sub("", text), found.types)
+    result = ""
+    if words.peek().startswith("%"):
+        result = words.next()
+        words.need("=")
+    while words.peek() in ("tail", "musttail", "notail"):
+        words.next()
+    op = words.next()
+    read = _READERS.get(op, _other)
+    return read(Instruction(op, text.strip(), line, result), words)
+
+
+def _with(made: Instruction, **more: object) -> Instruction:
+    return Instruction(**{**made.__dict__, **more})  # type: ignore[arg-type]
+
+
+def _other(made: Instruction, words: _Line) -> Instruction:
+    """What is not understood; it is refused if it is ever run."""
+    return _with(made, op=f"other {made.op}")
+
+
+def _binary(made: Instruction, words: _Line) -> Instruction:
+    flags = words.flags()
+    first = words.typed()
+    words.need(",")
+    return _with(
+        made, type=first.type, operands=(first, words.operand(first.type)), flags=flags
+    )
+
+
+def _cast(made: Instruction, words: _Line) -> Instruction:
+    flags = words.flags()
+    first = words.typed()
+    words.need("to")
+    return _with(made, type=words.type(), operands=(first,), flags=flags)
+
+
+def _compare(made: Instruction, words: _Line) -> Instruction:
+    flags = words.flags()
+    name = words.next()
+    first = words.typed()
+    words.need(",")
+    operands = (first, words.operand(first.type))
+    return _with(made, type=Type("int", 1), operands=operands, flags=flags, name=name)
+
+
+def _all_typed(made: Instruction, words: _Line) -> Instruction:
+    """`select`, `freeze`, `store`, `ret`, `fneg`: operands with their types."""
+    flags = words.flags()
+    operands: list[Operand] = []
+    while words.peek() and words.peek() not in ("align", "void"):
+        operands.append(words.typed())
+        words.take(",")
+    kind = operands[-1].type if made.op != "store" and operands else Type("void")
+    return _with(made, type=kind, operands=tuple(operands), flags=flags)
+
+
+def _phi(made: Instruction, words: _Line) -> Instruction:
+    words.flags()
+    kind, operands, labels = words.type(), [], []
+    while words.take("["):
+        operands.append(words.operand(kind))
+        words.need(",")
+        labels.append(words.next())
+        words.need("]")
+        words.take(",")
+    return _with(made, type=kind, operands=tuple(operands), labels=tuple(labels))
+
+
+def _branch(made: Instruction, words: _Line) -> Instruction:
+    operands: tuple[Operand, ...] = ()
+    if words.peek() != "label":
+        operands = (words.typed(),)
+        words.need(",")
+    labels = []
+    while words.take("label"):
+        labels.append(words.next())
+        words.take(",")
+    return _with(made, operands=operands, labels=tuple(labels))
+
+
+def _switch(made: Instruction, words: _Line) -> Instruction:
+    operands, labels = [words.typed()], []
+    words.need(",")
+    words.need("label")
+    labels.append(words.next())
+    words.need("[")
+    while not words.take("]"):
+        operands.append(words.typed())
+        words.need(",")
+        words.need("label")
+        labels.append(words.next())
+    return _with(made, operands=tuple(operands), labels=tuple(labels))
+
+
+def _alloca(made: Instruction, words: _Line) -> Instruction:
+    kind = words.type()
+    operands: tuple[Operand, ...] = ()
+    if words.take(",") and words.peek() not in ("align", "addrspace"):
+        operands = (words.typed(),)
+    return _with(made, type=kind, operands=operands)
+
+
+def _load(made: Instruction, words: _Line) -> Instruction:
+    flags = words.flags()
+    kind = words.type()
+    words.need(",")
+    return _with(made, type=kind, operands=(words.typed(),), flags=flags)
+
+
+def _address(made: Instruction, words: _Line) -> Instruction:
+    flags = words.flags()
+    kind = words.type()
+    operands = []
+    while words.take(","):
+        operands.append(words.typed())
+    return _with(made, type=kind, operands=tuple(operands), flags=flags)
+
+
+def _call(made: Instruction, words: _Line) -> Instruction:
+    words.flags()
+    words.attributes_before_type()
+    kind = words.type()
+    name = words.next()
+    if not name.startswith("@"):
+        return _with(made, op="other call")
+    words.need("(")
+    operands = []
+    while not words.take(")"):
+        if not words.peek():
+            return _with(made, op="other call")
+        operands.append(words.typed())
+        words.take(",")
+    return _with(made, type=kind, name=name, operands=tuple(operands))
+
+
+def _fields(made: Instruction, words: _Line) -> Instruction:
+    operands, places = [words.typed()], []
+    while words.take(","):
+        if re.fullmatch(r"\d+", words.peek()):
+            places.append(int(words.next()))
+        else:
+            operands.append(words.typed())
+    return _with(made, type=operands[0].type, operands=tuple(operands), places=tuple(places))
+
+
+_READERS = {
+    **dict.fromkeys(_BINARY, _binary),
+    **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(("icmp", "fcmp"), _compare),
+    **dict.fromkeys(("select", "freeze", "store", "ret", "fneg", "unreachable"), _all_typed),
+    **dict.fromkeys(("extractvalue", "insertvalue"), _fields),
+    "phi": _phi,
+    "br": _branch,
+    "switch": _switch,
+    "alloca": _alloca,
+    "load": _load,
+    "getelementptr": _address,
+    "call": _call,
+}
+
+
+def line_of(metadata: Mapping[int, str], number: int) -> str:
+    """`file.c:12` of what is known of an instruction's place; empty if that is nothing."""
+    location = metadata.get(number, "")
+    line = re.search(r"\bline: (\d+)", location)
+    if line is None:
+        return ""
+    file = _file_of(metadata, location)
+    return f"{file}:{line[1]}" if file else f"line {line[1]}"
+
+
+def _file_of(metadata: Mapping[int, str], text: str) -> str:
+    for _ in range(64):
+        file = re.search(r"\bfile: !(\d+)", text)
+        if file is not None:
+            named = re.search(r'filename: "([^"]*)"', metadata.get(int(file[1]), ""))
+            return named[1].rpartition("/")[2] if named else ""
+        scope = re.search(r"\bscope: !(\d+)", text)
+        if scope is None:
+            return ""
+        text = metadata.get(int(scope[1]), "")
+    return ""
+
+
+__all__ = ["Function", "Instruction", "Operand", "Text", "Type", "line_of", "read_text"]
