@@ -1,0 +1,198 @@
+"""A function as a compiler makes it, run on rows: in a process of its own, which may end as it likes.
+
+`python -m mmaformal.hardware.programs.llvm_native FOLDER` is that process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import z3
+from numpy.typing import NDArray
+
+from mmaformal.cases.evaluate import evaluate
+from mmaformal.cases.inputs import Rows
+from mmaformal.hardware.module import HardwareError
+from mmaformal.hardware.programs.llvm_clang import bitcode, compiled_library
+from mmaformal.hardware.programs.llvm_design import Program
+from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter
+
+#: Seconds that all rows may take.
+_RUNNING = 60.0
+#: Bytes for a scalar among a row's bytes.
+_SCALAR = 16
+
+_DRIVER = """define void @run(i64 %n, ptr %rows, ptr %values, ptr %function) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %row.at = mul i64 %i, {stride}
+  %row = getelementptr i8, ptr %rows, i64 %row.at
+  %value.at = mul i64 %i, {out}
+  %value = getelementptr i8, ptr %values, i64 %value.at
+{body}
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+
+def native_results(program: Program, rows: Rows) -> NDArray[np.uint64]:
+    """The d that a function gives as it is compiled, for each row.
+
+    Raises HardwareError where it cannot be compiled, and where it crashes or does not end.
+    """
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as name:
+        folder = Path(name)
+        places, stride = _layout(program.signature.parameters)
+        _write_program(program, folder)
+        (folder / "driver.ll").write_text(_driver(program, places, stride), encoding="ascii")
+        np.save(folder / "rows.npy", _row_bytes(program, rows, places, stride))
+        out = _value_bytes(program)
+        (folder / "sizes.json").write_text(json.dumps({"out": out, "name": program.source.function}), encoding="ascii")
+        command = [sys.executable, "-P", "-m", __name__, name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_RUNNING, check=False)
+        except subprocess.TimeoutExpired:
+            raise HardwareError(f"{program.source.name} as it is compiled did not end in {_RUNNING:g} s") from None
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+            raise HardwareError(f"{program.source.name} as it is compiled could not be run: {last}")
+        after, values = np.load(folder / "after.npy"), np.load(folder / "values.npy")
+    place = program.design.driven.wiring.result
+    if place.port == VALUE:
+        whole = _numbers(values, 0, out)
+    else:
+        at = places[place.port]
+        each = next(x for x in program.signature.parameters if x.name == place.port)
+        whole = _numbers(after, at, each.width // 8)
+    mask = (1 << place.bits) - 1
+    return ((whole >> place.low) & mask).astype(np.uint64)
+
+
+def _numbers(table: NDArray[np.uint8], at: int, size: int) -> NDArray[np.object_]:
+    found = np.zeros(len(table), object)
+    for i in range(size):
+        found = found | (table[:, at + i].astype(object) << (8 * i))
+    return found
+
+
+def _write_program(program: Program, folder: Path) -> None:
+    source = program.source
+    if source.is_c:
+        compiled_library(source, folder)
+    else:
+        (folder / "program.bc").write_bytes(bitcode(source, source.path.read_text(encoding="utf-8")))
+
+
+def _layout(parameters: Sequence[Parameter]) -> tuple[dict[str, int], int]:
+    """Where each parameter is among a row's bytes, and how many these are."""
+    places, at = {}, 0
+    for each in parameters:
+        places[each.name] = at
+        at += -(-max(each.width // 8, 1) // _SCALAR) * _SCALAR
+    return places, max(at, _SCALAR)
+
+
+def _value_bytes(program: Program) -> int:
+    """Bytes for a function's value."""
+    kind = program.signature.value
+    return 0 if kind.kind == "void" else -(-kind.size // 8) * 8
+
+
+def _driver(program: Program, places: dict[str, int], stride: int) -> str:
+    """A loop that calls the function for each row, in LLVM's IR."""
+    lines, arguments = [], []
+    for i, each in enumerate(program.signature.parameters):
+        lines.append(f"  %at{i} = getelementptr i8, ptr %row, i64 {places[each.name]}")
+        if each.count:
+            arguments.append(f"ptr %at{i}")
+            continue
+        lines.append(f"  %in{i} = load {each.type}, ptr %at{i}, align 1")
+        extend = re.search(r"\b(zeroext|signext)\b", each.attributes)
+        arguments.append(f"{each.type} {extend[1] if extend else ''} %in{i}")
+    kind = program.signature.value
+    text = _text(kind)
+    call = f"call {text} %function({', '.join(arguments)})"
+    if kind.kind == "void":
+        lines.append(f"  {call}")
+    else:
+        lines += [f"  %given = {call}", f"  store {text} %given, ptr %value, align 1"]
+    return _DRIVER.format(stride=stride, out=_value_bytes(program), body="\n".join(lines))
+
+
+def _text(kind: object) -> str:
+    from mmaformal.hardware.programs.llvm_text import Type
+
+    assert isinstance(kind, Type)
+    if kind.kind == "struct":
+        return "{ " + ", ".join(map(_text, kind.fields)) + " }"
+    if kind.kind == "array":
+        return f"[{kind.bits} x {_text(kind.fields[0])}]"
+    return str(kind)
+
+
+def _row_bytes(program: Program, rows: Rows, places: dict[str, int], stride: int) -> NDArray[np.uint8]:
+    """The bytes of each row's arguments."""
+    found = np.zeros((len(rows), stride), np.uint8)
+    columns = zip(program.bound.codes.flat(), rows.codes.flat(), strict=True)
+    values = {str(term): column.astype(object) for term, column in columns}
+    for name, term in program.bound.values(0).items():
+        bits = term.size()
+        column = np.broadcast_to(evaluate(term, {**values, **_free(program)}), len(rows)).astype(object)
+        for i in range(-(-bits // 8)):
+            found[:, places[name] + i] = ((column >> (8 * i)) & 0xFF).astype(np.uint8)
+    return found
+
+
+def _free(program: Program) -> dict[str, NDArray[np.object_]]:
+    """What may be anything is 0."""
+    return {str(x): np.zeros(1, object) for x in program.bound.free.values() if isinstance(x, z3.BitVecRef)}
+
+
+def main(folder: Path) -> None:
+    """Run the function on the rows of a folder, and leave there what it gives."""
+    sizes = json.loads((folder / "sizes.json").read_text(encoding="ascii"))
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine)
+    library, program = folder / "program.so", folder / "program.bc"
+    if library.exists():
+        address = ctypes.c_void_p.in_dll(ctypes.CDLL(str(library)), "mmaformal_entry").value
+    else:
+        module = llvm.parse_bitcode(program.read_bytes())
+        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        module.get_function(sizes["name"]).linkage = "external"
+        passes.getModulePassManager().run(module, passes)
+        engine.add_module(module)
+        engine.finalize_object()
+        address = engine.get_function_address(sizes["name"])
+    engine.finalize_object()
+    rows = np.load(folder / "rows.npy")
+    values = np.zeros((len(rows), max(sizes["out"], 1)), np.uint8)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        engine.get_function_address("run")
+    )
+    run(len(rows), rows.ctypes.data, values.ctypes.data, address)
+    np.save(folder / "after.npy", rows)
+    np.save(folder / "values.npy", values)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
+
+__all__ = ["native_results"]
