@@ -136,12 +136,23 @@ def signoff(
         mapped = port_map(ports, ties, cycles)
         design = read_design(sources, instruction, mapped, held, max(timeout, _READING), progress, told)
     with session(solver, memory, cache) as portfolio:
-        signed = Signing.of(design, instruction, Asker(portfolio, timeout), say, same)
+        signed = _signing(design, instruction, Asker(portfolio, timeout), say, same)
         answer = signed.asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
     if isinstance(files, Unit) and isinstance(answer, Holds) and not (same.where or same.alike):
         files.proved = (instruction, answer)
     return answer
+
+
+def _signing(
+    design: Wired, instruction: Instruction, asker: Asker, progress: Progress, same: Same
+) -> Signing:
+    """A design to be signed off; of a program, its undefined behaviour too."""
+    if design.behaviour is None:
+        return Signing.of(design, instruction, asker, progress, same)
+    from mmaformal.queries.signoff_program import SigningProgram
+
+    return SigningProgram(design, instruction, asker, progress, same)
 
 
 def _check_takes(unit: Unit, instruction: Instruction) -> None:

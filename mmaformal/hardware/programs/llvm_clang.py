@@ -7,13 +7,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, reason
+from mmaformal.hardware.sources import Sources
 
 #: What clang is called, the newest first.
 _NAMES = ("clang", *(f"clang-{version}" for version in range(25, 12, -1)))
@@ -22,42 +21,6 @@ _COMPILING = 60.0
 #: As it is written: with no step that takes what is undefined for something defined.
 _READING = ("-O0", "-Xclang", "-disable-O0-optnone", "-fno-discard-value-names", "-g", "-w", "-fno-builtin")
 _ENTRY = "mmaformal_entry"
-
-
-@dataclass(frozen=True, repr=False)
-class Source(ShortRepr):
-    """A function of a file in C, or in LLVM's IR, and how it is compiled."""
-
-    path: Path
-    function: str
-    includes: tuple[Path, ...] = ()
-    defines: tuple[str, ...] = ()
-
-    @property
-    def is_c(self) -> bool:
-        """Whether it is C; else it is LLVM's IR."""
-        return self.path.suffix == ".c"
-
-    @property
-    def name(self) -> str:
-        """`dot4 of f.c`."""
-        return f"{self.function} of {self.path.name}"
-
-
-def source_of(text: str, includes: Sequence[Path] = (), defines: Sequence[str] = ()) -> Source | None:
-    """The function that `file.c:function` or `file.ll:function` names; None for anything else.
-
-    Raises HardwareError for a file that is not there, and where the function is missing.
-    """
-    match = re.fullmatch(r"(.+\.(?:c|ll))(?::([A-Za-z_$.][\w$.]*))?", text)
-    if match is None:
-        return None
-    path = Path(match[1])
-    if not path.is_file():
-        raise HardwareError(f"there is no file {path}")
-    if not match[2]:
-        raise HardwareError(f"name the function of {path.name}, as {path.name}:dot4")
-    return Source(path, match[2], tuple(includes), tuple(defines))
 
 
 def clang() -> str:
@@ -69,27 +32,32 @@ def clang() -> str:
     raise HardwareError("there is no clang, which C is read by: install it (Debian has a package of this name)")
 
 
-def text_of(source: Source) -> str:
+def is_c(source: Sources) -> bool:
+    """Whether a program is C; else it is LLVM's IR."""
+    return source.files[0].suffix == ".c"
+
+
+def text_of(source: Sources, timeout: float | None = None) -> str:
     """A source as LLVM prints it.  Raises HardwareError where it cannot be compiled or read."""
-    if source.is_c:
+    if is_c(source):
         return str(_module(_compiled(source, [*_READING, "-emit-llvm", "-c"])))
     try:
-        text = source.path.read_text(encoding="utf-8")
+        text = source.files[0].read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise HardwareError(f"{source.path} cannot be read: {reason(error)}") from None
+        raise HardwareError(f"{source.files[0]} cannot be read: {reason(error)}") from None
     return str(_module(bitcode(source, text)))
 
 
-def bitcode(source: Source, text: str) -> bytes:
+def bitcode(source: Sources, text: str) -> bytes:
     """LLVM's IR as bitcode; that of older versions, with types of pointers, is read by clang."""
     try:
         module = llvm.parse_assembly(text)
         return bytes(module.as_bitcode())
     except RuntimeError as error:
         try:
-            return _run(source, ["-x", "ir", "-emit-llvm", "-c", str(source.path.resolve())], "out.bc")
+            return _run(source, ["-x", "ir", "-emit-llvm", "-c", str(source.files[0].resolve())], "out.bc")
         except HardwareError:
-            raise HardwareError(f"{source.path.name} is not LLVM's IR: {_first_line(str(error))}") from None
+            raise HardwareError(f"{source.files[0].name} is not LLVM's IR: {_first_line(str(error))}") from None
 
 
 def _module(code: bytes) -> llvm.ModuleRef:
@@ -107,24 +75,24 @@ def _first_line(text: str) -> str:
     return next((line for line in text.splitlines() if line.strip()), "")[:200]
 
 
-def compiled_library(source: Source, folder: Path) -> Path:
+def compiled_library(source: Sources, folder: Path) -> Path:
     """A shared library of a C file, optimised, in which `mmaformal_entry` is the function's address."""
     path = folder / "program.so"
-    path.write_bytes(_compiled(source, ["-O2", "-w", "-shared", "-fPIC"]))
+    path.write_bytes(_compiled(source, ["-O2", "-w", "-shared", "-fPIC", "-Wl,-Bsymbolic"]))
     return path
 
 
-def _compiled(source: Source, flags: Sequence[str]) -> bytes:
+def _compiled(source: Sources, flags: Sequence[str]) -> bytes:
     """What clang makes of a C file, with the function's address in a variable so that it is kept."""
-    path = str(source.path.resolve())
+    path = str(source.files[0].resolve())
     if re.search(r'["\n\\]', path):
         raise HardwareError(f"clang cannot be given the name {path!r}")
-    wrapper = f'#include "{path}"\nvoid *const {_ENTRY} = (void *){source.function};\n'
+    wrapper = f'#include "{path}"\nvoid *const {_ENTRY} = (void *){source.top};\n'
     given = [*flags, *(f"-I{each.resolve()}" for each in source.includes), *(f"-D{each}" for each in source.defines)]
     return _run(source, given, "out", wrapper)
 
 
-def _run(source: Source, given: Sequence[str], out: str, wrapper: str = "") -> bytes:
+def _run(source: Sources, given: Sequence[str], out: str, wrapper: str = "") -> bytes:
     compiler = clang()
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         place = Path(folder)
@@ -149,18 +117,18 @@ def _run(source: Source, given: Sequence[str], out: str, wrapper: str = "") -> b
         return (place / out).read_bytes()
 
 
-def _error(source: Source, text: str) -> str:
+def _error(source: Sources, text: str) -> str:
     """The first error in one line, with file and line."""
     errors = [line for line in text.splitlines() if "error:" in line]
     first = errors[0] if errors else _first_line(text) or "clang failed"
-    if f"undeclared identifier '{source.function}'" in text and first.startswith("program.c"):
-        return f"there is no function {source.function} in {source.path.name}"
+    if f"undeclared identifier '{source.top}'" in text and first.startswith("program.c"):
+        return f"there is no function {source.top} in {source.files[0].name}"
     where, _, what = first.partition("error:")
     number = re.search(r":(\d+):\d+: ", where)
-    named = Path(where.split(":")[0]).name if number else source.path.name
+    named = Path(where.split(":")[0]).name if number else source.files[0].name
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     hint = ": name the folder of include files with -I" if "file not found" in what else ""
     return f"{named}:{number[1] if number else ''}: {what.strip()}{more}{hint}"
 
 
-__all__ = ["Source", "bitcode", "clang", "compiled_library", "source_of", "text_of"]
+__all__ = ["bitcode", "clang", "compiled_library", "is_c", "text_of"]

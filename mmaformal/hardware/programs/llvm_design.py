@@ -7,70 +7,63 @@ none is, the terms are what the function gives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import z3
 
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.checked import Progress
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import counted
 from mmaformal.hardware.designs import Bound, Driven, Wired
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap, wiring
-from mmaformal.hardware.programs.llvm_clang import Source, text_of
+from mmaformal.hardware.programs.llvm_clang import is_c, text_of
 from mmaformal.hardware.programs.llvm_memory import Object, address_of
-from mmaformal.hardware.programs.llvm_run import Finding, Runner, State
+from mmaformal.hardware.programs.llvm_native import Native
+from mmaformal.hardware.programs.llvm_run import Runner, State
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature, signature
-from mmaformal.hardware.programs.llvm_text import Type, read_text
-from mmaformal.hardware.programs.llvm_values import Group, Pointer, Value, Word, claim, made, poison_of, word
+from mmaformal.hardware.programs.llvm_text import Function, Type, read_text
+from mmaformal.hardware.programs.llvm_values import Pointer, Value, Word, claim, made, poison_of, word
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
+from mmaformal.hardware.sources import Sources
+from mmaformal.hardware.undefined import Behaviour, Finding
 from mmaformal.spec import DotAdd
 
 
-@dataclass(frozen=True, repr=False)
-class Program(ShortRepr):
-    """A function as a design."""
-
-    source: Source
-    design: Wired
-    findings: tuple[Finding, ...]  #: ways to undefined behaviour
-    origins: tuple[Finding, ...]  #: where values that are none come from, in LLVM's IR
-    signature: Signature
-    bound: Bound
-
-
-def read_program(source: Source, spec: DotAdd, said: PortMap | None = None, told: Progress | None = None) -> Program:
-    """A function as a design over the codes of `symbolic_inputs`; `told` is called with its ports.
+def read_program(
+    source: Sources, spec: DotAdd, said: PortMap, timeout: float | None, progress: Progress | None
+) -> Wired:
+    """A function as a design over the codes of `symbolic_inputs`; `progress` is told its ports.
 
     Raises HardwareError for what cannot be compiled, read or wired.
     """
-    text = read_text(text_of(source))
-    function = text.functions.get(f"@{source.function}")
+    name = f"{source.top} of {source.files[0].name}"
+    text = read_text(text_of(source, timeout))
+    function = text.functions.get(f"@{source.top}")
     if function is None or not function.blocks:
         names = ", ".join(each.name[1:] for each in text.functions.values() if each.blocks)
-        raise HardwareError(f"there is no function {source.function} in {source.path.name}; there are {names or 'none'}")
-    given = signature(function, text.metadata, spec, said or PortMap())
+        raise HardwareError(f"there is no function {name}; there are {names or 'none'}")
+    given = signature(function, text.metadata, spec, said)
     found = wiring(spec, given.inputs, given.outputs, "", given.said)
-    inputs = {name: z3.BitVec(name, bits) for name, bits in given.inputs.items()}
-    bound = Bound(Sequential(Module(source.function, inputs, {})), symbolic_inputs(spec), found)
-    runner = Runner(text, strict=source.is_c)
-    results = _run(runner, function_name=source.function, given=given, ports=bound.values(0))
+    inputs = {port: z3.BitVec(port, bits) for port, bits in given.inputs.items()}
+    bound = Bound(Sequential(Module(name, inputs, {})), symbolic_inputs(spec), found)
+    runner = Runner(text, strict=is_c(source))
+    results = _run(runner, function, given, bound.values(0))
     place = found.result
     d = _result(runner, results[place.port])
-    undefined = dict(runner.undefined)
-    module = bound.as_module(Module(source.function, bound.operands, {place.port: d}, {}, undefined))
+    plain = bound.as_module(Module(name, bound.operands, {place.port: d}, {}, dict(runner.undefined)))
     lines = [*found.told(), *_arrays(given)]
-    others = [name for name in given.outputs if name != place.port]
+    others = [port for port in given.outputs if port != place.port]
     lines += [f"results left out: {', '.join(others)}"] if others else []
-    four = bound.two_by_two(Module(source.function, bound.operands, {place.port: d}), spec)
-    if four not in ("", "4"):
-        lines.append(f"warning: d of 2·2 + 0 is {four}: look at the ports and at what is tied")
+    lines += bound.warned(Module(name, bound.operands, {place.port: d}), spec)
     for line in lines:
-        (told or (lambda _: None))(line)
+        (progress or (lambda _: None))(line)
+    native = Native(source, given, bound)
+    behaviour = Behaviour(
+        plain, native.results, f"{name} as it is compiled", tuple(runner.findings), tuple(runner.origins)
+    )
     driven = Driven(found, given.inputs, given.outputs, "", True, 0, 0)
-    wired = Wired(replace(module, name=source.name), tuple(lines), driven)
-    return Program(source, wired, tuple(runner.findings), tuple(runner.origins), given, bound)
+    return Wired(behaviour.trapped, tuple(lines), driven, behaviour)
 
 
 def _arrays(given: Signature) -> list[str]:
@@ -82,7 +75,7 @@ def _arrays(given: Signature) -> list[str]:
 
 
 def _run(
-    runner: Runner, function_name: str, given: Signature, ports: dict[str, z3.BitVecRef]
+    runner: Runner, function: Function, given: Signature, ports: dict[str, z3.BitVecRef]
 ) -> dict[str, Value]:
     """The values of the output ports."""
     objects: dict[str, Object] = {}
@@ -98,9 +91,9 @@ def _run(
         if each.reads:
             _fill(runner, thing, each, ports[each.name])
     start = len(runner.findings)
-    state = runner.call(runner.text.functions[f"@{function_name}"], arguments, runner.memory, ())
+    state = runner.call(function, arguments, runner.memory, ())
     if state is None:
-        raise HardwareError(f"{function_name} never returns: {_reasons(runner.findings[start:])}")
+        raise HardwareError(f"{function.name[1:]} never returns: {_reasons(runner.findings[start:])}")
     found: dict[str, Value] = {}
     if given.value.kind != "void":
         found[VALUE] = state.values["return"]
@@ -167,4 +160,4 @@ def _joined(parts: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
     return z3.Concat(*reversed(found)) if len(found) > 1 else found[0]
 
 
-__all__ = ["Group", "Program", "read_program"]
+__all__ = ["read_program"]

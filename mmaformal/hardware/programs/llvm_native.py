@@ -12,19 +12,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
-import z3
 from numpy.typing import NDArray
 
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Rows
+from mmaformal.display import ShortRepr
+from mmaformal.hardware.designs import Bound
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.programs.llvm_clang import bitcode, compiled_library
-from mmaformal.hardware.programs.llvm_design import Program
-from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter
+from mmaformal.hardware.programs.llvm_clang import bitcode, compiled_library, is_c
+from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature
+from mmaformal.hardware.programs.llvm_text import Type
+from mmaformal.hardware.sources import Sources
 
 #: Seconds that all rows may take.
 _RUNNING = 60.0
@@ -50,37 +53,68 @@ done:
 """
 
 
-def native_results(program: Program, rows: Rows) -> NDArray[np.uint64]:
-    """The d that a function gives as it is compiled, for each row.
+@dataclass(frozen=True, repr=False)
+class Native(ShortRepr):
+    """A function as a compiler makes it."""
 
-    Raises HardwareError where it cannot be compiled, and where it crashes or does not end.
-    """
-    with tempfile.TemporaryDirectory(prefix="mmaformal-") as name:
-        folder = Path(name)
-        places, stride = _layout(program.signature.parameters)
-        _write_program(program, folder)
-        (folder / "driver.ll").write_text(_driver(program, places, stride), encoding="ascii")
-        np.save(folder / "rows.npy", _row_bytes(program, rows, places, stride))
-        out = _value_bytes(program)
-        (folder / "sizes.json").write_text(json.dumps({"out": out, "name": program.source.function}), encoding="ascii")
-        command = [sys.executable, "-P", "-m", __name__, name]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_RUNNING, check=False)
-        except subprocess.TimeoutExpired:
-            raise HardwareError(f"{program.source.name} as it is compiled did not end in {_RUNNING:g} s") from None
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-            raise HardwareError(f"{program.source.name} as it is compiled could not be run: {last}")
-        after, values = np.load(folder / "after.npy"), np.load(folder / "values.npy")
-    place = program.design.driven.wiring.result
-    if place.port == VALUE:
-        whole = _numbers(values, 0, out)
-    else:
-        at = places[place.port]
-        each = next(x for x in program.signature.parameters if x.name == place.port)
-        whole = _numbers(after, at, each.width // 8)
-    mask = (1 << place.bits) - 1
-    return ((whole >> place.low) & mask).astype(np.uint64)
+    source: Sources
+    signature: Signature
+    bound: Bound  #: its ports as terms over codes
+
+    def results(self, rows: Rows) -> NDArray[np.uint64]:
+        """The d that it gives for each row; what may be anything is 0.
+
+        Raises HardwareError where it cannot be compiled, and where it crashes or does not end.
+        """
+        name, place = f"{self.source.top} as it is compiled", self.bound.wiring.result
+        with tempfile.TemporaryDirectory(prefix="mmaformal-") as path:
+            folder = Path(path)
+            places, out = self._write(folder, rows)
+            command = [sys.executable, "-P", "-m", __name__, path]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=_RUNNING, check=False)
+            except subprocess.TimeoutExpired:
+                raise HardwareError(f"{name} did not end in {_RUNNING:g} s") from None
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+                raise HardwareError(f"{name} could not be run: {last}")
+            after, values = np.load(folder / "after.npy"), np.load(folder / "values.npy")
+        if place.port == VALUE:
+            whole = _numbers(values, 0, out)
+        else:
+            each = next(x for x in self.signature.parameters if x.name == place.port)
+            whole = _numbers(after, places[place.port], each.width // 8)
+        return ((whole >> place.low) & ((1 << place.bits) - 1)).astype(np.uint64)
+
+    def _write(self, folder: Path, rows: Rows) -> tuple[dict[str, int], int]:
+        """Write the program, what calls it, and rows; where each parameter is among a row's bytes, and the bytes of a
+        value.
+        """
+        places, stride = _layout(self.signature.parameters)
+        kind, function = self.signature.value, str(self.source.top)
+        out = 0 if kind.kind == "void" else -(-kind.size // 8) * 8
+        if is_c(self.source):
+            compiled_library(self.source, folder)
+        else:
+            text = self.source.files[0].read_text(encoding="utf-8")
+            (folder / "program.bc").write_bytes(bitcode(self.source, text))
+        (folder / "driver.ll").write_text(_driver(self.signature, places, stride, out), encoding="ascii")
+        np.save(folder / "rows.npy", self._row_bytes(rows, places, stride))
+        (folder / "sizes.json").write_text(json.dumps({"out": out, "name": function}), encoding="ascii")
+        return places, out
+
+    def _row_bytes(self, rows: Rows, places: dict[str, int], stride: int) -> NDArray[np.uint8]:
+        """The bytes of each row's arguments."""
+        found = np.zeros((len(rows), stride), np.uint8)
+        ports = self.bound.values(0)
+        columns = zip(self.bound.codes.flat(), rows.codes.flat(), strict=True)
+        values = {str(term): column.astype(object) for term, column in columns}
+        values |= {str(x): np.zeros(1, object) for x in self.bound.free.values()}
+        for name, term in ports.items():
+            column = np.broadcast_to(evaluate(term, values), len(rows)).astype(object)
+            for i in range(-(-term.size() // 8)):
+                found[:, places[name] + i] = ((column >> (8 * i)) & 0xFF).astype(np.uint8)
+        return found
 
 
 def _numbers(table: NDArray[np.uint8], at: int, size: int) -> NDArray[np.object_]:
@@ -88,14 +122,6 @@ def _numbers(table: NDArray[np.uint8], at: int, size: int) -> NDArray[np.object_
     for i in range(size):
         found = found | (table[:, at + i].astype(object) << (8 * i))
     return found
-
-
-def _write_program(program: Program, folder: Path) -> None:
-    source = program.source
-    if source.is_c:
-        compiled_library(source, folder)
-    else:
-        (folder / "program.bc").write_bytes(bitcode(source, source.path.read_text(encoding="utf-8")))
 
 
 def _layout(parameters: Sequence[Parameter]) -> tuple[dict[str, int], int]:
@@ -107,16 +133,10 @@ def _layout(parameters: Sequence[Parameter]) -> tuple[dict[str, int], int]:
     return places, max(at, _SCALAR)
 
 
-def _value_bytes(program: Program) -> int:
-    """Bytes for a function's value."""
-    kind = program.signature.value
-    return 0 if kind.kind == "void" else -(-kind.size // 8) * 8
-
-
-def _driver(program: Program, places: dict[str, int], stride: int) -> str:
+def _driver(given: Signature, places: dict[str, int], stride: int, out: int) -> str:
     """A loop that calls the function for each row, in LLVM's IR."""
     lines, arguments = [], []
-    for i, each in enumerate(program.signature.parameters):
+    for i, each in enumerate(given.parameters):
         lines.append(f"  %at{i} = getelementptr i8, ptr %row, i64 {places[each.name]}")
         if each.count:
             arguments.append(f"ptr %at{i}")
@@ -124,43 +144,23 @@ def _driver(program: Program, places: dict[str, int], stride: int) -> str:
         lines.append(f"  %in{i} = load {each.type}, ptr %at{i}, align 1")
         extend = re.search(r"\b(zeroext|signext)\b", each.attributes)
         arguments.append(f"{each.type} {extend[1] if extend else ''} %in{i}")
-    kind = program.signature.value
+    kind = given.value
     text = _text(kind)
     call = f"call {text} %function({', '.join(arguments)})"
     if kind.kind == "void":
         lines.append(f"  {call}")
     else:
         lines += [f"  %given = {call}", f"  store {text} %given, ptr %value, align 1"]
-    return _DRIVER.format(stride=stride, out=_value_bytes(program), body="\n".join(lines))
+    return _DRIVER.format(stride=stride, out=out, body="\n".join(lines))
 
 
-def _text(kind: object) -> str:
-    from mmaformal.hardware.programs.llvm_text import Type
-
-    assert isinstance(kind, Type)
+def _text(kind: Type) -> str:
+    """A type as LLVM writes it."""
     if kind.kind == "struct":
         return "{ " + ", ".join(map(_text, kind.fields)) + " }"
     if kind.kind == "array":
         return f"[{kind.bits} x {_text(kind.fields[0])}]"
     return str(kind)
-
-
-def _row_bytes(program: Program, rows: Rows, places: dict[str, int], stride: int) -> NDArray[np.uint8]:
-    """The bytes of each row's arguments."""
-    found = np.zeros((len(rows), stride), np.uint8)
-    columns = zip(program.bound.codes.flat(), rows.codes.flat(), strict=True)
-    values = {str(term): column.astype(object) for term, column in columns}
-    for name, term in program.bound.values(0).items():
-        bits = term.size()
-        column = np.broadcast_to(evaluate(term, {**values, **_free(program)}), len(rows)).astype(object)
-        for i in range(-(-bits // 8)):
-            found[:, places[name] + i] = ((column >> (8 * i)) & 0xFF).astype(np.uint8)
-    return found
-
-
-def _free(program: Program) -> dict[str, NDArray[np.object_]]:
-    """What may be anything is 0."""
-    return {str(x): np.zeros(1, object) for x in program.bound.free.values() if isinstance(x, z3.BitVecRef)}
 
 
 def main(folder: Path) -> None:
@@ -195,4 +195,4 @@ def main(folder: Path) -> None:
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
 
-__all__ = ["native_results"]
+__all__ = ["Native"]

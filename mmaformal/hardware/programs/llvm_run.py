@@ -36,6 +36,7 @@ from mmaformal.hardware.programs.llvm_values import (
     word,
     zero,
 )
+from mmaformal.hardware.undefined import Finding
 
 #: Instructions that are run at most, rounds of one loop, and calls in calls.
 _MOST_RUN, _MOST_ROUNDS, _MOST_DEEP = 400_000, 1024, 64
@@ -43,18 +44,6 @@ _MOST_RUN, _MOST_ROUNDS, _MOST_DEEP = 400_000, 1024, 64
 _PATIENCE = 1000
 #: Functions that end the program.
 _ENDS = ("@abort", "@__assert_fail", "@llvm.trap", "@llvm.ubsantrap", "@exit", "@_exit")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Undefined behaviour, or what comes near it: for which inputs, what it is, and where."""
-
-    when: z3.BoolRef
-    what: str
-    line: str
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.line})" if self.line else self.what
 
 
 @dataclass
@@ -535,4 +524,4 @@ def _fields(values: Sequence[Value], places: Sequence[int]) -> Value:
     return Group((*group.parts[:at], new, *group.parts[at + 1 :]))
 
 
-__all__ = ["Finding", "Runner", "State"]
+__all__ = ["Runner", "State"]
