@@ -23,7 +23,7 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.undefined import Finding
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct, together
-from mmaformal.queries.signoff import Same, Signing, check_names
+from mmaformal.queries.signing import Same, Signing, check_names
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 
@@ -41,7 +41,12 @@ class SigningProgram(Signing):
     never: tuple[Proof, ...] = ()  #: that no behaviour is undefined
 
     def __init__(
-        self, design: Wired, instruction: Instruction, asker: Asker, progress: Progress, same: Same | None = None
+        self,
+        design: Wired,
+        instruction: Instruction,
+        asker: Asker,
+        progress: Progress,
+        same: Same | None = None,
     ) -> None:
         inputs = symbolic_inputs(instruction.spec)
         check_names(design.module, inputs)
@@ -54,15 +59,17 @@ class SigningProgram(Signing):
     def answer(self) -> Holds | Fails | Unknown:
         """By rows and by solvers: that no behaviour is undefined, then as of any design."""
         self.check_some_input()
+        self.compile()
         if self.behaviour.findings:
             self.progress("random cases")
-            wrong = self.random()
+            wrong: Codes | Unknown | None = self.random()
             if wrong is None:
                 self.progress("undefined behaviour")
                 wrong = self._undefined()
             if wrong is not None:
                 return wrong if isinstance(wrong, Unknown) else self.fails(wrong)
             self.module, self._compiled = self.behaviour.plain, None
+            self.compile()
         return super().answer()
 
     def _undefined(self) -> Codes | Unknown | None:
@@ -98,7 +105,9 @@ class SigningProgram(Signing):
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         self.progress("the program is run")
-        rows = Rows.join([self.drawn(_RUN, 5), generate(self.spec, _RUN // 4, seed=6, distributions=("edge",))])
+        rows = Rows.join(
+            [self.drawn(_RUN, 5), generate(self.spec, _RUN // 4, seed=6, distributions=("edge",))]
+        )
         rows = rows.at(self._allowed(rows))
         self.check_run(rows)
         self.notes = (*self.notes, f"{self.behaviour.how} gives the same d on {len(rows):,} rows")
@@ -120,7 +129,9 @@ class SigningProgram(Signing):
         rows, ways = Rows.of([found.codes]), self._undefined_at(found.codes)
         if not ways:
             answer = super().found_wrong(found, minimality)
-            if self.module.undefined and not z3.is_bv_value(self._at(self.behaviour.plain.outputs["d"], found.codes)):
+            if self.module.undefined and not z3.is_bv_value(
+                self._at(self.behaviour.plain.outputs["d"], found.codes)
+            ):
                 return answer
             self.check_run(rows)
             assert isinstance(answer.witness, CaseWitness)
@@ -129,7 +140,9 @@ class SigningProgram(Signing):
         run = Run(self.expected, self.spec, found.codes, int(self.model_results(rows)[0]))
         notes = (*(f"undefined behaviour: {way}" for way in ways[:_NAMED]), *self.notes)
         witness = CaseWitness(self.instruction, (run,), notes=notes, minimality=minimality)
-        return Fails(self.question, witness, "The function's behaviour is undefined here:", self.asker.elapsed)
+        return Fails(
+            self.question, witness, "The function's behaviour is undefined here:", self.asker.elapsed
+        )
 
     def _at(self, term: z3.ExprRef, codes: Codes) -> z3.ExprRef:
         """A term where the inputs are codes."""
@@ -153,7 +166,8 @@ def _codes(inputs: Inputs, values: Sequence[int]) -> Codes:
     """Codes in the order in which inputs are flat."""
     rest = iter(values)
     a, b, c, scale_a, scale_b = (
-        tuple(next(rest) for _ in side) for side in (inputs.a, inputs.b, (inputs.c,), inputs.scale_a, inputs.scale_b)
+        tuple(next(rest) for _ in side)
+        for side in (inputs.a, inputs.b, (inputs.c,), inputs.scale_a, inputs.scale_b)
     )
     return Codes(a, b, c[0], scale_a, scale_b)
 

@@ -233,7 +233,8 @@ def signoff(
     """Prove that a DESIGN computes a model, for all inputs; or show the smallest input where it does not.
 
     DESIGN is SystemVerilog (the extra [rtl]), Verilog, BTOR2, or a function of a program, as dot4.c:dot4 (clang) or
-    dot4.py:dot4. What its ports are is guessed where it is not said, and told. Pipelines are folded into logic; designs with feedback are unrolled with --cycles.
+    dot4.py:dot4. What its ports are is guessed where it is not said, and told. Pipelines are folded into logic; designs
+    with feedback are unrolled with --cycles.
 
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """

@@ -59,7 +59,9 @@ class Behaviour(ShortRepr):
         d = self.plain.outputs["d"]
         anything = z3.BitVec(_ANYTHING, d.size())
         known = {str(x) for x in (*self.plain.inputs.values(), *self.plain.undefined.values())}
-        others = {f"{x} ": x for each in claims for x in constants_of(each) if " " in str(x) and str(x) not in known}
+        others = {
+            f"{x} ": x for each in claims for x in constants_of(each) if " " in str(x) and str(x) not in known
+        }
         undefined = {**self.plain.undefined, **others, f"{_ANYTHING} ": anything}
         return replace(self.plain, outputs={"d": z3.If(z3.Or(claims), anything, d)}, undefined=undefined)
 

@@ -29,7 +29,9 @@ def clang() -> str:
         found = shutil.which(name)
         if found is not None:
             return found
-    raise HardwareError("there is no clang, which C is read by: install it (Debian has a package of this name)")
+    raise HardwareError(
+        "there is no clang, which C is read by: install it (Debian has a package of this name)"
+    )
 
 
 def is_c(source: Sources) -> bool:
@@ -57,7 +59,9 @@ def bitcode(source: Sources, text: str) -> bytes:
         try:
             return _run(source, ["-x", "ir", "-emit-llvm", "-c", str(source.files[0].resolve())], "out.bc")
         except HardwareError:
-            raise HardwareError(f"{source.files[0].name} is not LLVM's IR: {_first_line(str(error))}") from None
+            raise HardwareError(
+                f"{source.files[0].name} is not LLVM's IR: {_first_line(str(error))}"
+            ) from None
 
 
 def _module(code: bytes) -> llvm.ModuleRef:
@@ -88,7 +92,11 @@ def _compiled(source: Sources, flags: Sequence[str]) -> bytes:
     if re.search(r'["\n\\]', path):
         raise HardwareError(f"clang cannot be given the name {path!r}")
     wrapper = f'#include "{path}"\nvoid *const {_ENTRY} = (void *){source.top};\n'
-    given = [*flags, *(f"-I{each.resolve()}" for each in source.includes), *(f"-D{each}" for each in source.defines)]
+    given = [
+        *flags,
+        *(f"-I{each.resolve()}" for each in source.includes),
+        *(f"-D{each}" for each in source.defines),
+    ]
     return _run(source, given, "out", wrapper)
 
 

@@ -69,7 +69,9 @@ def read_program(
 def _arrays(given: Signature) -> list[str]:
     """What is taken of arrays, which the text does not say."""
     found = [
-        f"{each.name} has {counted(each.count, 'element')} of {each.bits} bits" for each in given.parameters if each.count
+        f"{each.name} has {counted(each.count, 'element')} of {each.bits} bits"
+        for each in given.parameters
+        if each.count
     ]
     return [f"taken: {'; '.join(found)}; arrays do not overlap"] if found else []
 

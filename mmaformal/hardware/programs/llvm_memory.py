@@ -101,7 +101,7 @@ class Memory:
                 self.store(x, part, each, report)
             return
         size = kind.size
-        whole = value
+        whole: Word | Pointer = value
         if isinstance(value, Word) and value.bits != 8 * size:
             whole = Word(made(z3.ZeroExt(8 * size - value.bits, value.vector)), value.poison)
         places = list(self._places(address, size, "writes", report))
@@ -165,7 +165,9 @@ class Memory:
         stride = gcd(*(step for _, step in target.steps))
         places = range(target.base % stride, last + 1, stride)
         if len(places) > _MOST_PLACES:
-            raise HardwareError(f"an index into {thing.name} has {len(places)} places; {_MOST_PLACES} are read at most")
+            raise HardwareError(
+                f"an index into {thing.name} has {len(places)} places; {_MOST_PLACES} are read at most"
+            )
         found = [(both(target.when, _is_at(target, at)), target.object, at) for at in places]
         report(both(target.when, opposite(either(*(_is_at(target, at) for at in places)))), beyond)
         return found

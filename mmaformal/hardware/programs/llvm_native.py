@@ -84,7 +84,7 @@ class Native(ShortRepr):
         else:
             each = next(x for x in self.signature.parameters if x.name == place.port)
             whole = _numbers(after, places[place.port], each.width // 8)
-        return ((whole >> place.low) & ((1 << place.bits) - 1)).astype(np.uint64)
+        return np.asarray((whole >> place.low) & ((1 << place.bits) - 1), np.uint64)
 
     def _write(self, folder: Path, rows: Rows) -> tuple[dict[str, int], int]:
         """Write the program, what calls it, and rows; where each parameter is among a row's bytes, and the bytes of a
@@ -169,7 +169,9 @@ def main(folder: Path) -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine)
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine
+    )
     library, program = folder / "program.so", folder / "program.bc"
     if library.exists():
         address = ctypes.c_void_p.in_dll(ctypes.CDLL(str(library)), "mmaformal_entry").value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import z3
 
@@ -26,7 +27,7 @@ from mmaformal.hardware.programs.llvm_values import (
     word,
 )
 
-Vector = z3.BitVecRef
+Vector: TypeAlias = "z3.BitVecRef"
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,16 @@ def _arithmetic(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
 
 def _shift(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
     bits = x.size()
-    nothing = [(claim(z3.UGE(y, _number(bits, y))), f"a shift of {bits} bits by {bits} or more, or less than 0")]
+    nothing = [
+        (claim(z3.UGE(y, _number(bits, y))), f"a shift of {bits} bits by {bits} or more, or less than 0")
+    ]
     found = _vector({"shl": lambda: x << y, "lshr": lambda: z3.LShR(x, y), "ashr": lambda: x >> y}[op]())
     if "nsw" in flags:
         nothing.append((claim(_vector(found >> y) != x), f"a shift of {bits} bits overflows (signed)"))
     if "nuw" in flags:
-        nothing.append((claim(_vector(z3.LShR(found, y)) != x), f"a shift of {bits} bits overflows (unsigned)"))
+        nothing.append(
+            (claim(_vector(z3.LShR(found, y)) != x), f"a shift of {bits} bits overflows (unsigned)")
+        )
     if "exact" in flags:
         nothing.append((claim(_vector(found << y) != x), "an exact shift that loses bits"))
     return Made(Word(found), tuple(nothing))
@@ -185,7 +190,11 @@ def cast(op: str, x: Word, bits: int, flags: Collection[str] = ()) -> Made:
     if op == "trunc":
         found = _vector(z3.Extract(bits - 1, 0, u))
         kinds = (("nsw", True), ("nuw", False))
-        lost = [(opposite(_fits(u, bits, signed)), "a number does not fit") for flag, signed in kinds if flag in flags]
+        lost = [
+            (opposite(_fits(u, bits, signed)), "a number does not fit")
+            for flag, signed in kinds
+            if flag in flags
+        ]
         return Made(_as_word(found), tuple(lost))
     if op == "bitcast" and more == 0:
         return Made(x)
@@ -233,7 +242,9 @@ def _swapped(x: Vector, step: int) -> Vector:
 def _funnel(x: Vector, y: Vector, by: Vector, left: bool) -> Vector:
     """Both words side by side, shifted; the half of it that counts."""
     bits = x.size()
-    shift = _vector(z3.URem(by, _number(bits, by))) if bits & (bits - 1) else _vector(by & _number(bits - 1, by))
+    shift = (
+        _vector(z3.URem(by, _number(bits, by))) if bits & (bits - 1) else _vector(by & _number(bits - 1, by))
+    )
     whole, amount = z3.Concat(x, y), _wide(shift, False, bits)
     moved = _vector(whole << amount if left else z3.LShR(whole, amount))
     return _vector(z3.Extract(2 * bits - 1, bits, moved) if left else z3.Extract(bits - 1, 0, moved))

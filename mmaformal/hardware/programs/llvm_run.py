@@ -6,6 +6,7 @@ reached.  The terms of the results are right for all others.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,9 @@ class Runner:
 
     # ---- functions --------------------------------------------------------------------------------------------
 
-    def call(self, function: Function, arguments: Sequence[Value], memory: Memory, path: Path) -> State | None:
+    def call(
+        self, function: Function, arguments: Sequence[Value], memory: Memory, path: Path
+    ) -> State | None:
         """The state behind a function, its value under the name `return`; None where it never returns."""
         if not function.blocks:
             raise HardwareError(f"{function.name[1:]} is called, whose text is not here")
@@ -113,7 +116,9 @@ class Runner:
         self._line = instruction.line or self._line
         self._run += 1
         if self._run > _MOST_RUN:
-            raise HardwareError(f"{self._line}: more than {_MOST_RUN} instructions are run: is there a loop without end?")
+            raise HardwareError(
+                f"{self._line}: more than {_MOST_RUN} instructions are run: is there a loop without end?"
+            )
 
     def table(self, name: str, memory: Memory) -> Pointer:
         """The address of a constant table."""
@@ -148,7 +153,9 @@ class Runner:
                 first, *rest = (self.constant(each, memory) for each in operand.parts)
                 assert operand.element is not None
                 return address(first, rest, operand.element)
-        raise HardwareError(f"{self._line}: the operand {operand.name or operand.kind} of type {kind} is not understood")
+        raise HardwareError(
+            f"{self._line}: the operand {operand.name or operand.kind} of type {kind} is not understood"
+        )
 
 
 def _never(when: z3.BoolRef, what: str) -> None:
@@ -324,7 +331,7 @@ class _Frame:
             return Made(_fields(values, instruction.places))
         if op == "bitcast" and isinstance(values[0], Pointer):
             return Made(values[0])
-        if op.startswith("other ") or op in ("fneg", "fcmp"):
+        if op.startswith("other "):
             raise HardwareError(f"{op.removeprefix('other ')} is not read")
         for each in instruction.operands:
             bits_of(each.type)
@@ -478,7 +485,7 @@ def merged_states(states: Sequence[State]) -> State | None:
     """Paths that meet as one; those that parted last are put together first."""
     rest = sorted(states, key=lambda each: [x.get_id() for x in each.path])
     while len(rest) > 1:
-        depths = [common(x.path, y.path) for x, y in zip(rest, rest[1:], strict=False)]
+        depths = [common(x.path, y.path) for x, y in itertools.pairwise(rest)]
         at = max(range(len(depths)), key=depths.__getitem__)
         x, y = rest[at : at + 2]
         if len(y.path) < len(x.path):

@@ -54,9 +54,7 @@ class Signature(ShortRepr):
         return found if self.value.kind == "void" else {VALUE: 8 * self.value.size, **found}
 
 
-def signature(
-    function: Function, metadata: Mapping[int, str], spec: DotAdd, said: PortMap
-) -> Signature:
+def signature(function: Function, metadata: Mapping[int, str], spec: DotAdd, said: PortMap) -> Signature:
     """The parameters of a function as ports of the operands of an instruction.
 
     An array has as many codes as the instruction's operand that it is named after, or said to be.  Raises HardwareError
@@ -96,7 +94,9 @@ def _parameter(
         what = "a floating-point number" if kind.kind in ("float", "double", "half") else f"of type {kind}"
         raise HardwareError(f"the parameter {name} is {what}; integers and arrays of them are read")
     if "byval" in attributes:
-        raise HardwareError(f"the parameter {name} is a struct, which is not read: only integers and arrays of them are")
+        raise HardwareError(
+            f"the parameter {name} is a struct, which is not read: only integers and arrays of them are"
+        )
     needed = {**ports_of(spec), "d": spec.d_format.storage_bits}
     operands = _operands(name, said)
     if "sret" in attributes:
@@ -155,7 +155,8 @@ def _codes_in_elements(each: Parameter, spec: DotAdd, said: PortMap) -> dict[str
     if operand in ("c", "d"):
         return {operand: f"{each.name}[{code - 1}:0]"}
     return {
-        f"{operand}[{k}]": f"{each.name}[{k * each.bits + code - 1}:{k * each.bits}]" for k in range(each.count)
+        f"{operand}[{k}]": f"{each.name}[{k * each.bits + code - 1}:{k * each.bits}]"
+        for k in range(each.count)
     }
 
 

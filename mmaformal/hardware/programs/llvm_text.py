@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
+from mmaformal.display import counted
 from mmaformal.hardware.module import HardwareError
 
 _TOKEN = re.compile(
@@ -22,18 +23,20 @@ _TOKEN = re.compile(
 _TYPE = re.compile(r"void|i\d+|ptr|float|double|half|bfloat|fp128|x86_fp80|[\[{<]|%.*")
 _ATTACHED = re.compile(r",? !([\w.]+) !(\d+)")
 _DEFINE = re.compile(r"^(?:define|declare) .*?@(\"[^\"]*\"|[-$.\w]+)\(")
-_FLAGS = frozenset(
-    "nsw nuw exact disjoint nneg samesign inbounds nusw volatile atomic fast nnan ninf nsz arcp contract afn "
-    "reassoc".split()
-)
-_BINARY = frozenset(
-    "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem".split()
-)
-_CASTS = frozenset(
-    "trunc zext sext bitcast ptrtoint inttoptr fptrunc fpext fptoui fptosi uitofp sitofp addrspacecast".split()
-)
+_FLAGS = re.compile(r"nsw|nuw|exact|disjoint|nneg|samesign|inbounds|nusw|volatile|atomic")
+#: How many operands instructions have that are read alike.
+_OPERANDS = {
+    **dict.fromkeys(
+        ("add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor"), 2
+    ),
+    **dict.fromkeys(("trunc", "zext", "sext", "bitcast", "freeze", "load", "extractvalue"), 1),
+    **dict.fromkeys(("icmp", "store", "insertvalue"), 2),
+    "select": 3,
+    "unreachable": 0,
+    **dict.fromkeys(("br", "ret", "alloca", "getelementptr"), None),
+}
 #: What an operand may begin with, besides a name, a number and a bracket.
-_VALUES = frozenset("true false null none undef poison zeroinitializer getelementptr".split())
+_VALUES = re.compile(r"true|false|null|none|undef|poison|zeroinitializer|getelementptr")
 
 Each = TypeVar("Each")
 
@@ -166,7 +169,7 @@ class _Line:
 
     def flags(self) -> frozenset[str]:
         found = set()
-        while self.peek() in _FLAGS:
+        while _FLAGS.fullmatch(self.peek()):
             found.add(self.next())
         return frozenset(found)
 
@@ -205,6 +208,11 @@ class _Line:
             yield each()
             self.take(",")
 
+    def is_type(self) -> bool:
+        """Whether a type is next; a name is one if it is a type's."""
+        word = self.peek()
+        return word in self.types or (word[:1] != "%" and _TYPE.fullmatch(word) is not None)
+
     def attributes_before_type(self) -> None:
         """Pass by words that say how something is linked and called."""
         while (word := self.peek()) and not _TYPE.fullmatch(word):
@@ -231,7 +239,7 @@ class _Line:
 
     def attributes(self) -> str:
         found = []
-        while (word := self.peek()) and word not in _VALUES and re.match(r"[A-Za-z_#]", word):
+        while (word := self.peek()) and not _VALUES.fullmatch(word) and re.match(r"[A-Za-z_#]", word):
             if word.startswith('c"'):
                 break
             found.append(self.next())
@@ -273,8 +281,6 @@ class _Line:
             return Operand("gep", kind, parts=tuple(self._list(self.typed, ")")), element=element)
         if re.fullmatch(r"-?\d+", word) and kind.kind == "int":
             return Operand("int", kind, value=int(word))
-        if kind.kind == "metadata":
-            return Operand("metadata", kind)
         return Operand("other", kind, name=word)
 
 
@@ -376,6 +382,7 @@ def _function(found: Text, lines: list[str], at: int) -> int:
 
 
 def _instruction(text: str, found: Text) -> Instruction:
+    """An instruction; one that is not understood is `other …`, and refused if it is ever run."""
     debug = dict(_ATTACHED.findall(text))
     line = line_of(found.metadata, int(debug["dbg"])) if "dbg" in debug else ""
     words = _Line(_ATTACHED.sub("", text), found.types)
@@ -386,57 +393,45 @@ def _instruction(text: str, found: Text) -> Instruction:
     while words.peek() in ("tail", "musttail", "notail"):
         words.next()
     op = words.next()
-    read = _READERS.get(op, _other)
-    return read(Instruction(op, text.strip(), line, result), words)
+    made = Instruction(op, text.strip(), line, result)
+    if op in _READERS:
+        return replace(made, **_READERS[op](words))
+    if op not in _OPERANDS:
+        return replace(made, op=f"other {op}")
+    made = replace(made, flags=words.flags(), name=words.next() if op == "icmp" else "")
+    return replace(made, **_read(op, words))
 
 
-def _with(made: Instruction, **more: object) -> Instruction:
-    return Instruction(**{**made.__dict__, **more})  # type: ignore[arg-type]
-
-
-def _other(made: Instruction, words: _Line) -> Instruction:
-    """What is not understood; it is refused if it is ever run."""
-    return _with(made, op=f"other {made.op}")
-
-
-def _binary(made: Instruction, words: _Line) -> Instruction:
-    flags = words.flags()
-    first = words.typed()
-    words.need(",")
-    return _with(
-        made, type=first.type, operands=(first, words.operand(first.type)), flags=flags
-    )
-
-
-def _cast(made: Instruction, words: _Line) -> Instruction:
-    flags = words.flags()
-    first = words.typed()
-    words.need("to")
-    return _with(made, type=words.type(), operands=(first,), flags=flags)
-
-
-def _compare(made: Instruction, words: _Line) -> Instruction:
-    flags = words.flags()
-    name = words.next()
-    first = words.typed()
-    words.need(",")
-    operands = (first, words.operand(first.type))
-    return _with(made, type=Type("int", 1), operands=operands, flags=flags, name=name)
-
-
-def _all_typed(made: Instruction, words: _Line) -> Instruction:
-    """`select`, `freeze`, `store`, `ret`, `fneg`: operands with their types."""
-    flags = words.flags()
+def _read(op: str, words: _Line) -> dict[str, Any]:
+    """Types and operands of an instruction: an operand without a type has the one before it."""
+    kinds: list[Type] = []
     operands: list[Operand] = []
-    while words.peek() and words.peek() not in ("align", "void"):
-        operands.append(words.typed())
+    labels: list[str] = []
+    places: list[int] = []
+    while (word := words.peek()) and word != "align":
+        if words.take("label"):
+            labels.append(words.next())
+        elif words.take("to") or words.is_type():
+            kinds.append(words.type())
+            words.attributes()
+            if words.peek() not in (",", "", "to"):
+                operands.append(words.operand(kinds[-1]))
+        elif kinds and kinds[-1].kind != "int" and word.isdigit():
+            places.append(int(words.next()))
+        elif kinds:
+            operands.append(words.operand(kinds[-1]))
+        else:
+            raise HardwareError(f"a type is expected before {word!r} in {words.text.strip()!r}")
         words.take(",")
-    kind = operands[-1].type if made.op != "store" and operands else Type("void")
-    return _with(made, type=kind, operands=tuple(operands), flags=flags)
+    needed = _OPERANDS[op]
+    if needed is not None and len(operands) != needed:
+        raise HardwareError(f"{counted(needed, 'operand')} are expected in {words.text.strip()!r}")
+    first = op in ("load", "alloca", "getelementptr", "extractvalue", "insertvalue")
+    kind = Type("int", 1) if op == "icmp" else kinds[0 if first else -1] if kinds else Type("void")
+    return {"type": kind, "operands": tuple(operands), "labels": tuple(labels), "places": tuple(places)}
 
 
-def _phi(made: Instruction, words: _Line) -> Instruction:
-    words.flags()
+def _phi(words: _Line) -> dict[str, Any]:
     kind, operands, labels = words.type(), [], []
     while words.take("["):
         operands.append(words.operand(kind))
@@ -444,22 +439,10 @@ def _phi(made: Instruction, words: _Line) -> Instruction:
         labels.append(words.next())
         words.need("]")
         words.take(",")
-    return _with(made, type=kind, operands=tuple(operands), labels=tuple(labels))
+    return {"type": kind, "operands": tuple(operands), "labels": tuple(labels)}
 
 
-def _branch(made: Instruction, words: _Line) -> Instruction:
-    operands: tuple[Operand, ...] = ()
-    if words.peek() != "label":
-        operands = (words.typed(),)
-        words.need(",")
-    labels = []
-    while words.take("label"):
-        labels.append(words.next())
-        words.take(",")
-    return _with(made, operands=operands, labels=tuple(labels))
-
-
-def _switch(made: Instruction, words: _Line) -> Instruction:
+def _switch(words: _Line) -> dict[str, Any]:
     operands, labels = [words.typed()], []
     words.need(",")
     words.need("label")
@@ -470,74 +453,25 @@ def _switch(made: Instruction, words: _Line) -> Instruction:
         words.need(",")
         words.need("label")
         labels.append(words.next())
-    return _with(made, operands=tuple(operands), labels=tuple(labels))
+    return {"operands": tuple(operands), "labels": tuple(labels)}
 
 
-def _alloca(made: Instruction, words: _Line) -> Instruction:
-    kind = words.type()
-    operands: tuple[Operand, ...] = ()
-    if words.take(",") and words.peek() not in ("align", "addrspace"):
-        operands = (words.typed(),)
-    return _with(made, type=kind, operands=operands)
-
-
-def _load(made: Instruction, words: _Line) -> Instruction:
-    flags = words.flags()
-    kind = words.type()
-    words.need(",")
-    return _with(made, type=kind, operands=(words.typed(),), flags=flags)
-
-
-def _address(made: Instruction, words: _Line) -> Instruction:
-    flags = words.flags()
-    kind = words.type()
-    operands = []
-    while words.take(","):
-        operands.append(words.typed())
-    return _with(made, type=kind, operands=tuple(operands), flags=flags)
-
-
-def _call(made: Instruction, words: _Line) -> Instruction:
-    words.flags()
+def _call(words: _Line) -> dict[str, Any]:
     words.attributes_before_type()
-    kind = words.type()
-    name = words.next()
+    kind, name = words.type(), words.next()
     if not name.startswith("@"):
-        return _with(made, op="other call")
+        return {"op": "other call"}
     words.need("(")
     operands = []
     while not words.take(")"):
-        if not words.peek():
-            return _with(made, op="other call")
+        if not words.peek() or words.peek() == "metadata":
+            return {"op": "other call"}
         operands.append(words.typed())
         words.take(",")
-    return _with(made, type=kind, name=name, operands=tuple(operands))
+    return {"type": kind, "name": name, "operands": tuple(operands)}
 
 
-def _fields(made: Instruction, words: _Line) -> Instruction:
-    operands, places = [words.typed()], []
-    while words.take(","):
-        if re.fullmatch(r"\d+", words.peek()):
-            places.append(int(words.next()))
-        else:
-            operands.append(words.typed())
-    return _with(made, type=operands[0].type, operands=tuple(operands), places=tuple(places))
-
-
-_READERS = {
-    **dict.fromkeys(_BINARY, _binary),
-    **dict.fromkeys(_CASTS, _cast),
-    **dict.fromkeys(("icmp", "fcmp"), _compare),
-    **dict.fromkeys(("select", "freeze", "store", "ret", "fneg", "unreachable"), _all_typed),
-    **dict.fromkeys(("extractvalue", "insertvalue"), _fields),
-    "phi": _phi,
-    "br": _branch,
-    "switch": _switch,
-    "alloca": _alloca,
-    "load": _load,
-    "getelementptr": _address,
-    "call": _call,
-}
+_READERS: Mapping[str, Callable[[_Line], dict[str, Any]]] = {"phi": _phi, "switch": _switch, "call": _call}
 
 
 def line_of(metadata: Mapping[int, str], number: int) -> str:

@@ -1,6 +1,6 @@
 """Values of a program that is run on terms: words, addresses and what is put together of them.
 
-A word that is poison in LLVM's sense (an over-shift, a sum that overflows where it may not) says for which inputs it is.
+A word that is poison in LLVM's sense (an over-shift, a sum that overflows where it may not) says for which inputs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,14 @@ def made(term: z3.ExprRef) -> z3.ExprRef:
 
 
 _EXTENDED = (z3.Z3_OP_ZERO_EXT, z3.Z3_OP_SIGN_EXT)
-_COMPARED = (z3.Z3_OP_EQ, z3.Z3_OP_DISTINCT, z3.Z3_OP_ULT, z3.Z3_OP_ULEQ, z3.Z3_OP_UGT, z3.Z3_OP_UGEQ)
+_COMPARED: tuple[int, ...] = (
+    z3.Z3_OP_EQ,
+    z3.Z3_OP_DISTINCT,
+    z3.Z3_OP_ULT,
+    z3.Z3_OP_ULEQ,
+    z3.Z3_OP_UGT,
+    z3.Z3_OP_UGEQ,
+)
 _COMPARED += (z3.Z3_OP_SLT, z3.Z3_OP_SLEQ, z3.Z3_OP_SGT, z3.Z3_OP_SGEQ)
 
 
