@@ -154,12 +154,8 @@ class SigningProgram(Signing):
 
     def _undefined_at(self, codes: Codes) -> list[str]:
         """The ways to undefined behaviour that an input takes, in the order of the program."""
-
-        def taken(findings: Sequence[Finding]) -> list[str]:
-            return list(dict.fromkeys(str(x) for x in findings if not z3.is_false(self._at(x.when, codes))))
-
-        ways = taken(self.behaviour.findings)
-        return [*ways, *(f"it comes from {each}" for each in taken(self.behaviour.origins))] if ways else []
+        there = [x for x in self.behaviour.findings if not z3.is_false(self._at(x.when, codes))]
+        return list(dict.fromkeys(map(str, there)))
 
 
 def _codes(inputs: Inputs, values: Sequence[int]) -> Codes:

@@ -48,7 +48,6 @@ class Behaviour(ShortRepr):
     run: Callable[[Rows], NDArray[np.uint64]]  #: the program's own d, as it is run; raises HardwareError
     how: str  #: what is run: `fma as clang compiles it`
     findings: tuple[Finding, ...] = ()  #: the ways to undefined behaviour
-    origins: tuple[Finding, ...] = ()  #: where values that are none come from, before they are used
 
     @property
     def trapped(self) -> Module:

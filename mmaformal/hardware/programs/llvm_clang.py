@@ -1,4 +1,4 @@
-"""C and LLVM's IR as LLVM's text, by clang and llvmlite; and the same compiled, to be run."""
+"""A function in C as LLVM's text, by clang and llvmlite; and the same compiled, to be run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from mmaformal.hardware.module import HardwareError, reason
+from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.sources import Sources
 
 #: What clang is called, the newest first.
@@ -34,45 +34,17 @@ def clang() -> str:
     )
 
 
-def is_c(source: Sources) -> bool:
-    """Whether a program is C; else it is LLVM's IR."""
-    return source.files[0].suffix == ".c"
-
-
-def text_of(source: Sources, timeout: float | None = None) -> str:
+def text_of(source: Sources) -> str:
     """A source as LLVM prints it.  Raises HardwareError where it cannot be compiled or read."""
-    if is_c(source):
-        return str(_module(_compiled(source, [*_READING, "-emit-llvm", "-c"])))
     try:
-        text = source.files[0].read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HardwareError(f"{source.files[0]} cannot be read: {reason(error)}") from None
-    return str(_module(bitcode(source, text)))
-
-
-def bitcode(source: Sources, text: str) -> bytes:
-    """LLVM's IR as bitcode; that of older versions, with types of pointers, is read by clang."""
-    try:
-        module = llvm.parse_assembly(text)
-        return bytes(module.as_bitcode())
-    except RuntimeError as error:
-        try:
-            return _run(source, ["-x", "ir", "-emit-llvm", "-c", str(source.files[0].resolve())], "out.bc")
-        except HardwareError:
-            raise HardwareError(
-                f"{source.files[0].name} is not LLVM's IR: {_first_line(str(error))}"
-            ) from None
-
-
-def _module(code: bytes) -> llvm.ModuleRef:
-    try:
-        module = llvm.parse_bitcode(code)
+        module = llvm.parse_bitcode(_compiled(source, [*_READING, "-emit-llvm", "-c"]))
         module.verify()
     except RuntimeError as error:
+        version = llvm.llvm_version_info[0]
         raise HardwareError(
-            f"clang's code is not read by LLVM {llvm.llvm_version_info[0]}: {_first_line(str(error))}"
+            f"clang's code is not read by LLVM {version}: {_first_line(str(error))}"
         ) from None
-    return module
+    return str(module)
 
 
 def _first_line(text: str) -> str:
@@ -92,25 +64,22 @@ def _compiled(source: Sources, flags: Sequence[str]) -> bytes:
     if re.search(r'["\n\\]', path):
         raise HardwareError(f"clang cannot be given the name {path!r}")
     wrapper = f'#include "{path}"\nvoid *const {_ENTRY} = (void *){source.top};\n'
-    given = [
-        *flags,
-        *(f"-I{each.resolve()}" for each in source.includes),
-        *(f"-D{each}" for each in source.defines),
-    ]
-    return _run(source, given, "out", wrapper)
-
-
-def _run(source: Sources, given: Sequence[str], out: str, wrapper: str = "") -> bytes:
-    compiler = clang()
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         place = Path(folder)
-        files = []
-        if wrapper:
-            (place / "program.c").write_text(wrapper, encoding="utf-8")
-            files = ["program.c"]
+        (place / "program.c").write_text(wrapper, encoding="utf-8")
+        includes = [f"-I{each.resolve()}" for each in source.includes]
+        command = [
+            clang(),
+            *flags,
+            *includes,
+            *(f"-D{each}" for each in source.defines),
+            "program.c",
+            "-o",
+            "out",
+        ]
         try:
             done = subprocess.run(
-                [compiler, *given, *files, "-o", out],
+                command,
                 cwd=place,
                 capture_output=True,
                 text=True,
@@ -122,7 +91,7 @@ def _run(source: Sources, given: Sequence[str], out: str, wrapper: str = "") -> 
             raise HardwareError(f"clang did not end in {_COMPILING:g} s") from None
         if done.returncode:
             raise HardwareError(_error(source, done.stderr))
-        return (place / out).read_bytes()
+        return (place / "out").read_bytes()
 
 
 def _error(source: Sources, text: str) -> str:
@@ -139,4 +108,4 @@ def _error(source: Sources, text: str) -> str:
     return f"{named}:{number[1] if number else ''}: {what.strip()}{more}{hint}"
 
 
-__all__ = ["bitcode", "clang", "compiled_library", "is_c", "text_of"]
+__all__ = ["clang", "compiled_library", "text_of"]

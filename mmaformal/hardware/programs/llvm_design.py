@@ -16,13 +16,13 @@ from mmaformal.display import counted
 from mmaformal.hardware.designs import Bound, Driven, Wired
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap, wiring
-from mmaformal.hardware.programs.llvm_clang import is_c, text_of
+from mmaformal.hardware.programs.llvm_clang import text_of
 from mmaformal.hardware.programs.llvm_memory import Object, address_of
 from mmaformal.hardware.programs.llvm_native import Native
 from mmaformal.hardware.programs.llvm_run import Runner, State
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature, signature
 from mmaformal.hardware.programs.llvm_text import Function, Type, read_text
-from mmaformal.hardware.programs.llvm_values import Pointer, Value, Word, claim, made, poison_of, word
+from mmaformal.hardware.programs.llvm_values import Pointer, Value, Word, claim, made, unset_of, word
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources
@@ -38,7 +38,7 @@ def read_program(
     Raises HardwareError for what cannot be compiled, read or wired.
     """
     name = f"{source.top} of {source.files[0].name}"
-    text = read_text(text_of(source, timeout))
+    text = read_text(text_of(source))
     function = text.functions.get(f"@{source.top}")
     if function is None or not function.blocks:
         names = ", ".join(each.name[1:] for each in text.functions.values() if each.blocks)
@@ -47,7 +47,7 @@ def read_program(
     found = wiring(spec, given.inputs, given.outputs, "", given.said)
     inputs = {port: z3.BitVec(port, bits) for port, bits in given.inputs.items()}
     bound = Bound(Sequential(Module(name, inputs, {})), symbolic_inputs(spec), found)
-    runner = Runner(text, strict=is_c(source))
+    runner = Runner(text)
     results = _run(runner, function, given, bound.values(0))
     place = found.result
     d = _result(runner, results[place.port])
@@ -59,9 +59,7 @@ def read_program(
     for line in lines:
         (progress or (lambda _: None))(line)
     native = Native(source, given, bound)
-    behaviour = Behaviour(
-        plain, native.results, f"{name} as it is compiled", tuple(runner.findings), tuple(runner.origins)
-    )
+    behaviour = Behaviour(plain, native.results, f"{name} as it is compiled", tuple(runner.findings))
     driven = Driven(found, given.inputs, given.outputs, "", True, 0, 0)
     return Wired(behaviour.trapped, tuple(lines), driven, behaviour)
 
@@ -124,13 +122,13 @@ def _stored(runner: Runner, state: State, each: Parameter, thing: Object) -> Val
     value = state.memory.load(
         address_of(thing), Type("int", each.bits), lambda when, what: unset.append((when, what))
     )
-    runner.report(state.path, poison_of([value]), f"{each.name} is not set")
+    runner.report(state.path, unset_of([value]), f"{each.name} is not set")
     return Word(word(value).term)
 
 
 def _result(runner: Runner, value: Value) -> z3.BitVecRef:
     """The bits of a result; where it is none is noted."""
-    runner.report((), poison_of([value]), "the result is no value")
+    runner.report((), unset_of([value]), "the result is not set")
     return _bits(value)
 
 

@@ -28,7 +28,7 @@ from mmaformal.hardware.programs.llvm_values import (
     merged,
     of_bits,
     opposite,
-    poisoned,
+    unset_value,
 )
 
 #: Places that an index that is no number may be.
@@ -92,7 +92,7 @@ class Memory:
         for when, number, at in self._places(address, kind.size, "reads", report):
             value = self._read(number, at, kind)
             found = value if found is None else merged(when, value, found)
-        return poisoned(kind) if found is None else found
+        return unset_value(kind) if found is None else found
 
     def store(self, address: Pointer, value: Value, kind: Type, report: Report) -> None:
         """Store a value; `report` is told for which inputs there is no place for it."""
@@ -103,16 +103,16 @@ class Memory:
         size = kind.size
         whole: Word | Pointer = value
         if isinstance(value, Word) and value.bits != 8 * size:
-            whole = Word(made(z3.ZeroExt(8 * size - value.bits, value.vector)), value.poison)
+            whole = Word(made(z3.ZeroExt(8 * size - value.bits, value.vector)), value.unset)
         places = list(self._places(address, size, "writes", report))
         for when, number, at in places:
             if number in self.tables:
                 report(when, f"writes to {self.objects[number].name}, which is constant")
                 continue
-            new = whole
-            if not z3.is_true(when):
-                new = merged(when, whole, self._read(number, at, _word_of(whole, size)))
-            self.put(number, at, new, size)
+            if z3.is_true(when):
+                self.put(number, at, whole, size)
+            else:
+                self.put(number, at, merged(when, whole, self._read(number, at, _word_of(whole, size))), size)
 
     def copy_bytes(self, to: Pointer, of: Pointer, size: int, report: Report) -> None:
         """Copy so many bytes, as they are."""
@@ -137,7 +137,7 @@ class Memory:
 
         Told is for which inputs it is none of them.
         """
-        report(address.poison, f"{does} at an address that is none")
+        report(address.unset, f"{does} at an address that nothing has set")
         found: list[tuple[z3.BoolRef, int, int]] = []
         somewhere: list[z3.BoolRef] = []
         for target in address.targets:
@@ -180,14 +180,14 @@ class Memory:
         if whole is not None and kind.kind == "ptr" and isinstance(whole, Pointer):
             return whole
         if whole is not None and bits and isinstance(whole, Word):
-            return whole if whole.bits == bits else of_bits(whole.vector, bits, whole.poison)
+            return whole if whole.bits == bits else of_bits(whole.vector, bits, whole.unset)
         if all(each is None for each in bytes_of):
-            return poisoned(kind)
+            return unset_value(kind)
         if kind.kind == "ptr":
             raise HardwareError(f"an address is put together of bytes of {self.objects[number].name}")
         parts = [self._byte(each, self.objects[number].name) for each in bytes_of]
         term = joined([part.vector for part in parts])
-        return of_bits(term, bits, either(*(part.poison for part in parts)))
+        return of_bits(term, bits, either(*(part.unset for part in parts)))
 
     def _byte(self, byte: Byte, name: str) -> Word:
         """A byte as a word; one that nothing was stored in beside others may be anything."""
@@ -198,7 +198,7 @@ class Memory:
         if not isinstance(value, Word):
             raise HardwareError(f"a byte of an address in {name} is read, which is not understood")
         low = 8 * place
-        return Word(made(z3.Extract(low + 7, low, value.vector)), value.poison)
+        return Word(made(z3.Extract(low + 7, low, value.vector)), value.unset)
 
     # ---- both of two -----------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Memory:
         return None if byte is None else self._byte(byte, name)
 
     def _one_of(self, when: z3.BoolRef, pair: Sequence[Value | None], none: Sequence[bool]) -> Value | None:
-        """One of two values; that of the other where one is not set, and poison then."""
+        """One of two values; that of the other where one is not set, and unset then."""
         first, second = pair
         if first is not None and second is not None and type(first) is type(second):
             if isinstance(first, Word) and isinstance(second, Word) and first.bits != second.bits:
@@ -247,12 +247,12 @@ class Memory:
 
 
 def _only(when: z3.BoolRef, value: Value) -> Value:
-    """A value that is poison where a claim is false."""
-    poison = either(value.poison, opposite(when)) if not isinstance(value, Group) else FALSE
+    """A value that is not set where a claim is false."""
+    unset = either(value.unset, opposite(when)) if not isinstance(value, Group) else FALSE
     if isinstance(value, Word):
-        return Word(value.term, poison)
+        return Word(value.term, unset)
     assert isinstance(value, Pointer)
-    return Pointer(value.targets, poison)
+    return Pointer(value.targets, unset)
 
 
 def _same(x: Byte, y: Byte) -> bool:
@@ -326,8 +326,7 @@ def moved(address: Pointer, by: int, index: Word | None = None, step: int = 0) -
         if index is not None:
             steps = (*steps, (index.vector, step))
         targets.append(Target(each.when, each.object, base, steps))
-    poison = address.poison if index is None else either(address.poison, index.poison)
-    return Pointer(tuple(targets), poison)
+    return Pointer(tuple(targets), address.unset)
 
 
 def parts_of(address: Pointer, kind: Type) -> list[tuple[Pointer, Type]]:

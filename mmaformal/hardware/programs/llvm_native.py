@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import re
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.designs import Bound
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.programs.llvm_clang import bitcode, compiled_library, is_c
+from mmaformal.hardware.programs.llvm_clang import compiled_library
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature
 from mmaformal.hardware.programs.llvm_text import Type
 from mmaformal.hardware.sources import Sources
@@ -91,16 +90,12 @@ class Native(ShortRepr):
         value.
         """
         places, stride = _layout(self.signature.parameters)
-        kind, function = self.signature.value, str(self.source.top)
+        kind = self.signature.value
         out = 0 if kind.kind == "void" else -(-kind.size // 8) * 8
-        if is_c(self.source):
-            compiled_library(self.source, folder)
-        else:
-            text = self.source.files[0].read_text(encoding="utf-8")
-            (folder / "program.bc").write_bytes(bitcode(self.source, text))
+        compiled_library(self.source, folder)
         (folder / "driver.ll").write_text(_driver(self.signature, places, stride, out), encoding="ascii")
         np.save(folder / "rows.npy", self._row_bytes(rows, places, stride))
-        (folder / "sizes.json").write_text(json.dumps({"out": out, "name": function}), encoding="ascii")
+        np.save(folder / "values.npy", np.zeros((len(rows), max(out, 1)), np.uint8))
         return places, out
 
     def _row_bytes(self, rows: Rows, places: dict[str, int], stride: int) -> NDArray[np.uint8]:
@@ -165,27 +160,15 @@ def _text(kind: Type) -> str:
 
 def main(folder: Path) -> None:
     """Run the function on the rows of a folder, and leave there what it gives."""
-    sizes = json.loads((folder / "sizes.json").read_text(encoding="ascii"))
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine
     )
-    library, program = folder / "program.so", folder / "program.bc"
-    if library.exists():
-        address = ctypes.c_void_p.in_dll(ctypes.CDLL(str(library)), "mmaformal_entry").value
-    else:
-        module = llvm.parse_bitcode(program.read_bytes())
-        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        module.get_function(sizes["name"]).linkage = "external"
-        passes.getModulePassManager().run(module, passes)
-        engine.add_module(module)
-        engine.finalize_object()
-        address = engine.get_function_address(sizes["name"])
+    address = ctypes.c_void_p.in_dll(ctypes.CDLL(str(folder / "program.so")), "mmaformal_entry").value
     engine.finalize_object()
-    rows = np.load(folder / "rows.npy")
-    values = np.zeros((len(rows), max(sizes["out"], 1)), np.uint8)
+    rows, values = np.load(folder / "rows.npy"), np.load(folder / "values.npy")
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
         engine.get_function_address("run")
     )

@@ -32,14 +32,10 @@ Vector: TypeAlias = "z3.BitVecRef"
 
 @dataclass(frozen=True)
 class Made:
-    """What an operation gives, and each way in which it gives nothing: a claim, and words for it.
-
-    What is `at_once` is undefined when it is done, whether its value is used or not.
-    """
+    """What an operation gives, and each way in which it gives nothing: a claim, and words for it."""
 
     value: Value
     nothing: tuple[tuple[z3.BoolRef, str], ...] = ()
-    at_once: bool = False
 
 
 def _vector(term: z3.ExprRef) -> Vector:
@@ -118,7 +114,7 @@ def _division(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
     if "exact" in flags:
         rest = z3.URem(x, y) if op[0] == "u" else z3.SRem(x, y)
         nothing.append((claim(_vector(rest) != 0), "an exact division that has a remainder"))
-    return Made(Word(made(operations[op](x, y))), tuple(nothing), at_once=True)
+    return Made(Word(made(operations[op](x, y))), tuple(nothing))
 
 
 def _bitwise(op: str, x: Word, y: Word, flags: Collection[str]) -> Made:

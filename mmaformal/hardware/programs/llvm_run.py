@@ -29,11 +29,9 @@ from mmaformal.hardware.programs.llvm_values import (
     both,
     claim,
     constant,
-    either,
     merged,
     opposite,
-    poison_of,
-    poisoned,
+    unset_value,
     word,
     zero,
 )
@@ -58,16 +56,10 @@ class State:
 
 @dataclass
 class Runner:
-    """Runs functions of a module.
-
-    strict: a value that is none is undefined behaviour where it is made, as in C; else only where it matters, as LLVM
-    has it.
-    """
+    """Runs functions of a module."""
 
     text: Text
-    strict: bool = True
     findings: list[Finding] = field(default_factory=list)
-    origins: list[Finding] = field(default_factory=list)  #: where values that are none come from
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     _run: int = 0
@@ -142,7 +134,7 @@ class Runner:
             case "zero":
                 return zero(kind)
             case "poison":
-                return poisoned(kind)
+                return unset_value(kind)
             case "bytes":
                 return Group(tuple(constant(each, 8) for each in operand.data))
             case "many":
@@ -189,7 +181,7 @@ def _of_64(index: Word) -> Word:
         return index
     made = cast("sext", index, 64).value
     assert isinstance(made, Word)
-    return Word(made.term, index.poison)
+    return Word(made.term)
 
 
 class _Frame:
@@ -291,58 +283,48 @@ class _Frame:
             return True
         if instruction.op == "load":
             assert isinstance(values[0], Pointer)
-            found = Made(state.memory.load(values[0], instruction.type, report))
-            unset = poison_of([found.value])
-            if self.runner.strict and not z3.is_false(unset):
-                found = Made(_sound(found.value), ((unset, "what nothing has set is read"),))
+            found: Value = state.memory.load(values[0], instruction.type, report)
         else:
             found = self._made(instruction, values, state)
-        state.values[instruction.result] = self._noted(found, values, state)
+        state.values[instruction.result] = found
         return True
 
-    def _noted(self, found: Made, operands: Sequence[Value], state: State) -> Value:
-        """What an operation gives; where it is nothing is noted."""
-        value = found.value
-        for when, what in found.nothing:
-            if z3.is_false(when):
-                continue
-            if self.runner.strict or found.at_once:
-                self.runner.report(state.path, when, what)
-                continue
-            origin = both(*state.path, when)
-            self.runner.origins.append(Finding(origin, what, self.runner._line))
-            if isinstance(value, Word):
-                value = Word(value.term, either(value.poison, when))
-        if found.at_once and not self.runner.strict:
-            self.runner.report(state.path, poison_of(operands), "an operand of a division is no value")
-        return value
+    def _used(self, value: Value, state: State) -> Word:
+        """A value as a word that is computed with."""
+        found = word(value)
+        self.runner.report(state.path, found.unset, "what nothing has set is used")
+        return Word(found.term)
 
-    def _made(self, instruction: Instruction, values: Sequence[Value], state: State) -> Made:
+    def _defined(self, made: Made, state: State) -> Value:
+        """What an operation gives; where it gives nothing, behaviour is undefined."""
+        for when, what in made.nothing:
+            self.runner.report(state.path, when, what)
+        return made.value
+
+    def _made(self, instruction: Instruction, values: Sequence[Value], state: State) -> Value:
         op = instruction.op
         if op == "alloca":
-            return Made(self._alloca(instruction, values, state))
+            return self._alloca(instruction, values, state)
         if op == "getelementptr":
-            return Made(address(values[0], values[1:], instruction.type))
+            return address(values[0], [self._used(each, state) for each in values[1:]], instruction.type)
         if op == "select":
-            return Made(_selected(word(values[0]), values[1], values[2]))
-        if op == "freeze":
-            return Made(self._frozen(values[0]))
+            return merged(claim(self._used(values[0], state).term), values[1], values[2])
         if op in ("extractvalue", "insertvalue"):
-            return Made(_fields(values, instruction.places))
+            return _fields(values, instruction.places)
         if op == "bitcast" and isinstance(values[0], Pointer):
-            return Made(values[0])
+            return values[0]
         if op.startswith("other "):
             raise HardwareError(f"{op.removeprefix('other ')} is not read")
         for each in instruction.operands:
             bits_of(each.type)
-        words = [word(each) for each in values]
+        words = [self._used(each, state) for each in values]
         if op == "icmp":
             found = compare(instruction.name, words[0], words[1], instruction.flags)
         elif len(words) == 1:
             found = cast(op, words[0], bits_of(instruction.type), instruction.flags)
         else:
             found = binary(op, words[0], words[1], instruction.flags)
-        return Made(_spread(found.value, poison_of(words)), found.nothing, found.at_once)
+        return self._defined(found, state)
 
     def _alloca(self, instruction: Instruction, values: Sequence[Value], state: State) -> Value:
         count = word(values[0]).number if values else 1
@@ -350,15 +332,6 @@ class _Frame:
             raise HardwareError("an array of variable length is not read")
         name = instruction.result[1:].removesuffix(".addr")
         return address_of(state.memory.new(name, count * instruction.type.size))
-
-    def _frozen(self, value: Value) -> Value:
-        """A value that is any where it was none."""
-        if not isinstance(value, Word) or z3.is_false(value.poison):
-            return value
-        any_of_it = Word(self.runner.fresh("a frozen value", value.bits))
-        if value.bits == 1:
-            any_of_it = Word(claim(any_of_it.term == z3.BitVecVal(1, 1)))
-        return merged(value.poison, any_of_it, Word(value.term))
 
     # ---- calls and the ends of blocks ---------------------------------------------------------------------
 
@@ -396,15 +369,13 @@ class _Frame:
             return self._copied(name.removesuffix(".inline"), instruction, state)
         values = [self._value(each, state) for each in instruction.operands]
         if name == "assume":
-            flag = word(values[0])
-            wrong = either(flag.poison, opposite(claim(flag.term)))
-            self.runner.report(state.path, wrong, "what is assumed is not so")
+            flag = claim(self._used(values[0], state).term)
+            self.runner.report(state.path, opposite(flag), "what is assumed is not so")
             return True
-        found = intrinsic(name, values)
+        found = intrinsic(name, [self._used(each, state) for each in values])
         if found is None:
             raise HardwareError(f"llvm.{name} is not read")
-        made = Made(_spread(found.value, poison_of(values)), found.nothing, found.at_once)
-        state.values[instruction.result] = self._noted(made, values, state)
+        state.values[instruction.result] = self._defined(found, state)
         return True
 
     def _copied(self, name: str, instruction: Instruction, state: State) -> bool:
@@ -440,8 +411,7 @@ class _Frame:
         if not instruction.operands:
             self._go(instruction.labels[0], name, state, state.path)
             return
-        condition = word(self._value(instruction.operands[0], state))
-        runner.report(state.path, condition.poison, "a branch depends on what is no value")
+        condition = self._used(self._value(instruction.operands[0], state), state)
         if instruction.op == "br":
             yes = claim(condition.term)
             for label, each in zip(instruction.labels, (yes, opposite(yes)), strict=True):
@@ -496,28 +466,6 @@ def merged_states(states: Sequence[State]) -> State | None:
         memory.merge(when, y.memory)
         rest[at : at + 2] = [State(path, values, memory)]
     return rest[0] if rest else None
-
-
-def _spread(value: Value, poison: z3.BoolRef) -> Value:
-    """A value that is none where its operands are."""
-    if z3.is_false(poison):
-        return value
-    if isinstance(value, Group):
-        return Group(tuple(_spread(each, poison) for each in value.parts))
-    if isinstance(value, Word):
-        return Word(value.term, either(value.poison, poison))
-    return Pointer(value.targets, either(value.poison, poison))
-
-
-def _sound(value: Value) -> Value:
-    """A value whose inputs for which it is none are told already."""
-    if isinstance(value, Group):
-        return Group(tuple(map(_sound, value.parts)))
-    return Word(value.term) if isinstance(value, Word) else Pointer(value.targets)
-
-
-def _selected(flag: Word, first: Value, second: Value) -> Value:
-    return _spread(merged(claim(flag.term), first, second), flag.poison)
 
 
 def _fields(values: Sequence[Value], places: Sequence[int]) -> Value:

@@ -1,6 +1,6 @@
 """Values of a program that is run on terms: words, addresses and what is put together of them.
 
-A word that is poison in LLVM's sense (an over-shift, a sum that overflows where it may not) says for which inputs.
+A word says for which inputs nothing has set it: it may be copied then, and is not to be computed with.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ADDRESS = 64
 
 @dataclass(frozen=True, eq=False)
 class Word:
-    """An integer: a bit-vector, or of one bit a claim; `poison`: for which inputs it is no value."""
+    """An integer: a bit-vector, or of one bit a claim; `unset`: for which inputs nothing has set it."""
 
     term: z3.ExprRef
-    poison: z3.BoolRef = FALSE
+    unset: z3.BoolRef = FALSE
 
     @property
     def bits(self) -> int:
@@ -63,7 +63,7 @@ class Pointer:
     """An address: one of several places."""
 
     targets: tuple[Target, ...]
-    poison: z3.BoolRef = FALSE
+    unset: z3.BoolRef = FALSE
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,10 +201,10 @@ def constant(number: int, bits: int) -> Word:
     return Word(z3.BoolVal(bool(number & 1)) if bits == 1 else z3.BitVecVal(number, bits))
 
 
-def of_bits(term: z3.BitVecRef, bits: int, poison: z3.BoolRef = FALSE) -> Word:
+def of_bits(term: z3.BitVecRef, bits: int, unset: z3.BoolRef = FALSE) -> Word:
     """The lowest bits of a term as a word."""
     low = made(z3.Extract(bits - 1, 0, term)) if term.size() > bits else term
-    return Word(claim(low == z3.BitVecVal(1, 1)) if bits == 1 else low, poison)
+    return Word(claim(low == z3.BitVecVal(1, 1)) if bits == 1 else low, unset)
 
 
 def merged(when: z3.BoolRef, first: Value, second: Value) -> Value:
@@ -212,15 +212,15 @@ def merged(when: z3.BoolRef, first: Value, second: Value) -> Value:
     if first is second:
         return first
     if isinstance(first, Word) and isinstance(second, Word):
-        poison = choice(when, first.poison, second.poison)
-        assert isinstance(poison, z3.BoolRef)
-        return Word(choice(when, first.term, second.term), poison)
+        unset = choice(when, first.unset, second.unset)
+        assert isinstance(unset, z3.BoolRef)
+        return Word(choice(when, first.term, second.term), unset)
     if isinstance(first, Group) and isinstance(second, Group):
         pairs = zip(first.parts, second.parts, strict=True)
         return Group(tuple(merged(when, x, y) for x, y in pairs))
     if isinstance(first, Pointer) and isinstance(second, Pointer):
-        poison = choice(when, first.poison, second.poison)
-        assert isinstance(poison, z3.BoolRef)
+        unset = choice(when, first.unset, second.unset)
+        assert isinstance(unset, z3.BoolRef)
         targets = [_when(when, each) for each in first.targets]
         for each in second.targets:
             same = next((i for i, x in enumerate(targets) if _same_place(x, each)), None)
@@ -230,7 +230,7 @@ def merged(when: z3.BoolRef, first: Value, second: Value) -> Value:
                 whole = choice(when, first.targets[same].when, each.when)
                 assert isinstance(whole, z3.BoolRef)
                 targets[same] = Target(whole, each.object, each.base, each.steps)
-        return Pointer(tuple(targets), poison)
+        return Pointer(tuple(targets), unset)
     raise HardwareError("an address and a number meet in one variable, which is not understood")
 
 
@@ -245,14 +245,14 @@ def _same_place(x: Target, y: Target) -> bool:
     return all(n == m and s.eq(t) for (s, n), (t, m) in pairs)
 
 
-def poisoned(kind: Type) -> Value:
-    """A value of a type that is none."""
+def unset_value(kind: Type) -> Value:
+    """A value of a type that nothing has set."""
     if kind.kind == "ptr":
         return Pointer((), TRUE)
     if kind.kind == "array":
-        return Group(tuple(poisoned(kind.fields[0]) for _ in range(kind.bits)))
+        return Group(tuple(unset_value(kind.fields[0]) for _ in range(kind.bits)))
     if kind.kind == "struct":
-        return Group(tuple(map(poisoned, kind.fields)))
+        return Group(tuple(map(unset_value, kind.fields)))
     return Word(constant(0, bits_of(kind)).term, TRUE)
 
 
@@ -278,11 +278,11 @@ def bits_of(kind: Type) -> int:
 _FLOATS = ("float", "double", "half", "bfloat", "fp128", "x86_fp80")
 
 
-def poison_of(values: Sequence[Value]) -> z3.BoolRef:
-    """For which inputs any of some values is none."""
+def unset_of(values: Sequence[Value]) -> z3.BoolRef:
+    """For which inputs nothing has set one of some values."""
     found: list[z3.BoolRef] = []
     for each in values:
-        found.append(poison_of(each.parts) if isinstance(each, Group) else each.poison)
+        found.append(unset_of(each.parts) if isinstance(each, Group) else each.unset)
     return either(*found)
 
 
@@ -305,8 +305,8 @@ __all__ = [
     "merged",
     "of_bits",
     "opposite",
-    "poison_of",
-    "poisoned",
+    "unset_of",
+    "unset_value",
     "word",
     "zero",
 ]
