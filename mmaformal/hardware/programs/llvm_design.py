@@ -7,6 +7,8 @@ none is, the terms are what the function gives.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
+from time import monotonic
 
 import z3
 
@@ -47,7 +49,7 @@ def read_program(
     found = wiring(spec, given.inputs, given.outputs, "", given.said)
     inputs = {port: z3.BitVec(port, bits) for port, bits in given.inputs.items()}
     bound = Bound(Sequential(Module(name, inputs, {})), symbolic_inputs(spec), found)
-    runner = Runner(text)
+    runner = Runner(text, until=inf if timeout is None else monotonic() + timeout)
     results = _run(runner, function, given, bound.values(0))
     place = found.result
     d = _result(runner, results[place.port])

@@ -89,7 +89,7 @@ class Memory:
         if kind.kind in ("struct", "array"):
             return Group(tuple(self.load(x, each, report) for x, each in parts_of(address, kind)))
         found: Value | None = None
-        for when, number, at in self._places(address, kind.size, "reads", report):
+        for when, number, at in self._places(address, kind.stored, "reads", report):
             value = self._read(number, at, kind)
             found = value if found is None else merged(when, value, found)
         return unset_value(kind) if found is None else found
@@ -100,7 +100,7 @@ class Memory:
             for (x, each), part in zip(parts_of(address, kind), value.parts, strict=True):
                 self.store(x, part, each, report)
             return
-        size = kind.size
+        size = kind.stored
         whole: Word | Pointer = value
         if isinstance(value, Word) and value.bits != 8 * size:
             whole = Word(made(z3.ZeroExt(8 * size - value.bits, value.vector)), value.unset)
@@ -174,7 +174,7 @@ class Memory:
 
     def _read(self, number: int, at: int, kind: Type) -> Value:
         """The value of a type in bytes of an object."""
-        bytes_of = self.held(number)[at : at + kind.size]
+        bytes_of = self.held(number)[at : at + kind.stored]
         whole = _whole(bytes_of)
         bits = 0 if kind.kind == "ptr" else bits_of(kind)
         if whole is not None and kind.kind == "ptr" and isinstance(whole, Pointer):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import subprocess
 import sys
@@ -166,7 +167,9 @@ def main(folder: Path) -> None:
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine
     )
-    address = ctypes.c_void_p.in_dll(ctypes.CDLL(str(folder / "program.so")), "mmaformal_entry").value
+    address = ctypes.c_void_p.in_dll(
+        ctypes.CDLL(str(folder / "program.so"), mode=os.RTLD_LAZY), "mmaformal_entry"
+    ).value
     engine.finalize_object()
     rows, values = np.load(folder / "rows.npy"), np.load(folder / "values.npy")
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(

@@ -10,6 +10,8 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
 
 import z3
 
@@ -41,6 +43,7 @@ from mmaformal.hardware.undefined import Finding
 _MOST_RUN, _MOST_ROUNDS, _MOST_DEEP = 400_000, 1024, 64
 #: Milliseconds in which z3 may see that a loop has ended.
 _PATIENCE = 1000
+_FLOATING = re.compile(r"f(add|sub|mul|div|rem|neg|cmp|ptrunc|pext|pto[us]i)|[us]itofp")
 #: Functions that end the program.
 _ENDS = ("@abort", "@__assert_fail", "@llvm.trap", "@llvm.ubsantrap", "@exit", "@_exit")
 
@@ -62,6 +65,7 @@ class Runner:
     findings: list[Finding] = field(default_factory=list)
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
+    until: float = inf  #: when reading is given up, by `time.monotonic`
     _run: int = 0
     _depth: int = 0
     _globals: dict[str, Pointer] = field(default_factory=dict)
@@ -94,7 +98,10 @@ class Runner:
             raise HardwareError(f"{function.name[1:]} calls itself more than {_MOST_DEEP} deep")
         self._depth += 1
         before = set(memory.bytes)
-        values = {name: each for (name, _, _), each in zip(function.parameters, arguments, strict=True)}
+        values = {
+            name: self._copied(attributes, each, memory, path) if "byval" in attributes else each
+            for (name, _, attributes), each in zip(function.parameters, arguments, strict=True)
+        }
         frame = _Frame(self, function)
         found = frame.run(State(path, values, memory))
         if found is not None:
@@ -103,10 +110,22 @@ class Runner:
         self._depth -= 1
         return found
 
+    def _copied(self, attributes: str, value: Value, memory: Memory, path: Path) -> Value:
+        """The address of a copy of a struct that is given by its value."""
+        kind = self.text.type_of(attributes.partition("byval (")[2].partition(")")[0])
+        copy = address_of(memory.new("a struct that is an argument", kind.size))
+        assert isinstance(value, Pointer)
+        memory.copy_bytes(copy, value, kind.size, lambda when, what: self.report(path, when, what))
+        return copy
+
     def count(self, instruction: Instruction) -> None:
         """Note that an instruction is run.  Raises HardwareError for too many."""
         self._line = instruction.line or self._line
         self._run += 1
+        if monotonic() > self.until:
+            raise HardwareError(
+                f"{self._line}: the time given was up while the function was read: a loop without a bound?"
+            )
         if self._run > _MOST_RUN:
             raise HardwareError(
                 f"{self._line}: more than {_MOST_RUN} instructions are run: is there a loop without end?"
@@ -314,7 +333,8 @@ class _Frame:
         if op == "bitcast" and isinstance(values[0], Pointer):
             return values[0]
         if op.startswith("other "):
-            raise HardwareError(f"{op.removeprefix('other ')} is not read")
+            what = op.removeprefix("other ")
+            raise HardwareError(f"{'floating-point' if _FLOATING.fullmatch(what) else what} is not read")
         for each in instruction.operands:
             bits_of(each.type)
         words = [self._used(each, state) for each in values]

@@ -75,10 +75,17 @@ class Type:
             return self.align
         raise HardwareError(f"a variable of the type {self} is not understood")
 
+    @property
+    def stored(self) -> int:
+        """Bytes that are read and written of it: of 24 bits three, where one is four bytes from the next."""
+        return -(-self.bits // 8) if self.kind == "int" else self.size
+
     def offset(self, place: int) -> int:
         """Bytes before a field of a struct."""
         at = 0
         for i, each in enumerate(self.fields):
+            if each.kind == "int" and each.bits > 64:
+                raise HardwareError("a number of more than 64 bits in a struct is not understood")
             at = at if self.packed else _up(at, each.align)
             if i == place:
                 return at
@@ -139,6 +146,10 @@ class Text:
     constants: dict[str, Operand] = field(default_factory=dict)  #: initial values of what does not change
     variables: set[str] = field(default_factory=set)  #: of what may, and what is elsewhere
     metadata: Mapping[int, str] = field(default_factory=dict)
+
+    def type_of(self, text: str) -> Type:
+        """A type as it is written."""
+        return _Line(text, self.types).type()
 
 
 class _Line:
@@ -459,6 +470,8 @@ def _switch(words: _Line) -> dict[str, Any]:
 def _call(words: _Line) -> dict[str, Any]:
     words.attributes_before_type()
     kind, name = words.type(), words.next()
+    if name == "asm":
+        return {"op": "other inline assembly"}
     if not name.startswith("@"):
         return {"op": "other call"}
     words.need("(")
