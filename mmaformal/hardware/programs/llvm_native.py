@@ -167,9 +167,8 @@ def main(folder: Path) -> None:
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine
     )
-    address = ctypes.c_void_p.in_dll(
-        ctypes.CDLL(str(folder / "program.so"), mode=os.RTLD_LAZY), "mmaformal_entry"
-    ).value
+    library = ctypes.CDLL(str(folder / "program.so"), mode=os.RTLD_LAZY)
+    address = ctypes.c_void_p.in_dll(library, "mmaformal_entry").value
     engine.finalize_object()
     rows, values = np.load(folder / "rows.npy"), np.load(folder / "values.npy")
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(

@@ -29,9 +29,11 @@ from mmaformal.hardware.programs.llvm_values import (
     Word,
     bits_of,
     both,
+    choice,
     claim,
     constant,
     merged,
+    of_bits,
     opposite,
     unset_value,
     word,
@@ -123,9 +125,7 @@ class Runner:
         self._line = instruction.line or self._line
         self._run += 1
         if monotonic() > self.until:
-            raise HardwareError(
-                f"{self._line}: the time given was up while the function was read: a loop without a bound?"
-            )
+            raise HardwareError(f"{self._line}: the time given was up in reading: a loop without a bound?")
         if self._run > _MOST_RUN:
             raise HardwareError(
                 f"{self._line}: more than {_MOST_RUN} instructions are run: is there a loop without end?"
@@ -308,9 +308,12 @@ class _Frame:
         state.values[instruction.result] = found
         return True
 
-    def _used(self, value: Value, state: State) -> Word:
-        """A value as a word that is computed with."""
+    def _used(self, value: Value, state: State, masked: bool = False) -> Word:
+        """A value as a word that is computed with; if it is masked, as fields of bits are, it is any where not set."""
         found = word(value)
+        if masked and not z3.is_false(found.unset):
+            anything = of_bits(self.runner.fresh("bits that nothing sets", found.bits), found.bits)
+            return Word(choice(found.unset, anything.term, found.term))
         self.runner.report(state.path, found.unset, "what nothing has set is used")
         return Word(found.term)
 
@@ -337,7 +340,7 @@ class _Frame:
             raise HardwareError(f"{'floating-point' if _FLOATING.fullmatch(what) else what} is not read")
         for each in instruction.operands:
             bits_of(each.type)
-        words = [self._used(each, state) for each in values]
+        words = [self._used(each, state, masked=op == "and") for each in values]
         if op == "icmp":
             found = compare(instruction.name, words[0], words[1], instruction.flags)
         elif len(words) == 1:
