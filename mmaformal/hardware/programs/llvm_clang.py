@@ -20,7 +20,8 @@ _NAMES = ("clang", *(f"clang-{version}" for version in range(25, 12, -1)))
 _COMPILING = 60.0
 #: As it is written: with no step that takes what is undefined for something defined.
 _READING = ("-O0", "-Xclang", "-disable-O0-optnone", "-fno-discard-value-names", "-g", "-w", "-fno-builtin")
-_ENTRY = "mmaformal_entry"
+#: The variable that the function's address is in.
+ENTRY = "mmaformal_entry"
 
 
 def clang() -> str:
@@ -51,22 +52,21 @@ def _first_line(text: str) -> str:
     return next((line for line in text.splitlines() if line.strip()), "")[:200]
 
 
-def compiled_library(source: Sources, folder: Path) -> Path:
-    """A shared library of a C file, optimised, in which `mmaformal_entry` is the function's address."""
-    path = folder / "program.so"
-    path.write_bytes(_compiled(source, ["-O2", "-w", "-shared", "-fPIC", "-Wl,-Bsymbolic"]))
-    return path
+def library(source: Sources, driver: bytes) -> bytes:
+    """A shared library of a C file, optimised, and of an object that finds the function's address in `ENTRY`."""
+    return _compiled(source, ["-O2", "-w", "-shared", "-fPIC", "-Wl,-Bsymbolic", "driver.o"], driver)
 
 
-def _compiled(source: Sources, flags: Sequence[str]) -> bytes:
+def _compiled(source: Sources, flags: Sequence[str], driver: bytes = b"") -> bytes:
     """What clang makes of a C file, with the function's address in a variable so that it is kept."""
     path = str(source.files[0].resolve())
     if re.search(r'["\n\\]', path):
         raise HardwareError(f"clang cannot be given the name {path!r}")
-    wrapper = f'#include "{path}"\nvoid *const {_ENTRY} = (void *){source.top};\n'
+    wrapper = f'#include "{path}"\nvoid *const {ENTRY} = (void *){source.top};\n'
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         place = Path(folder)
         (place / "program.c").write_text(wrapper, encoding="utf-8")
+        (place / "driver.o").write_bytes(driver)
         includes = [f"-I{each.resolve()}" for each in source.includes]
         command = [
             clang(),
@@ -108,4 +108,4 @@ def _error(source: Sources, text: str) -> str:
     return f"{named}:{number[1] if number else ''}: {what.strip()}{more}{hint}"
 
 
-__all__ = ["clang", "compiled_library", "text_of"]
+__all__ = ["ENTRY", "clang", "library", "text_of"]

@@ -307,15 +307,31 @@ def _neighbours(high: z3.BitVecRef, low: z3.BitVecRef) -> z3.BitVecRef | None:
     return found
 
 
+def same_place(x: Pointer, y: Pointer) -> z3.BoolRef:
+    """Whether two addresses are the same.  Raises HardwareError where they may be in different variables."""
+    found = [both(*(opposite(each.when) for each in (*x.targets, *y.targets)))]  # both are null
+    for s in x.targets:
+        for t in y.targets:
+            if s.object != t.object:
+                raise HardwareError("addresses in different variables are compared")
+            found.append(both(s.when, t.when, claim(_offset(s) == _offset(t))))
+    return either(*found)
+
+
+def _offset(target: Target) -> z3.BitVecRef:
+    """Bytes from where an object begins."""
+    total = z3.BitVecVal(target.base, ADDRESS)
+    for term, step in target.steps:
+        total = total + term * step
+    return total
+
+
 def _is_at(target: Target, at: int) -> z3.BoolRef:
     """That an address is so many bytes from where its object begins."""
     if len(target.steps) == 1:
         ((term, step),) = target.steps
         return claim(term == z3.BitVecVal((at - target.base) // step, ADDRESS))
-    total = z3.BitVecVal(target.base, ADDRESS)
-    for term, step in target.steps:
-        total = total + term * step
-    return claim(total == z3.BitVecVal(at, ADDRESS))
+    return claim(_offset(target) == z3.BitVecVal(at, ADDRESS))
 
 
 def moved(address: Pointer, by: int, index: Word | None = None, step: int = 0) -> Pointer:
@@ -341,4 +357,4 @@ def address_of(thing: Object) -> Pointer:
     return Pointer((Target(TRUE, thing.number, 0),))
 
 
-__all__ = ["Memory", "Object", "address_of", "joined", "moved"]
+__all__ = ["Memory", "Object", "address_of", "joined", "moved", "same_place"]

@@ -1,12 +1,7 @@
-"""A function as a compiler makes it, run on rows: in a process of its own, which may end as it likes.
-
-`python -m mmaformal.hardware.programs.llvm_native FOLDER` is that process.
-"""
+"""A function as a compiler makes it, run on rows: in a process of its own, which may end as it likes."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import re
 import subprocess
 import sys
@@ -24,32 +19,46 @@ from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.designs import Bound
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.programs.llvm_clang import compiled_library
+from mmaformal.hardware.programs.llvm_clang import ENTRY, library
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature
 from mmaformal.hardware.programs.llvm_text import Type
 from mmaformal.hardware.sources import Sources
 
 #: Seconds that all rows may take.
 _RUNNING = 60.0
-#: Bytes for a scalar among a row's bytes.
-_SCALAR = 16
+#: Bytes that each argument's place in a row is a multiple of.
+_PLACE = 16
 
-_DRIVER = """define void @run(i64 %n, ptr %rows, ptr %values, ptr %function) {{
+#: A loop that calls the function for each row.
+_DRIVER = f"""@{ENTRY} = external constant ptr
+define void @mmaformal_run(i64 %n, ptr %rows, ptr %values) {{{{
 entry:
+  %function = load ptr, ptr @{ENTRY}
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %row.at = mul i64 %i, {stride}
+  %row.at = mul i64 %i, {{stride}}
   %row = getelementptr i8, ptr %rows, i64 %row.at
-  %value.at = mul i64 %i, {out}
+  %value.at = mul i64 %i, {{out}}
   %value = getelementptr i8, ptr %values, i64 %value.at
-{body}
+{{body}}
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %n
   br i1 %more, label %loop, label %done
 done:
   ret void
-}}
+}}}}
+"""
+#: The process: rows and values are files, which it overwrites.
+_CHILD = """
+import ctypes, os, sys
+count, folder = int(sys.argv[1]), sys.argv[2]
+names = [os.path.join(folder, name) for name in ("rows", "values")]
+buffers = [ctypes.create_string_buffer(open(name, "rb").read()) for name in names]
+program = ctypes.CDLL(os.path.join(folder, "program.so"), mode=getattr(os, "RTLD_LAZY", 0))
+program.mmaformal_run(ctypes.c_int64(count), *buffers)
+for name, buffer in zip(names, buffers):
+    open(name, "wb").write(buffer.raw[:-1])
 """
 
 
@@ -66,19 +75,10 @@ class Native(ShortRepr):
 
         Raises HardwareError where it cannot be compiled, and where it crashes or does not end.
         """
-        name, place = f"{self.source.top} as it is compiled", self.bound.wiring.result
-        with tempfile.TemporaryDirectory(prefix="mmaformal-") as path:
-            folder = Path(path)
-            places, out = self._write(folder, rows)
-            command = [sys.executable, "-P", "-m", __name__, path]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=_RUNNING, check=False)
-            except subprocess.TimeoutExpired:
-                raise HardwareError(f"{name} did not end in {_RUNNING:g} s") from None
-            if done.returncode:
-                last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-                raise HardwareError(f"{name} could not be run: {last}")
-            after, values = np.load(folder / "after.npy"), np.load(folder / "values.npy")
+        place, kind = self.bound.wiring.result, self.signature.value
+        places, stride = _layout(self.signature.parameters)
+        out = max(8, -(-kind.size // 8) * 8 if kind.kind != "void" else 0)
+        after, values = self._run(rows, places, stride, out)
         if place.port == VALUE:
             whole = _numbers(values, 0, out)
         else:
@@ -86,18 +86,27 @@ class Native(ShortRepr):
             whole = _numbers(after, places[place.port], each.width // 8)
         return np.asarray((whole >> place.low) & ((1 << place.bits) - 1), np.uint64)
 
-    def _write(self, folder: Path, rows: Rows) -> tuple[dict[str, int], int]:
-        """Write the program, what calls it, and rows; where each parameter is among a row's bytes, and the bytes of a
-        value.
-        """
-        places, stride = _layout(self.signature.parameters)
-        kind = self.signature.value
-        out = 0 if kind.kind == "void" else -(-kind.size // 8) * 8
-        compiled_library(self.source, folder)
-        (folder / "driver.ll").write_text(_driver(self.signature, places, stride, out), encoding="ascii")
-        np.save(folder / "rows.npy", self._row_bytes(rows, places, stride))
-        np.save(folder / "values.npy", np.zeros((len(rows), max(out, 1)), np.uint8))
-        return places, out
+    def _run(
+        self, rows: Rows, places: dict[str, int], stride: int, out: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The bytes of each row's arguments after the call, and those of the value."""
+        name = f"{self.source.top} as it is compiled"
+        with tempfile.TemporaryDirectory(prefix="mmaformal-") as path:
+            folder = Path(path)
+            driver = _object(_driver(self.signature, places, stride, out))
+            (folder / "program.so").write_bytes(library(self.source, driver))
+            (folder / "rows").write_bytes(self._row_bytes(rows, places, stride).tobytes())
+            (folder / "values").write_bytes(bytes(len(rows) * out))
+            command = [sys.executable, "-I", "-S", "-c", _CHILD, str(len(rows)), path]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=_RUNNING, check=False)
+            except subprocess.TimeoutExpired:
+                raise HardwareError(f"{name} did not end in {_RUNNING:g} s") from None
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+                raise HardwareError(f"{name} could not be run: {last}")
+            found = [np.frombuffer((folder / each).read_bytes(), np.uint8) for each in ("rows", "values")]
+        return found[0].reshape(len(rows), stride), found[1].reshape(len(rows), out)
 
     def _row_bytes(self, rows: Rows, places: dict[str, int], stride: int) -> NDArray[np.uint8]:
         """The bytes of each row's arguments."""
@@ -125,12 +134,12 @@ def _layout(parameters: Sequence[Parameter]) -> tuple[dict[str, int], int]:
     places, at = {}, 0
     for each in parameters:
         places[each.name] = at
-        at += -(-max(each.width // 8, 1) // _SCALAR) * _SCALAR
-    return places, max(at, _SCALAR)
+        at += -(-max(each.width // 8, 1) // _PLACE) * _PLACE
+    return places, max(at, _PLACE)
 
 
 def _driver(given: Signature, places: dict[str, int], stride: int, out: int) -> str:
-    """A loop that calls the function for each row, in LLVM's IR."""
+    """The driver in LLVM's IR."""
     lines, arguments = [], []
     for i, each in enumerate(given.parameters):
         lines.append(f"  %at{i} = getelementptr i8, ptr %row, i64 {places[each.name]}")
@@ -140,10 +149,9 @@ def _driver(given: Signature, places: dict[str, int], stride: int, out: int) -> 
         lines.append(f"  %in{i} = load {each.type}, ptr %at{i}, align 1")
         extend = re.search(r"\b(zeroext|signext)\b", each.attributes)
         arguments.append(f"{each.type} {extend[1] if extend else ''} %in{i}")
-    kind = given.value
-    text = _text(kind)
+    text = _text(given.value)
     call = f"call {text} %function({', '.join(arguments)})"
-    if kind.kind == "void":
+    if given.value.kind == "void":
         lines.append(f"  {call}")
     else:
         lines += [f"  %given = {call}", f"  store {text} %given, ptr %value, align 1"]
@@ -159,27 +167,12 @@ def _text(kind: Type) -> str:
     return str(kind)
 
 
-def main(folder: Path) -> None:
-    """Run the function on the rows of a folder, and leave there what it gives."""
+def _object(text: str) -> bytes:
+    """LLVM's IR as an object file for this machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly((folder / "driver.ll").read_text("ascii")), machine
-    )
-    library = ctypes.CDLL(str(folder / "program.so"), mode=os.RTLD_LAZY)
-    address = ctypes.c_void_p.in_dll(library, "mmaformal_entry").value
-    engine.finalize_object()
-    rows, values = np.load(folder / "rows.npy"), np.load(folder / "values.npy")
-    run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
-        engine.get_function_address("run")
-    )
-    run(len(rows), rows.ctypes.data, values.ctypes.data, address)
-    np.save(folder / "after.npy", rows)
-    np.save(folder / "values.npy", values)
+    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="default")
+    return bytes(machine.emit_object(llvm.parse_assembly(text)))
 
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
 
 __all__ = ["Native"]

@@ -17,7 +17,7 @@ import z3
 
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_flow import Item, Loop, Path, common, in_order, met
-from mmaformal.hardware.programs.llvm_memory import Memory, address_of, moved
+from mmaformal.hardware.programs.llvm_memory import Memory, address_of, moved, same_place
 from mmaformal.hardware.programs.llvm_operations import Made, binary, cast, compare, intrinsic
 from mmaformal.hardware.programs.llvm_text import Function, Instruction, Operand, Text, Type
 from mmaformal.hardware.programs.llvm_values import (
@@ -35,6 +35,7 @@ from mmaformal.hardware.programs.llvm_values import (
     merged,
     of_bits,
     opposite,
+    unset_of,
     unset_value,
     word,
     zero,
@@ -338,6 +339,12 @@ class _Frame:
         if op.startswith("other "):
             what = op.removeprefix("other ")
             raise HardwareError(f"{'floating-point' if _FLOATING.fullmatch(what) else what} is not read")
+        if op == "icmp" and instruction.name in ("eq", "ne"):
+            x, y = values
+            if isinstance(x, Pointer) and isinstance(y, Pointer):
+                self.runner.report(state.path, unset_of(values), "an address that nothing has set is used")
+                same = same_place(x, y)
+                return Word(same if instruction.name == "eq" else opposite(same))
         for each in instruction.operands:
             bits_of(each.type)
         words = [self._used(each, state, masked=op == "and") for each in values]
@@ -413,8 +420,9 @@ class _Frame:
 
         assert isinstance(to, Pointer)
         if name == "memset":
+            byte = word(of) if word(of).bits == 8 else of_bits(word(of).vector, 8, word(of).unset)
             for i in range(count):
-                state.memory.store(moved(to, i), of, Type("int", 8), report)
+                state.memory.store(moved(to, i), byte, Type("int", 8), report)
         else:
             assert isinstance(of, Pointer)
             state.memory.copy_bytes(to, of, count, report)

@@ -8,7 +8,7 @@ enum { E = 5, M = 2 };
 typedef uint16_t code;
 enum { E = 5, M = 10 };
 #endif
-enum { BIAS = (1 << (E - 1)) - 1, TOP = (1 << E) - 1, W = E + M, GUARD = 30 };
+enum { BIAS = (1 << (E - 1)) - 1, TOP = (1 << E) - 1, W = E + M, GUARD = M + 3 };
 static const code INF = (code)(TOP << M), NAN_CODE = (code)(TOP << M | 1 << (M - 1));
 
 struct number {
@@ -34,10 +34,12 @@ static struct number unpack(code x) {
 }
 
 static uint64_t shift_right(uint64_t x, int by) {
-#ifndef UB_SHIFT
+#ifdef UB_SHIFT
+    uint32_t low = (uint32_t)x;
+    return low >> by | ((low & ((1u << by) - 1)) != 0);
+#endif
     if (by > 63)
         return x != 0;
-#endif
 #ifdef BUG_STICKY
     return x >> by;
 #else
@@ -91,8 +93,8 @@ code fma(code a, code b, code c) {
         return (code)((sign & z.sign) << W);
     top = exponent > z.exponent ? exponent : z.exponent;
 #ifdef UB_OVERFLOW
-    if (product == 0 && top * (top << 26) < 0)
-        top = 1;
+    if (top * (1 << 27) == 1)
+        return 0;
 #endif
     if (product == 0) /* its exponent would shift c away */
         top = z.exponent;
