@@ -8,7 +8,7 @@ enum { E = 5, M = 2 };
 typedef uint16_t code;
 enum { E = 5, M = 10 };
 #endif
-enum { BIAS = (1 << (E - 1)) - 1, TOP = (1 << E) - 1, W = E + M, GUARD = M + 3 };
+enum { BIAS = (1 << (E - 1)) - 1, TOP = (1 << E) - 1, W = E + M, GUARD = 2 * M + 2 };
 static const code INF = (code)(TOP << M), NAN_CODE = (code)(TOP << M | 1 << (M - 1));
 
 struct number {
