@@ -18,8 +18,9 @@ from mmaformal.hardware.sources import Sources
 _NAMES = ("clang", *(f"clang-{version}" for version in range(25, 12, -1)))
 #: Seconds that a compiler may take.
 _COMPILING = 60.0
-#: As it is written: with no step that takes what is undefined for something defined.
-_READING = ("-O0", "-Xclang", "-disable-O0-optnone", "-fno-discard-value-names", "-g", "-w", "-fno-builtin")
+#: As clang's front end writes it, with no step that takes what is undefined for something defined; as if optimised,
+#: since inline functions are left out else.
+_READING = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names", "-g", "-w", "-fno-builtin")
 #: The variable that the function's address is in.
 ENTRY = "mmaformal_entry"
 

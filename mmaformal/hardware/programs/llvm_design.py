@@ -55,6 +55,7 @@ def read_program(
     d = _result(runner, results[place.port])
     plain = bound.as_module(Module(name, bound.operands, {place.port: d}, {}, dict(runner.undefined)))
     lines = [*found.told(), *_arrays(given)]
+    lines += [f"taken: {', '.join(runner.variables)}: as initialised"] if runner.variables else []
     others = [port for port in given.outputs if port != place.port]
     lines += [f"results left out: {', '.join(others)}"] if others else []
     lines += bound.warned(Module(name, bound.operands, {place.port: d}), spec)
@@ -92,6 +93,7 @@ def _run(
         arguments.append(address_of(thing))
         if each.reads:
             _fill(runner, thing, each, ports[each.name])
+    runner.set_variables()
     start = len(runner.findings)
     state = runner.call(function, arguments, runner.memory, ())
     if state is None:

@@ -68,6 +68,7 @@ class Runner:
     findings: list[Finding] = field(default_factory=list)
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
+    variables: dict[str, None] = field(default_factory=dict)  #: those of no function that are used
     until: float = inf  #: when reading is given up, by `time.monotonic`
     _run: int = 0
     _depth: int = 0
@@ -132,18 +133,29 @@ class Runner:
                 f"{self._line}: more than {_MOST_RUN} instructions are run: is there a loop without end?"
             )
 
+    def set_variables(self) -> None:
+        """Give the variables that are no function's their first values."""
+        for name in self.text.variables:
+            self._globals[name] = self._new(name, self.memory)
+
     def table(self, name: str, memory: Memory) -> Pointer:
-        """The address of a constant table."""
+        """The address of a constant table, or of a variable."""
         if name not in self._globals:
             if name not in self.text.constants:
-                what = "a function's address" if name in self.text.functions else "which is not constant"
-                raise HardwareError(f"{name[1:]} is used, {what}: only constant tables are read")
-            value = self.text.constants[name]
-            thing = memory.new(name[1:], value.type.size)
-            memory.store(address_of(thing), self.constant(value, memory), value.type, _never)
-            memory.make_constant(thing.number)
-            self._globals[name] = address_of(thing)
+                what = "a function's address" if name in self.text.functions else "whose value is not here"
+                raise HardwareError(f"{name[1:]} is used, {what}")
+            self._globals[name] = self._new(name, memory)
+            memory.make_constant(self._globals[name].targets[0].object)
+        elif name in self.text.variables:
+            self.variables[name[1:]] = None
         return self._globals[name]
+
+    def _new(self, name: str, memory: Memory) -> Pointer:
+        """The address of a new object that has its first value."""
+        value = self.text.constants.get(name) or self.text.variables[name]
+        address = address_of(memory.new(name[1:], value.type.size))
+        memory.store(address, self.constant(value, memory), value.type, _never)
+        return address
 
     def constant(self, operand: Operand, memory: Memory) -> Value:
         """The value of an operand that is no name of a function's."""
@@ -394,6 +406,9 @@ class _Frame:
             self.runner.report(state.path, TRUE, f"{name} is reached, where the program ends")
             return False
         if name.startswith(("lifetime.", "dbg.", "experimental.noalias", "prefetch", "donothing")):
+            return True
+        if name == "threadlocal.address":
+            state.values[instruction.result] = self._value(instruction.operands[0], state)
             return True
         if name in ("memcpy", "memmove", "memset", "memcpy.inline", "memset.inline"):
             return self._copied(name.removesuffix(".inline"), instruction, state)

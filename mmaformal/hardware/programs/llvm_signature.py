@@ -62,7 +62,14 @@ def signature(function: Function, metadata: Mapping[int, str], spec: DotAdd, sai
     """
     known = _declared(function, metadata)
     found = [
-        _parameter(name[1:].strip('"'), kind, attributes, known[i] if known else None, spec, said)
+        _parameter(
+            name[1:].strip('"').removesuffix(".coerce"),
+            kind,
+            attributes,
+            known[i] if known else None,
+            spec,
+            said,
+        )
         for i, (name, kind, attributes) in enumerate(function.parameters)
     ]
     results = [each for each in found if each.writes]
@@ -74,6 +81,11 @@ def signature(function: Function, metadata: Mapping[int, str], spec: DotAdd, sai
     for each in found:
         ports |= _codes_in_elements(each, spec, said)
     return Signature(tuple(found), function.type, replace(said, ports=ports))
+
+
+def _plain_name(name: str) -> str:
+    """A parameter's name in C; that of a small struct that is given as a number, too."""
+    return name[1:].strip('"').removesuffix(".coerce")
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class Text:
     types: dict[str, Type] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     constants: dict[str, Operand] = field(default_factory=dict)  #: initial values of what does not change
-    variables: set[str] = field(default_factory=set)  #: of what may, and what is elsewhere
+    variables: dict[str, Operand] = field(default_factory=dict)  #: of what may
     metadata: Mapping[int, str] = field(default_factory=dict)
 
     def type_of(self, text: str) -> Type:
@@ -342,14 +342,12 @@ def _global(found: Text, text: str) -> None:
         words.next()
         if words.peek() == "(":
             words.skip()
-    if words.next() != "constant":
-        found.variables.add(name)
-        return
-    kind = words.type()
-    if words.peek() in ("", ","):  # of another file
-        found.variables.add(name)
-        return
-    found.constants[name] = words.operand(kind)
+    among = {"constant": found.constants, "global": found.variables}.get(words.next())
+    kind = words.type() if among is not None else None
+    if (
+        among is not None and kind is not None and words.peek() not in ("", ",")
+    ):  # there it is of another file
+        among[name] = words.operand(kind)
 
 
 def _function(found: Text, lines: list[str], at: int) -> int:
