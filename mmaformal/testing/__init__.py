@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmaformal.testing import strategies
-    from mmaformal.testing.inputs import TestInputs, inputs
+    from mmaformal.testing.drawn_rows import DrawnRows, inputs
     from mmaformal.testing.matches import assert_matches
     from mmaformal.testing.tolerances import Tolerance, tolerance
     from mmaformal.testing.within import Within, assert_within
 
 __all__ = [
-    "TestInputs",
+    "DrawnRows",
     "Tolerance",
     "Within",
     "assert_matches",
@@ -35,12 +35,12 @@ __all__ = [
 ]
 
 _LAZY = {
-    "TestInputs": "inputs",
+    "DrawnRows": "drawn_rows",
     "Tolerance": "tolerances",
     "Within": "within",
     "assert_matches": "matches",
     "assert_within": "within",
-    "inputs": "inputs",
+    "inputs": "drawn_rows",
     "tolerance": "tolerances",
 }
 

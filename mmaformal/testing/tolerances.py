@@ -4,14 +4,15 @@ Both compare |actual − expected| ≤ atol + rtol·|expected|.  Let x be the ex
 that is rounded to it, e a reference.  `analysis/structure_bounds` has |S − x| ≤ f·σ and |d − S| ≤ u·max(|S|, least).
 
 A reference summed in fp64, in any order, of products that fp64 holds or fused with their additions or rounded alone, is
-|e − x| ≤ g·σ, g = (1 + 2^−53)^(K + 2) − 1 (`prove_beside`: a tree of K additions at most, each product rounded once).
-With E = (f + g)·σ the triangle gives |S| ≤ |e| + E and
+|e − x| ≤ g·σ, g = (1 + 2^−53)^(K + 2) − 1 (`prove_beside`: a tree of K additions at most, each product rounded once),
+and 2^−1075 besides for each product that underflows.  With E = (f + g)·σ the triangle gives |S| ≤ |e| + E and
 
     |d − e| ≤ E + u·(|e| + E) + u·least,        so rtol = u and atol = (1 + u)·E + u·least.
 
-If the reference is rounded to d's format too, e' = ρ(e), |e' − e| ≤ u·max(|e|, least), then |e| ≤ (|e'| + u·least)/(1 − u)
-and rtol = 2·u/(1 − u), atol = (1 + u)·E + (2·u + rtol·u)·least; and what is compared is computed in that format, which
-rounds the difference, the product with rtol and the sum with atol once each: 1 + 4·u, and two subnormal places.
+If the reference is rounded to d's format too, e' = ρ(e), |e' − e| ≤ u·max(|e|, least), then |e| is at most
+(|e'| + u·least)/(1 − u), and rtol = 2·u/(1 − u), atol = (1 + u)·E + (2·u + rtol·u)·least.  What is compared is computed
+in that format then, which rounds atol, the product with rtol, their sum and the difference once each: times
+(1 + u)/(1 − u)^4, and two subnormal places.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from mmaformal.structures import Structure
 
 Reference = Literal["fp64", "rounded"]
 _FP64 = Fraction(1, 1 << 53)
+#: What a product that underflows in fp64 is off.
+_UNDERFLOW = Fraction(1, 1 << 1075)
 #: What a comparison in fp64 rounds.
 _COMPARED = 1 + Fraction(1, 1 << 48)
 
@@ -153,7 +156,7 @@ def tolerance(
     if off is None:
         raise ValueError("an operand is no number, or the sum of magnitudes overflows: there is no tolerance")
     sigma = off / stated.f
-    reference = sigma * (raised(1 + _FP64, K + 2) - 1) * _COMPARED
+    reference = sigma * (raised(1 + _FP64, K + 2) - 1) + K * _UNDERFLOW
     atol, rtol = _tolerances(stated, off + reference, expected)
     return Tolerance(_float(atol), _float(rtol), stated, float(sigma), expected, stated.argued)
 
@@ -182,7 +185,7 @@ def _tolerances(stated: StructureBound, E: Fraction, expected: Reference) -> tup
     u, least = Fraction(1, 1 << (fmt.fraction_bits + 1)), Fraction(2) ** fmt.min_exponent
     rtol = 2 * u / (1 - u)
     atol = (1 + u) * E + (2 * u + rtol * u) * least
-    compared = 1 + 4 * u
+    compared = (1 + u) / (1 - u) ** 4
     place = least / (1 << fmt.fraction_bits)
     return compared * atol + 2 * place, compared * rtol
 
