@@ -108,12 +108,13 @@ class Structure(ShortRepr):
     def python(self) -> str:
         """The call of `named` that makes it, for a program."""
         i = self.instruction
+        whole = i.d_format if self.whole else self.total
         given = {
             "block": self.block,
             "lanes": self.lanes if self.lanes != 1 else None,
             "order": self.order if self.order != "sequential" else None,
             "total": self.total.name if self.total != fp32 else None,
-            "d_format": self.d_format.name if self.d_format is not None else None,
+            "d_format": None if self.d_format in (None, whole) else self.d_format.name,
             "halved": self.halved,
         }
         said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)

@@ -19,10 +19,10 @@ def where_wrong(wrong: NDArray[np.bool_]) -> str:
 
     `wrong`: True for each wrong element, of which there is one at least; two axes, or more before them.
     """
-    told = []
+    told = list[str]()
     if wrong.ndim > 2:
-        told += [f"of {counted(int(wrong.any(axis=(-2, -1)).sum()), 'product')} of the batch"]
-        wrong = wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0)
+        count = counted(int(wrong.any(axis=(-2, -1)).sum()), "product")
+        return f"{where_wrong(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0))}, of {count} of the batch"
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
     few = len(rows) * wrong.shape[1] <= len(columns) * wrong.shape[0]
     first, second = (
