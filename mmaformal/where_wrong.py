@@ -22,7 +22,8 @@ def where_wrong(wrong: NDArray[np.bool_]) -> str:
     told = list[str]()
     if wrong.ndim > 2:
         count = counted(int(wrong.any(axis=(-2, -1)).sum()), "product")
-        return f"{where_wrong(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0))}, of {count} of the batch"
+        of_any = np.asarray(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0))
+        return f"{where_wrong(of_any)}, of {count} of the batch"
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
     few = len(rows) * wrong.shape[1] <= len(columns) * wrong.shape[0]
     first, second = (

@@ -104,9 +104,9 @@ class DrawnRows(ShortRepr):
             write_rows(i, self.codes(), path, {"source": "mmaformal.testing.inputs"})
             return
         numpy = import_module("safetensors.numpy")
+        codes = self.codes()
         known = {
-            name: x if self._format(name).name in _SAVED else self.codes()[name]
-            for name, x in self.numpy().items()
+            name: x if self._format(name).name in _SAVED else codes[name] for name, x in self.numpy().items()
         }
         meta = {name: self._format(name).name for name in known}
         told = {"architecture": i.architecture, "instruction": i.name, "formats": json.dumps(meta)}

@@ -89,31 +89,38 @@ def assert_within(
     bound = StructureBound.of(
         given.structure or given.instruction, K, promote_every=promote_every, d_format=given.d_format
     )
-    error, allowed, exact = (np.empty(given.operands.outputs) for _ in range(3))
-    covered = np.empty(given.operands.outputs, bool)
-    for where, each in given.products():
-        parts = _compared(given, bound, each, np.asarray(given.out[where]))
-        for whole, part in zip((error, allowed, exact, covered), parts, strict=True):
-            whole[where] = part.reshape(whole[where].shape)
+    error, allowed, exact, covered = _all_compared(given, bound)
     if not covered.any():
         raise ValueError(
             "an operand of every element is no number, or its sum may overflow: no bound speaks of them"
         )
     wrong = covered & ~(error <= allowed * _NEAR)
-    with np.errstate(all="ignore"):
-        used = np.where(covered, np.where(error == 0, 0.0, error / allowed), 0.0)
-    worst = tuple(int(x) for x in np.unravel_index(int(np.argmax(used)), used.shape))
-    found = Within(
-        float(used[worst]),
-        worst,
-        int(covered.sum()),
-        int((~covered).sum()),
-        argued=bound.argued,
-        theorem=bound.statement,
-    )
+    found = _used(bound, error, allowed, covered)
     if wrong.any():
         raise AssertionError(_text(given, found, wrong, error, allowed, exact))
     saw("within", given.instruction.label, found.elements, found.used)
+    return found
+
+
+def _used(bound: StructureBound, error: Floats, allowed: Floats, covered: NDArray[np.bool_]) -> Within:
+    """How much of the bounds was used."""
+    with np.errstate(all="ignore"):
+        used = np.where(covered, np.where(error == 0, 0.0, error / allowed), 0.0)
+    worst = tuple(int(x) for x in np.unravel_index(int(np.argmax(used)), used.shape))
+    counts = int(covered.sum()), int((~covered).sum())
+    return Within(float(used[worst]), worst, *counts, argued=bound.argued, theorem=bound.statement)
+
+
+def _all_compared(
+    given: GivenProduct, bound: StructureBound
+) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """What `_compared` returns, of all products of a batch."""
+    shape = given.operands.outputs
+    found = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, bool)
+    for where, each in given.products():
+        parts = _compared(given, bound, each, np.asarray(given.out[where]))
+        for whole, part in zip(found, parts, strict=True):
+            whole[where] = part.reshape(whole[where].shape)
     return found
 
 

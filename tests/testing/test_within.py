@@ -84,7 +84,7 @@ def test_of_a_result_that_is_rounded_once_more() -> None:
     D = matmul(A, B, instruction=UNIT).astype(np.float16)
     found = assert_within(D, A, B, instruction=UNIT)
     assert "2^−11" in found.theorem
-    for places, passes in ((1, False), (-1, False), (0, True)):
+    for places, passes in ((2, False), (-2, False), (0, True)):
         E = D.copy()
         E[0, 0] = (D[:1, 0].view(np.int16) + places).astype(np.int16).view(np.float16)[0]
         if passes:
@@ -107,10 +107,15 @@ def test_of_structures() -> None:
         D = replay(A, B, structure)
         found = assert_within(D, A, B, structure=structure, d_format=structure.result)
         assert found.used > 0.01
-    with pytest.raises(
-        AssertionError
-    ):  # cut toward zero 64 times, of one sign: a chain is further off than blocks may
-        assert_within(matmul(A, B, instruction=unit), A, B, instruction=unit, promote_every=1)
+
+
+def test_a_chain_is_further_off_than_a_promoted_one_may_be() -> None:
+    A, B = positive()
+    D = matmul(A, B, instruction=FP8)
+    assert_within(D, A, B, instruction=FP8)
+    with pytest.raises(AssertionError, match="every element"):
+        assert_within(D, A, B, instruction=FP8, promote_every=1)
+    assert_within(matmul(A, B, instruction=FP8, promote_every=1), A, B, instruction=FP8, promote_every=1)
 
 
 def test_what_is_no_number() -> None:
