@@ -79,7 +79,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     told = []
     if matches:
         elements = sum(one["elements"] for one in matches)
-        told.append(f"{len(matches)} products ({elements:,} elements) bit for bit")
+        told.append(f"{len(matches)} product{'s' * (len(matches) != 1)} ({elements:,} elements) bit for bit")
     if within:
         used, unit, node = max(within)
         told.append(f"{len(within)} within their bounds, at most {used:.3g} of one used ({unit}, {node})")

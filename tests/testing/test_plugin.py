@@ -70,7 +70,7 @@ def test_a_unit_of_the_command_line_and_what_is_told(tmp_path: Path) -> None:
     done = run(tmp_path, TESTS, "--mmaformal-unit", "h100 HMMA.16816.F32")
     assert "1 failed, 2 passed" in done.stdout
     assert (
-        "mmaformal: 1 products (16 elements) bit for bit; 1 within their bounds, at most 0 of one used"
+        "mmaformal: 1 product (16 elements) bit for bit; 1 within their bounds, at most 0 of one used"
         in done.stdout
     )
     assert "16 elements of 16 not as hopper HMMA.16816.F32 gives: every element" in done.stdout
