@@ -23,11 +23,12 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp64
 from mmaformal.gemm import rounded
 from mmaformal.instruction import Instruction
+from mmaformal.operands import Matrix
 from mmaformal.recordings.write import replacing, write_rows
 from mmaformal.spec import DotAdd
 from mmaformal.testing.ties import tied
 
-Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.floating[Any]]]
+Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
 Kind = Literal["any", "ties", "subnormal", "special"]
 Where = Literal["differ", "agree"]
 
@@ -75,7 +76,7 @@ class DrawnRows(ShortRepr):
             for name, codes in self.codes().items()
         }
 
-    def torch(self) -> dict[str, Any]:
+    def torch(self) -> dict[str, Matrix]:
         """The same as tensors of torch's types; bit patterns (uint8, int16, …) of a format that torch has none for."""
         torch = import_module("torch")
         found = {}

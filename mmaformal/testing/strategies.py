@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
+from mmaformal.cases.inputs import Rows
 from mmaformal.extras import how_to_install
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -75,7 +76,7 @@ def rows(instruction: Instruction | str, *, finite: bool = False) -> st.SearchSt
     return st.one_of(one_by_one, st.integers(0, _SEEDS).map(of_seed))
 
 
-def _row(i: Instruction, drawn: Any, finite: bool) -> DotRow:
+def _row(i: Instruction, drawn: Rows, finite: bool) -> DotRow:
     """The first row drawn; of `finite` ones what is no number is 0."""
 
     def side(x: NDArray[np.uint64], fmt: Format) -> NDArray[Any]:
