@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.formats import Format
+from mmaformal.formats import FORMATS, Format, format_of_dtype
 from mmaformal.instruction import GivenOperand, Instruction, check_meant, kind_of, read_operand
 
 Codes = NDArray[Any]
@@ -49,6 +49,20 @@ def as_operand(x: Matrix, fmt: Format, name: str) -> GivenOperand:
     elif is_tensor(x) or (not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__")):
         x = np.from_dlpack(x)
     return read_operand(x, fmt, name)
+
+
+def float_format(x: Matrix) -> Format | None:
+    """Return the format of an array or tensor of floats (of float32 it is fp32); None of bit patterns, and of numbers
+    and lists, which have no type of their own."""
+    if is_tensor(x) and str(x.dtype) in _TORCH_NAMES:
+        return FORMATS[_TORCH_NAMES[str(x.dtype)]]
+    if not hasattr(x, "dtype"):
+        return None
+    try:
+        dtype = np.dtype(str(x.dtype).removeprefix("torch.")) if is_tensor(x) else np.asarray(x).dtype
+        return format_of_dtype(dtype)
+    except TypeError:  # of no array that NumPy reads
+        return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,4 +215,4 @@ def _addend(c: Codes, outputs: tuple[int, ...], dropped: tuple[int, ...]) -> Cod
     return np.broadcast_to(c, seen).reshape(outputs)
 
 
-__all__ = ["Matrix", "Operands", "ProductCodes", "as_operand", "is_tensor"]
+__all__ = ["Matrix", "Operands", "ProductCodes", "as_operand", "float_format", "is_tensor"]

@@ -16,12 +16,14 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.formats import Format, fp32
+from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.gemm import holds, matmul, rounded, values
-from mmaformal.instruction import Instruction, as_codes
+from mmaformal.instruction import Instruction
+from mmaformal.operands import as_operand
 from mmaformal.renamed import keywords
 
 Codes = NDArray[Any]
@@ -72,6 +74,51 @@ class Structure(ShortRepr):
             raise ValueError(
                 f"sums of {i.d_format} are added in fp32 or fp64 that holds them, not {self.total}"
             )
+
+    @classmethod
+    def named(
+        cls,
+        instruction: str,
+        *,
+        block: int | None = None,
+        lanes: int = 1,
+        order: Merging = "sequential",
+        total: str = "fp32",
+        d_format: str | None = None,
+        halved: int | None = None,
+    ) -> Structure:
+        """Returns the structure of names: `Structure.named("h100 HMMA.16816.F32", block=128, d_format="fp16")`.
+
+        Raises ValueError for what there is not or does not fit together.
+        """
+        for name in (total, *([d_format] if d_format is not None else [])):
+            if name not in FORMATS:
+                raise ValueError(f"no format {name!r}; there are {', '.join(FORMATS)}")
+        return cls(
+            instruction_meant(instruction),
+            block,
+            lanes,
+            order,
+            FORMATS[total],
+            None if d_format is None else FORMATS[d_format],
+            halved,
+        )
+
+    @property
+    def python(self) -> str:
+        """The call of `named` that makes it, for a program."""
+        i = self.instruction
+        whole = i.d_format if self.whole else self.total
+        given = {
+            "block": self.block,
+            "lanes": self.lanes if self.lanes != 1 else None,
+            "order": self.order if self.order != "sequential" else None,
+            "total": self.total.name if self.total != fp32 else None,
+            "d_format": None if self.d_format in (None, whole) else self.d_format.name,
+            "halved": self.halved,
+        }
+        said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        return f"Structure.named({i.label!r}{said})".replace("'", '"')
 
     def parts(self, K: int) -> list[range]:
         """Which instructions of a product of that K each chain takes, in the order of the chains."""
@@ -155,7 +202,7 @@ def replay(
     Raises ValueError for shapes that do not fit, TypeError for other types.
     """
     i = structure.instruction
-    a, b = as_codes(A, i.a_format, "A"), as_codes(B, i.b_format, "B")
+    a, b = as_operand(A, i.a_format, "A").codes, as_operand(B, i.b_format, "B").codes
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
     sums = []

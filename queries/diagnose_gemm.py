@@ -24,10 +24,11 @@ from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
-from mmaformal.formats import FORMATS, Format, format_of_dtype, fp32, fp64
+from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds
-from mmaformal.instruction import Instruction, as_codes
+from mmaformal.instruction import Instruction
 from mmaformal.kernels import Kernel, kernel_for
+from mmaformal.operands import as_operand, float_format
 from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureClasses
 from mmaformal.renamed import lines
@@ -236,7 +237,7 @@ def diagnose_gemm(
 
 def _checked(arrays: Sequence[ArrayLike], formats: Sequence[Format]) -> tuple[Codes, Codes, Codes]:
     """A, B and D as codes.  Raises ValueError for shapes that do not fit or are empty, TypeError for other types."""
-    a, b, d = (as_codes(x, fmt, name) for x, fmt, name in zip(arrays, formats, "ABD", strict=True))
+    a, b, d = (as_operand(x, fmt, name).codes for x, fmt, name in zip(arrays, formats, "ABD", strict=True))
     if not (a.ndim == b.ndim == d.ndim == 2 and a.shape[1] == b.shape[0] and d.shape == (len(a), b.shape[1])):
         raise ValueError(f"A {a.shape}, B {b.shape}, D {d.shape}: M×K, K×N and M×N are needed")
     if not (a.size and b.size):
@@ -267,7 +268,7 @@ def _tried(instructions: Iterable[Instruction] | None, given: _Formats) -> list[
 def _format(x: str | Format | None, matrix: ArrayLike, name: str) -> Format:
     """Return the format that is named, or that of the matrix's floats."""
     if x is None:
-        fmt = _format_of(matrix)
+        fmt = float_format(matrix)
         if fmt is None:
             raise ValueError(f"{name} is no array of floats: {name.lower()}_format says what it holds")
         return fmt
@@ -276,14 +277,6 @@ def _format(x: str | Format | None, matrix: ArrayLike, name: str) -> Format:
     if x not in FORMATS:
         raise ValueError(f"no format {x!r}; there are {', '.join(FORMATS)}")
     return FORMATS[x]
-
-
-def _format_of(matrix: ArrayLike) -> Format | None:
-    """Return the format of an array of floats; None for bit patterns, and for what has no type of its own."""
-    try:
-        return format_of_dtype(np.asarray(matrix).dtype) if hasattr(matrix, "dtype") else None
-    except TypeError:  # of no array that NumPy reads
-        return None
 
 
 def chained_ones(
