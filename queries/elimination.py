@@ -205,10 +205,15 @@ def sums(
 
 def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     """Rows on which a model gives the same whatever its details are."""
-    if spec.parameters.made_of(spec) is not None or rows.types.scale is not None:  # steps from zero; scales
+    if rows.types.scale is not None:
         return np.zeros(len(rows), np.bool_)
     x, L = rows.rows, spec.parameters.step_products
     known, d = ordinary(x, rows.types), x.c
+    if spec.parameters.made_of(spec) is not None:  # whatever its steps give: they begin with zeros
+        types, d = rows.types, rows.d
+        products = exponent(x.a, types.a) + exponent(x.b, types.b)
+        known &= sure(spec.parameters.algorithm, products, exponent(x.c, types.c))
+        return known & np.asarray(is_finite(d, types.d)) & ~np.asarray(is_zero(d, types.d))
     step = spec.replace(k=L, product_order=())
     for first in range(0, spec.k, L):
         products = spec.taken[first : first + L]
