@@ -20,7 +20,7 @@ from proved import PATH, answers_beside, read_answers
 from mmaformal.solver.portfolio import Outcome, Portfolio, Verdict, solver_version
 
 #: Seconds; what was answered sooner is asked each time.
-LEAST = 0.05
+LEAST = 0.02
 
 #: Hexadecimal digits of a digest that are kept.
 _KEPT = 32
