@@ -18,9 +18,9 @@ import z3
 from mmaformal.cases.codes import is_nan
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.formats import Format
+from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, opposite, same
 from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of

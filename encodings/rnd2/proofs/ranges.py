@@ -18,8 +18,8 @@ from mmaformal.spec import DotAdd
 
 TWO_PRODUCTS = Rule(
     "sums of two products",
-    "every number of d's format is (u·v·2^(p + 1) + w·z)·2^t of integers of the factors' p bits, looked up for each odd "
-    "one in Python; as an exact sum that is a number, rounded, it is d",
+    "every number of d's format is (u·v·2^(p + 1) + w·z)·2^t of integers of the factors' p bits, looked up in Python "
+    "for each odd one; as an exact sum that is a number, rounded, it is d",
 )
 
 
@@ -74,7 +74,7 @@ def all_are_sums(bits: int, precision: int) -> bool:
 
 
 def every_sum(spec: DotAdd) -> Rule:
-    """The rule that each number of d's format is a sum of two products.  Raises ArgumentError where it does not hold."""
+    """The rule that each number of d's format is a sum of two products.  Raises ArgumentError if it is not so."""
     fmt, d, precision = spec.a_format, spec.d_format, spec.a_format.fraction_bits + 1
     bits = d.fraction_bits + 1
     demand(
