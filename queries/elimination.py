@@ -210,10 +210,11 @@ def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     x, L = rows.rows, spec.parameters.step_products
     known, d = ordinary(x, rows.types), x.c
     if spec.parameters.made_of(spec) is not None:  # whatever its steps give: they begin with zeros
-        types, d = rows.types, rows.d
-        products = exponent(x.a, types.a) + exponent(x.b, types.b)
-        known &= sure(spec.parameters.algorithm, products, exponent(x.c, types.c))
-        return known & np.asarray(is_finite(d, types.d)) & ~np.asarray(is_zero(d, types.d))
+        types, recorded = rows.types, rows.d
+        exponents = exponent(x.a, types.a) + exponent(x.b, types.b)
+        known &= sure(spec.parameters.algorithm, exponents, exponent(x.c, types.c))
+        known &= np.asarray(is_finite(recorded, types.d)) & ~np.asarray(is_zero(recorded, types.d))
+        return known
     step = spec.replace(k=L, product_order=())
     for first in range(0, spec.k, L):
         products = spec.taken[first : first + L]
