@@ -183,7 +183,9 @@ def _size(proving: Attempting, a: Factor, b: Factor, both: BitVec) -> list[Link]
     tops = []
     for each in (a, b):
         top = z3.Extract(each.normal.size() - 1, each.normal.size() - 1, each.normal) == 1
-        tops.append(Link(top == (each.significand != 0), (each.normal, each.significand)))
+        nothing = each.significand == 0
+        claim = z3.And(top == z3.Not(nothing), (each.normal == 0) == nothing)
+        tops.append(Link(claim, (each.normal, each.significand)))
         if not proving.attempt(tops[-1], [], _OF_ONE, [each.significand]):
             return []
     least = z3.BitVecVal(1 << (a.significand.size() + b.significand.size() - 2), both.size())
