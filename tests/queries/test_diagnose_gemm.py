@@ -36,8 +36,8 @@ from mmaformal.formats import Format, bf16, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries import structure_classes
-from mmaformal.queries.diagnose_gemm import LANES, chained_ones
 from mmaformal.queries.structure_classes import ORDERS, StructureClasses, additions, same_but_for_nans
+from mmaformal.queries.structure_search import LANES, chained_ones
 from mmaformal.recorder.library import LibraryCall, factors
 from mmaformal.recordings.products import read_product
 from mmaformal.solver.answers import Unknown
