@@ -32,6 +32,11 @@ Merging = Literal["sequential", "pairwise", "halves"]
 #: Where C enters: the first chain starts from it; it is added before the chains' results, or after them, in their type;
 #: it is added to D, which is rounded before and after.
 CPlace = Literal["start", "first", "last", "after"]
+ORDER_WORDS: dict[Merging, str] = {
+    "sequential": "in order",
+    "pairwise": "in pairs",
+    "halves": "each to that half of them on",
+}
 _C_WORDS = {
     "start": "the first from C",
     "first": "C before them",
@@ -175,12 +180,7 @@ class Structure(ShortRepr):
             parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
             if self.halved is not None:
                 parts += f", less than two left halved to a multiple of {self.halved}"
-            order = {
-                "sequential": "in order",
-                "pairwise": "in pairs",
-                "halves": "each to that half of them on",
-            }
-            chains = f"K in {parts}, each {chains.replace(' over K', '')}; added {order[self.order]} in {self.total}"
+            chains = f"K in {parts}, each {chains.replace(' over K', '')}; added {ORDER_WORDS[self.order]} in {self.total}"
         if self.c_enters is not None and not (self.whole and self.c_enters == "start"):
             words = _C_WORDS[self.c_enters]
             chains += (

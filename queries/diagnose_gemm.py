@@ -19,7 +19,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.architectures.known import known_but_for_nans
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
@@ -28,7 +27,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.operands import as_operand, float_format
 from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.structure_classes import MOST, SameAs, StructureClasses
-from mmaformal.queries.structure_search import SPACE, StructureSearch, chained_ones, differ
+from mmaformal.queries.structure_search import SPACE, StructureSearch, built, chained_ones, differ
 from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
@@ -250,8 +249,7 @@ def _who(instruction: Instruction) -> list[str]:
 
 def _tried(instructions: Iterable[Instruction] | None, given: _Formats) -> list[list[Instruction]]:
     """Return the `chained_ones` of the formats; raise ValueError if there are none."""
-    there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
-    found = chained_ones(there_are if instructions is None else instructions, *given)
+    found = chained_ones(built() if instructions is None else instructions, *given)
     if not found:
         raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")
     return found

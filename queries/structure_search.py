@@ -13,6 +13,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.architectures.known import without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.formats import Format, fp32, fp64
@@ -28,6 +29,8 @@ from mmaformal.structures import Codes, CPlace, Structure, exactly, finished
 LANES = (2, 4, 8, 16, 32)
 #: Of how many instructions the first half of what is left is a multiple.
 HALVED = (1, 2, 4, 8, 16)
+#: Blocks that K is cut into as split-K does.
+_FEW = 16
 #: Results of chains that are kept, at most.
 _REMEMBERED = 1 << 25
 #: The space, in words.
@@ -56,6 +59,11 @@ def chained_ones(
     return [sorted(each.values(), key=lambda i: i.k) for each in found.values()]
 
 
+def built() -> list[Instruction]:
+    """The instructions of all architectures that are built."""
+    return [i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch]
+
+
 class StructureSearch:
     """Structures run on some rows and columns of a product."""
 
@@ -65,20 +73,25 @@ class StructureSearch:
         """a (m, K), b (K, n), d (m, n) as codes, and c (m, n) with its format, if there is one."""
         self.a, self.b, self.d, self.d_format, self.c = a, b, d, d_format, c
         self.tried = 0
+        self._chains: dict[Instruction, ChainsOfRows] = {}
 
     def seen(self, structure: Structure, wrong: NDArray[np.bool_]) -> None:
         """Take note of a structure, and of the elements that are not as it gives them."""
         raise NotImplementedError
 
-    def run(self, instruction: Instruction) -> None:
-        """Run all structures of one instruction; each is `seen`."""
-        chains = _Chains(instruction, self.a, self.b)
+    def run(self, instruction: Instruction, usual: bool | None = None) -> None:
+        """Run all structures of one instruction, or those that are usual, or those that are not; each is `seen`."""
+        if instruction not in self._chains:
+            self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b)
+        chains, K = self._chains[instruction], self.a.shape[1]
         for structure in self._all(instruction):
             check()
+            if usual is not None and usual != is_usual(structure, K):
+                continue
             self.tried += 1
             c = None if self.c is None else exactly(*self.c, structure.c_format)
             begin = c if structure.c_enters == "start" else None
-            parts = structure.parts(self.a.shape[1])
+            parts = structure.parts(K)
             sums = [chains.run(part, None if number else begin) for number, part in enumerate(parts)]
             self.seen(structure, differ(finished(sums, structure, c), self.d, self.d_format))
 
@@ -115,12 +128,23 @@ class StructureSearch:
                     yield placed
 
 
+def is_usual(structure: Structure, K: int) -> bool:
+    """Whether kernels are mostly so: one chain, lanes, K in blocks of a power of two, or in a few even parts."""
+    block, k = structure.block, structure.instruction.k
+    if structure.halved is not None:
+        return False
+    if block is None or not block & (block - 1):
+        return True
+    steps = -(-K // k)
+    return block in {-(-steps // parts) * k for parts in range(2, _FEW + 1)}
+
+
 def _narrows(structure: Structure) -> bool:
     """Whether D is of a narrower type than the sums: else rounding it twice is what it is once."""
     return structure.result != structure.total
 
 
-class _Chains:
+class ChainsOfRows:
     """Chains of one instruction over any part of K, of a few rows; operands are decoded once, each chain run once."""
 
     def __init__(self, instruction: Instruction, a: Codes, b: Codes) -> None:
@@ -158,4 +182,14 @@ def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(is_nan(x.astype(np.int64), fmt))
 
 
-__all__ = ["HALVED", "LANES", "SPACE", "StructureSearch", "chained_ones", "differ"]
+__all__ = [
+    "HALVED",
+    "LANES",
+    "SPACE",
+    "ChainsOfRows",
+    "StructureSearch",
+    "built",
+    "chained_ones",
+    "differ",
+    "is_usual",
+]
