@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.formats import FORMATS, Format, fp32, fp64
+from mmaformal.formats import FORMATS, Format, format_called, fp32, fp64
 from mmaformal.gemm import holds, rounded, values
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.structures import Codes, exactly
@@ -38,9 +38,9 @@ def format_named(x: str | Format | None, matrix: Matrix, name: str) -> Format:
         return fmt
     if isinstance(x, Format):
         return x
-    if x not in FORMATS:
+    if (fmt := format_called(x)) is None:
         raise ValueError(f"no format {x!r}; there are {', '.join(FORMATS)}")
-    return FORMATS[x]
+    return fmt
 
 
 def codes_of(x: Matrix, fmt: Format, name: str) -> Codes:

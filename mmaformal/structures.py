@@ -180,7 +180,8 @@ class Structure(ShortRepr):
             parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
             if self.halved is not None:
                 parts += f", less than two left halved to a multiple of {self.halved}"
-            chains = f"K in {parts}, each {chains.replace(' over K', '')}; added {ORDER_WORDS[self.order]} in {self.total}"
+            added = f"added {ORDER_WORDS[self.order]} in {self.total}"
+            chains = f"K in {parts}, each {chains.replace(' over K', '')}; {added}"
         if self.c_enters is not None and not (self.whole and self.c_enters == "start"):
             words = _C_WORDS[self.c_enters]
             chains += (

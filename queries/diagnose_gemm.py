@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from mmaformal.architectures.known import known_but_for_nans
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
-from mmaformal.formats import FORMATS, Format
+from mmaformal.formats import Format
+from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
-from mmaformal.operands import as_operand, float_format
+from mmaformal.operands import as_operand
 from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.structure_classes import MOST, SameAs, StructureClasses
 from mmaformal.queries.structure_search import SPACE, StructureSearch, built, chained_ones, differ
@@ -196,7 +197,7 @@ def diagnose_gemm(
     say = lines(progress, "done, all, instruction") or (lambda *_: None)
     start = time.monotonic()
     checked_timeout(timeout)
-    given = _format(a_format, A, "A"), _format(b_format, B, "B"), _format(d_format, D, "D")
+    given = format_named(a_format, A, "A"), format_named(b_format, B, "B"), format_named(d_format, D, "D")
     a, b, d = _checked((A, B, D), given)
     alike = _tried(instructions, given)
     chosen = [first for first, *_ in alike]
@@ -253,20 +254,6 @@ def _tried(instructions: Iterable[Instruction] | None, given: _Formats) -> list[
     if not found:
         raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")
     return found
-
-
-def _format(x: str | Format | None, matrix: ArrayLike, name: str) -> Format:
-    """Return the format that is named, or that of the matrix's floats."""
-    if x is None:
-        fmt = float_format(matrix)
-        if fmt is None:
-            raise ValueError(f"{name} is no array of floats: {name.lower()}_format says what it holds")
-        return fmt
-    if isinstance(x, Format):
-        return x
-    if x not in FORMATS:
-        raise ValueError(f"no format {x!r}; there are {', '.join(FORMATS)}")
-    return FORMATS[x]
 
 
 # ---- searching ---------------------------------------------------------------------------------------------------

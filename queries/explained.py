@@ -110,8 +110,8 @@ class Explanation(Result):
             for part in self.parts:
                 lines += [f"{where_wrong(part.where)}: {part.structure}"]
             lines += self._first_lines()
-            test = f"assert_matches(D, A, B{', C' if self.given.c is not None else ''}, structure={self.structure.python})"
-            lines.append(f"as a test: {test}")
+            operands = "D, A, B" if self.given.c is None else "D, A, B, C"
+            lines.append(f"as a test: assert_matches({operands}, structure={self.structure.python})")
         elif self._no_product:
             lines += self.told[1:]
         else:

@@ -50,7 +50,7 @@ class Likely(StructureSearch):
             self._seen = sorted(self._seen)[:_KEPT]
 
     def best(self) -> list[Structure]:
-        """Those that explain a quarter, the likeliest first; if none does, those that leave the fewest elements wrong."""
+        """Those that explain a quarter, the likeliest first; if none does, those that leave the fewest wrong."""
         some = sorted(self._seen)
         whole = [x for x in some if x[0][0]]
         return [
