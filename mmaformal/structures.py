@@ -182,13 +182,12 @@ class Structure(ShortRepr):
                 parts += f", less than two left halved to a multiple of {self.halved}"
             added = f"added {ORDER_WORDS[self.order]} in {self.total}"
             chains = f"K in {parts}, each {chains.replace(' over K', '')}; {added}"
-        if self.c_enters is not None and not (self.whole and self.c_enters == "start"):
-            words = _C_WORDS[self.c_enters]
-            chains += (
-                f"; C added in {self.total}" if self.whole and self.c_enters != "after" else f", {words}"
-            )
+        if self.whole and self.c_enters in ("first", "last"):
+            chains += f"; C added in {self.total}"
+        elif not self.whole and self.c_enters in _C_WORDS:
+            chains += f", {_C_WORDS[self.c_enters]}"
         end = f"; rounded to {self.d_format} (RNE)" if self.d_format not in (None, i.d_format) else ""
-        return chains + end
+        return chains + end + ("; then C added and rounded again" if self.c_enters == "after" else "")
 
     def __str__(self) -> str:
         return self.text

@@ -23,6 +23,8 @@ from mmaformal.structures import Codes, Structure, exactly, finished
 _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
 #: The part of D's elements that are exact sums, rounded, where it is a reference.
 _REFERENCE = 0.999
+#: How far the middle ratio is off where D is a multiple of the product.
+_SPREAD = 0.02
 
 
 def gross_faults(given: GivenMatrices) -> list[str]:
@@ -31,17 +33,16 @@ def gross_faults(given: GivenMatrices) -> list[str]:
     d, total = some.sums()
     if is_near(d, total) is not False:
         return []
-    with np.errstate(all="ignore"):
-        middle = float(np.nanmedian(np.abs(d - total)) / np.nanmedian(np.abs(total)))
-        ratios = d / total
-        scale = float(np.nanmedian(ratios))
-        spread = float(np.nanmedian(np.abs(ratios / scale - 1)))
+    finite = np.isfinite(d) & np.isfinite(total) & (total != 0)
+    ratios = d[finite] / total[finite]
+    middle, scale = float(np.median(np.abs(ratios - 1))), float(np.median(ratios))
+    spread = float(np.median(np.abs(ratios / scale - 1))) if scale else np.inf
     what = "A·B" if given.c is None else "A·B + C"
     lines = [
         f"D is no {what}, whatever the order of its sums: the middle element is off by {middle:.2g} of itself"
     ]
-    if spread < 0.02 and np.isfinite(scale):
-        lines.append(f"it is near {scale:.6g} · ({what}): divide it by that, if a kernel's alpha did it")
+    if spread < _SPREAD:
+        lines.append(f"it is near {scale:.4g} · ({what}): divide it by that, if a kernel's alpha did it")
     elif given.c is not None and is_near(d, _without_c(some)):
         lines.append("it is near A·B alone: C was not added, or is zero there")
     elif given.c is None and not np.any(d):

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaformal import Structure, cli, explain, hopper, replay
-from mmaformal.formats import fp16
+from mmaformal.formats import fp16, fp32
 
 HMMA = hopper["HMMA.16816.F32"]
 BLOCKS = Structure(HMMA, 128, d_format=fp16)
@@ -39,8 +39,8 @@ def test_a_bug_in_one_row_is_told_and_does_not_hide_the_structure() -> None:
     assert found.first == (17, 0)
     assert (found.unexplained == (np.arange(48) == 17)[:, None]).all()
     assert str(found).startswith(
-        "two-level accumulation every 128 (or split-K by 4) of hopper HMMA.16816.F32, as modelled; 64 of 3,072 elements "
-        "wrong: all of row 17"
+        "two-level accumulation every 128 (or split-K by 4) of hopper HMMA.16816.F32, as modelled; 64 of 3,072 "
+        "elements wrong: all of row 17"
     )
     assert "each of them is 0x0000  0x0p+0" in str(found)
     assert len(str(found).splitlines()) < 24
@@ -52,11 +52,11 @@ def test_a_bug_in_one_row_is_told_and_does_not_hide_the_structure() -> None:
     "structure",
     [
         Structure(HMMA),
-        Structure(HMMA, 64),
+        Structure(HMMA, 64, d_format=fp32),
         Structure(HMMA, 256, d_format=fp16),
-        Structure(HMMA, 32, order="pairwise"),
-        Structure(HMMA, lanes=4, order="halves"),
-        Structure(hopper["HMMA.16816.F16"], 128),
+        Structure(HMMA, 32, order="pairwise", d_format=fp32),
+        Structure(HMMA, lanes=4, order="halves", d_format=fp32),
+        Structure(hopper["HMMA.16816.F16"], 128, d_format=fp16),
     ],
     ids=str,
 )
@@ -69,7 +69,7 @@ def test_what_made_it_is_found(structure: Structure) -> None:
 
 
 def test_an_unusual_block_is_found_where_no_usual_one_explains_it() -> None:
-    structure = Structure(HMMA, 176)
+    structure = Structure(HMMA, 144, d_format=fp32)
     found = explain(product(structure), *operands(), against=HMMA)
     assert (found.verdict, found.structures, found.usual) == ("explained", (structure,), False)
 
@@ -77,7 +77,9 @@ def test_an_unusual_block_is_found_where_no_usual_one_explains_it() -> None:
 @pytest.mark.parametrize("place", ["start", "first", "last", "after"])
 def test_c_is_found_where_it_enters(place: Any) -> None:
     C = np.random.default_rng(1).standard_normal(64).astype(np.float16) * 8
-    structure = Structure(HMMA, None if place == "start" else 128, d_format=fp16, c_enters=place)
+    structure = Structure(
+        HMMA, None if place == "start" else 128, d_format=fp16 if place == "after" else fp32, c_enters=place
+    )
     found = explain(product(structure, C), *operands(), C, against=HMMA)
     assert found.verdict == "explained"
     assert structure in found.structures
@@ -86,9 +88,10 @@ def test_c_is_found_where_it_enters(place: Any) -> None:
 
 def test_the_unit_of_another_device_is_not_taken_for_a_bug() -> None:
     """Of results in fp16 they differ in a few elements, by one place, as no bug does."""
-    D = product(BLOCKS)
+    A, B = operands(96)
+    D = replay(A, B, BLOCKS).view(np.float16).copy()
     D[17] = 0
-    found = explain(D, *operands(), against="a100 HMMA.16816.F32")
+    found = explain(D, A, B, against="a100 HMMA.16816.F32")
     assert found.verdict == "none"
     assert found.structure is None
     assert "without against, the units of all devices are tried" in str(found)
@@ -142,11 +145,11 @@ def test_c_that_was_left_out_is_told() -> None:
 
 def test_columns_of_another_structure_are_a_part_of_their_own() -> None:
     D = product(Structure(HMMA))
-    D[:, 48:] = product(Structure(HMMA, 256))[:, 48:]
+    D[:, 48:] = product(other := Structure(HMMA, 256, d_format=fp32))[:, 48:]
     found = explain(D, *operands(), against=HMMA)
     assert found.verdict == "explained"
     (part,) = found.parts
-    assert part.structure == Structure(HMMA, 256)
+    assert part.structure == other
     assert (part.where == (np.arange(64) >= 48)).all()
     assert "columns 48 to 63" in str(found)
 
