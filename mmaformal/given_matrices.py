@@ -185,18 +185,16 @@ def _arranged(
         a, d = a.reshape(-1, a.shape[-1]), d.reshape(-1, d.shape[-1])
     if not (a.size and b.size and d.size):
         raise ValueError(f"{shown}: a product without elements, or of no products, tells nothing")
-    fitting = [
-        (x, y, turned)
-        for x, y, *turned in (
-            (a.T if s else a, b.T if t else b, *["A"] * s, *["B"] * t) for t, s in product((0, 1), (0, 1))
-        )
-        if a.ndim == d.ndim == 2 and x.shape[1] == y.shape[0] and d.shape == (len(x), y.shape[1])
-    ]
+    fitting = list[tuple[Codes, Codes, list[str]]]()
+    for turn_b, turn_a in product((False, True), (False, True)):
+        x, y = a.T if turn_a else a, b.T if turn_b else b
+        if a.ndim == d.ndim == 2 and x.shape[1] == y.shape[0] and d.shape == (len(x), y.shape[1]):
+            fitting.append((x, y, ["A"] * turn_a + ["B"] * turn_b))
     if not fitting:
         raise ValueError(f"{shown}: M×K, K×N and M×N are needed, or a transpose of A or B")
     x, y, turned = fitting[0]
     for each in fitting if len(fitting) > 1 else ():
-        tried = GivenMatrices(d, each[0], each[1], None, formats["D"], formats["A"], formats["B"], None)
+        tried = GivenMatrices(d, *each[:2], None, formats["D"], formats["A"], formats["B"], None)
         if is_near(*looked_at(tried).sums()):
             x, y, turned = each
             break

@@ -240,7 +240,7 @@ def replay(
     if (C is None) != (structure.c_enters is None):
         raise ValueError("C is given where the structure has `c_enters`, and only there")
     c = None if C is None else addend(C, structure, (len(a), b.shape[1]))
-    sums = []
+    sums = list[Codes]()
     for part in structure.parts(a.shape[1]):
         taken = products(part, i.k, a.shape[1])
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])

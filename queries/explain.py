@@ -86,10 +86,8 @@ def explain(
 
     given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format))
     instructions = _instructions(given, device, against)
-    work = _Work(given, say)
-    told = gross_faults(given)
-    searching = Deadline(_SEARCHING * timeout)
-    if not told:
+    work, searching = _Work(given, say), Deadline(_SEARCHING * timeout)
+    if not (told := gross_faults(given)):
         with searching:
             work.search(instructions, every_block, against if isinstance(against, Structure) else None)
         with Deadline(left() * _COMPARING):
@@ -98,22 +96,7 @@ def explain(
         with Deadline(left()):
             work.look_closer(instructions)
         told = work.told if work.accepted else [*is_reference(given), *_elsewhere(device, against)]
-    return Explanation(
-        given=given,
-        structures=tuple(work.alike),
-        made=work.made,
-        wrong=work.wrong,
-        rows_compared=work.rows_compared,
-        accepted=work.accepted,
-        parts=tuple(work.parts),
-        told=tuple(told),
-        nearest=tuple(work.nearest),
-        tried=work.tried,
-        usual=work.usual,
-        complete=not searching.expired,
-        instructions=tuple(instructions),
-        seconds=time.monotonic() - start,
-    )
+    return work.found(instructions, told, complete=not searching.expired, seconds=time.monotonic() - start)
 
 
 def _instructions(
@@ -226,6 +209,27 @@ class _Work:
         apart = [ulps_apart(int(given.d[at]), int(x.made[at]), given.d_format) for at in places]
         near = sum(each is not None and each <= _ROUNDING for each in apart)
         return near <= _BY_CHANCE * len(apart)
+
+    def found(
+        self, instructions: Sequence[Instruction], told: Sequence[str], *, complete: bool, seconds: float
+    ) -> Explanation:
+        """What is found so far, with what is told of wrong elements or of the whole D."""
+        return Explanation(
+            given=self.given,
+            structures=tuple(self.alike),
+            made=self.made,
+            wrong=self.wrong,
+            rows_compared=self.rows_compared,
+            accepted=self.accepted,
+            parts=tuple(self.parts),
+            told=tuple(told),
+            nearest=tuple(self.nearest),
+            tried=self.tried,
+            usual=self.usual,
+            complete=complete,
+            instructions=tuple(instructions),
+            seconds=seconds,
+        )
 
     def look_closer(self, instructions: Sequence[Instruction]) -> None:
         """Say what the wrong elements are: of another structure, or what they are instead."""

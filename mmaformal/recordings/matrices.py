@@ -44,13 +44,13 @@ def read_matrices(path: Path) -> dict[str, Matrix]:
 
     Raises RecordingError for what is missing, is no matrix of a format, or cannot be read.
     """
-    found = _of_folder(path) if path.is_dir() else read_tensors(path)
-    missing = [name for name in NAMES if name not in found]
-    if missing:
+    found = read_tensors(path)
+    matrices = {name: _of_floats(found[name], name, path) for name in NAMES if name in found}
+    if missing := [name for name in NAMES if name not in found]:
         raise RecordingError(
             path, f"no matrix {', '.join(missing)}: A (M, K), B (K, N) and D (M, N) are needed"
         )
-    return {name: _of_floats(found[name], name, path) for name in NAMES}
+    return matrices
 
 
 def _of_floats(array: NDArray[Any], name: str, path: Path) -> Matrix:
@@ -83,7 +83,7 @@ def read_files(
         tensors = read_tensors(files[0], formats)
         found = {name: tensors[key] for name in "DABC" for key in (name.lower(), name) if key in tensors}
         if missing := [name for name in "DAB" if name not in found]:
-            there = ", ".join(list(tensors)[:_LISTED]) or "nothing"
+            there = ", ".join(list(tensors)[:_LISTED]) or "nothing else"
             raise RecordingError(
                 files[0], f"no {', '.join(missing)} in it, but {there}: give three files, D A B"
             )
@@ -125,8 +125,6 @@ def read_tensors(path: Path, formats: dict[str, str | None] | None = None) -> Te
         raise
     except Exception as error:
         raise RecordingError(path, f"cannot be read: {' '.join(str(error).split())[:200]}") from None
-    if not found:
-        raise RecordingError(path, "it holds no tensors")
     return found
 
 
@@ -171,8 +169,11 @@ def _of_npz(path: Path) -> Tensors:
             with array_of(archive, name, path) as (stream, header):
                 refuse_objects(header, name, path)
                 data = take(stream, header.bytes, name, path)
-                order = "F" if header.by_columns else "C"
-                found[name] = np.frombuffer(data, header.dtype).reshape(header.shape, order=order)
+                flat = np.frombuffer(data, header.dtype)
+                turned = (
+                    flat.reshape(header.shape[::-1]).T if header.by_columns else flat.reshape(header.shape)
+                )
+                found[name] = turned
     return found
 
 

@@ -71,7 +71,7 @@ def test_what_made_it_is_found(structure: Structure) -> None:
 def test_an_unusual_block_is_found_where_no_usual_one_explains_it() -> None:
     structure = Structure(HMMA, 144, d_format=fp32)
     found = explain(product(structure), *operands(), against=HMMA)
-    assert (found.verdict, found.structures, found.usual) == ("explained", (structure,), False)
+    assert (found.verdict, found.structure, found.usual) == ("explained", structure, False)
 
 
 @pytest.mark.parametrize("place", ["start", "first", "last", "after"])
