@@ -348,7 +348,7 @@ def is_equal(signed: Signing) -> bool:
 
 
 def agree(design: Wired, was: Wired, timeout: float) -> str:
-    """Whether two designs give the same d, by solvers alone: `equal`, `wrong` or `undecided`."""
+    """Returns whether two designs give the same d, by solvers alone: `equal`, `wrong` or `undecided`."""
     mine, before = design.module.outputs["d"], was.module.outputs["d"]
     with session() as portfolio:
         verdict = Asker(portfolio, timeout).satisfy("mutant", "as it was", [mine != before]).verdict
@@ -356,7 +356,7 @@ def agree(design: Wired, was: Wired, timeout: float) -> str:
 
 
 def judged(design: Wired, model: Instruction, timeout: float, was: Wired | None = None) -> tuple[str, str]:
-    """What signing off says of a design, and whether it is `equal` to the model, `wrong` or that is `undecided`.
+    """Returns the verdict of signing off a design, and the truth: it is `equal` to the model, `wrong`, or `undecided`.
 
     was: the design that it is a mutant of, and is compared with where there are too many inputs to run all of them.  A
     mutant that random rows show to be wrong is not made smaller: what is said of it is the same.
@@ -429,7 +429,7 @@ def _design(name: str) -> Wired:
 def judged_by_number(
     name: str, alike: bool, number: int, seed: int, timeout: float
 ) -> tuple[str, tuple[bool, str, str]]:
-    """What was changed in a mutant of a design, by its number from 0 on; with what is counted of it."""
+    """Returns what was changed in a mutant of a design, by its number from 0 on, and the count that it adds to."""
     small, design = SMALL[name], _design(name)
     made = mutants(design, small.model.spec, number + 1, seed, alike)
     what, mutant = next(islice(made, number, None))

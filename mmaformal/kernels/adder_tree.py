@@ -46,9 +46,8 @@ def step(
         special = resolve_special(classify_product(x, y))
         room[0, k] = code_of_product(multiply(x, y), places, phi, special, nan).result
     result = code
-    for i in range(
-        a.size
-    ):  # as many sums as products, a product's place being 0 …, that of c −1, of a sum −2 …
+    # There are as many sums as products.  A term's place is 0 … of a product, −1 of c, −2 … of a sum.
+    for i in range(a.size):
         at = 1 + CONVERSION + i * _SUM
         left, right = own[at + CONVERSION], own[at + CONVERSION + 1]
         u = room[0, left] if left >= 0 else code if left == -1 else room[1, -2 - left]

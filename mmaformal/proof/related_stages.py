@@ -18,9 +18,10 @@ import z3
 from mmaformal.cases.codes import is_nan
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.formats import Format
+from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, same
+from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, opposite, same
 from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
@@ -372,17 +373,27 @@ def _sticky_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     """Links the exponent and the total."""
     x, y, terms = other.output, mine.output, [run.of(term) for term in mine.inputs]
     run.add(y.e_max, run.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms))
-    given = [*terms, run.of(y.e_max)]
     if isinstance(run.kind, Opposite):
-        given, pairs = [], zip(other.inputs, mine.inputs, (x.x, x.y), (y.x, y.y), terms, strict=True)
-        for u, v, left, right, term in pairs:
-            flip = z3.Or(u.sign != v.sign, left == 0)
-            link = Link(z3.And(left == right, flip), (left, u.sign, v.sign), ((right, left),))
-            text = "aligned terms are opposite"
-            given.append(run.derive("align", text, link, [term, run.of(y.e_max)]))
-    total = run.kind.summand(x.total, y.total, x.total.size() - 1)
-    run.derive("accumulate", "the sums are related", total, given)
+        total = _opposite_total(run, other, mine, terms)
+    else:
+        total = run.kind.summand(x.total, y.total, x.total.size() - 1)
+        run.derive("accumulate", "the sums are related", total, [*terms, run.of(y.e_max)])
     run.add(y.total, run.sizes(x.total, y.total, total, bounded=True))
+
+
+def _opposite_total(run: RelatedRuns, other: Stage, mine: Stage, terms: Sequence[Link]) -> Link:
+    """Derives that aligned terms are opposite, what they add is, and so are the sums."""
+    x, y = other.output, mine.output
+    bits, links = max(x.x.size(), x.y.size()), []
+    signed = zip(summands(x.total, 2), summands(y.total, 2), strict=True)
+    pairs = zip(other.inputs, mine.inputs, (x.x, x.y), (y.x, y.y), terms, signed, strict=True)
+    for u, v, left, right, term, (s, t) in pairs:
+        flip = z3.Or(u.sign != v.sign, left == 0)
+        link = Link(z3.And(left == right, flip), (left, u.sign, v.sign), ((right, left),))
+        text = "aligned terms are opposite"
+        run.derive("align", text, link, [term, run.of(y.e_max)])
+        links.append(run.derive("align", text, opposite(s, t, (1 << bits) - 1), [link]))
+    return run.argument.opposite_sum(x.total, y.total, links, 2, bits)
 
 
 def _as_term(run: RelatedRuns, other: Stage, mine: Stage) -> Link:

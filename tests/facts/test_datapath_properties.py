@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -173,12 +174,14 @@ def test_of_an_fma_of_one_format_is_proved_what_is_of_sfma(name: str, point: str
 @pytest.mark.parametrize("name", [*ROUNDED, *ORDERED])
 @pytest.mark.parametrize("bits", slow([1, 2], [2]))
 def test_an_fma_that_is_another_sfma_does_not(bits: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a model that keeps a bit less, or another NaN, nothing is concluded of this one."""
+    """Nothing is concluded of an fma from an sfma that keeps a bit less, or has another NaN."""
     real, fmt = one_format.SfmaOfAnyFormat, BYTE.d_format
     other = Conversion("other", fmt, bits, Rounding.RNE, True)
     nan = NanRule.DEFAULT if bits == 1 else NanRule.FIRST
     monkeypatch.setattr(one_format, "SfmaOfAnyFormat", lambda **_: real(rho=other, nan=nan))
-    assert not isinstance(settled(PROPERTIES[name], BYTE, timeout=20), Holds)
+    answer = settled(PROPERTIES[name], BYTE, timeout=60)
+    assert isinstance(answer, Unknown), answer
+    assert re.search("does not hold|shown of RNE to all places|no input was found that breaks it", answer.why)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +194,6 @@ def test_of_other_fma_it_is_said_that_there_is_no_argument(point: str) -> None:
 
 
 def test_signs_of_an_fma_that_flushes_its_results() -> None:
-    """What a stage gives of special values is a code there, and has no number beside it."""
+    """The stage that flushes gives a code without a number beside it, and is still related to its double."""
     point = datapaths.named("fma(k=1,a=e5m2,rho=IEEE-E5M2,flush_inputs=1,tiny=AFTER)")
     assert isinstance(settled(PROPERTIES["sign-symmetry"], point), Holds)

@@ -22,7 +22,6 @@ from property_table import distinct
 from mmaformal.cli.running import REFUTED, SETTLED, execute
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fdrda import Fdrda
-from mmaformal.encodings.fma import Fma
 from mmaformal.instruction import Instruction
 from mmaformal.probes import Probed, probe
 from mmaformal.probes.kept import KeptPlaces
@@ -258,19 +257,20 @@ def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
 def _flushes(spec: DotAdd, case: str) -> bool | None:
     """Whether a case of `special.subnormals` is flushed to zero; None where that takes more than one operation.
 
-    In a chain of fma that flush their operands the next one flushes a subnormal sum.
+    In a chain of steps that flush their operands the next one flushes a subnormal sum.
     """
     p = spec.parameters
-    if not isinstance(p, Fma):
+    given = dict.fromkeys(p.keys())
+    if "flush_inputs" not in given:
         return p.flushing is not None
+    operands, results = bool(p["flush_inputs"]), "tiny" in given and p["tiny"] is not None
     if case in ("a subnormal a", "a subnormal b"):
-        return p.flush_inputs
-    if spec.k > 1 and p.flush_inputs:
+        return operands
+    if operands and spec.k > p.step_products:
         return None
     if case == "a subnormal c":
-        result = spec.c_format.min_exponent <= spec.d_format.min_exponent
-        return p.flush_inputs or (p.tiny is not None and result)
-    return p.tiny is not None
+        return operands or (results and spec.c_format.min_exponent <= spec.d_format.min_exponent)
+    return results
 
 
 def _zero_exponent(spec: DotAdd, found: Probed) -> Line:

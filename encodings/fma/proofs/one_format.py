@@ -33,7 +33,7 @@ class SfmaOfAnyFormat(Sfma):
 
 
 def with_sfma(spec: DotAdd) -> DotAdd | None:
-    """The same as a model of sfma; None where it is none."""
+    """Return the model of sfma that computes the same; None where there is none."""
     p = spec.parameters
     assert isinstance(p, Fma)
     fmt = p.rho.format
