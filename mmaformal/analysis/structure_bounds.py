@@ -65,6 +65,8 @@ class StructureBound(ShortRepr):
             structure = Structure(i, block=promote_every * i.k, total=total)
         if i.c_format != i.d_format and i.k < K:
             raise ValueError(f"{i.label}: d of {i.d_format} is no c of {i.c_format}, so it has no chain")
+        if structure is not None and structure.c_enters is not None:
+            raise ValueError("of a structure with C there is no bound: leave c_enters out")
         unit, chains = Unit.of(i), [range(1)] if structure is None else structure.parts(K)
         several = structure is not None and len(chains) > 1
         made = structure.total if several and structure is not None else i.d_format

@@ -50,10 +50,14 @@ class GivenProduct(ShortRepr):
         types of numbers than the instruction takes and gives.
         """
         i = _unit(instruction, structure)
-        if structure is not None and (C is not None or scale_a is not None):
+        if structure is not None and scale_a is not None:
+            raise ValueError("a structure has no block scales: name the instruction, and how K is divided")
+        if structure is not None and (C is None) != (structure.c_enters is None):
             raise ValueError(
-                "a structure has no C and no block scales: name the instruction, and how K is divided"
+                'a structure takes C where `c_enters` says so: Structure.named(…, c_enters="last")'
             )
+        if structure is not None and C is not None and structure.c_format != i.c_format:
+            raise ValueError(f"C of {structure.c_format} is no c of {i.label}: compare with `replay`")
         operands = Operands.of(i, A, B, C, scale_a, scale_b)
         made = i.d_format if structure is None else structure.result
         given = FORMATS[d_format] if isinstance(d_format, str) else d_format
@@ -86,7 +90,7 @@ class GivenProduct(ShortRepr):
         d = np.empty(self.operands.outputs, self.d_format.word)
         for where, each in self.products():
             if self.structure is not None:
-                made, fmt = replay(each.a, each.b, self.structure), self.structure.result
+                made, fmt = replay(each.a, each.b, self.structure, each.c), self.structure.result
             else:
                 scales = {"scale_a": each.scale_a, "scale_b": each.scale_b}
                 made = matmul(each.a, each.b, each.c, instruction=self.instruction, **scales, **how)

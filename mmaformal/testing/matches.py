@@ -8,7 +8,7 @@ from mmaformal.formats import Format
 from mmaformal.gemm import Division
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
-from mmaformal.queries.diagnose_gemm import differ
+from mmaformal.queries.structure_search import differ
 from mmaformal.structures import Structure
 from mmaformal.testing.given import GivenProduct
 from mmaformal.testing.seen import saw

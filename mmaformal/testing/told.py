@@ -61,7 +61,9 @@ def element_lines(
     i, (row, column) = given.instruction, place
     a, b = operands.a[row], operands.b[:, column]
     if given.structure is not None and not given.structure.whole:
-        return _chain_lines(given.structure, a, b)
+        return _chain_lines(
+            given.structure, a, b, operands.c if operands.c is None else operands.c[row, column]
+        )
     if divided:
         return [f"  the unit's sum of a[{row}, :]·b[:, {column}] is divided as said ({divided[2:]})"]
     c = 0 if operands.c is None else int(operands.c[row, column])
@@ -93,23 +95,25 @@ def _stages(
     return [f"  {line}" for line in text.splitlines()]
 
 
-def _chain_lines(structure: Structure, a: Codes, b: Codes) -> list[str]:
+def _chain_lines(structure: Structure, a: Codes, b: Codes, c: Codes | None = None) -> list[str]:
     """Returns what each chain gives, and the first chain stage by stage."""
     i, K = structure.instruction, len(a)
     parts = structure.parts(K)
-    alone = Structure(i, total=structure.total)
+    alone, begun = Structure(i, total=structure.total), Structure(i, total=structure.total, c_enters="start")
+    starts = c is not None and structure.c_enters == "start"
     lines = [
         f"how the structure makes it: {counted(len(parts), 'chain')}, whose results are added in {structure.total}"
     ]
     for number, part in enumerate(parts[:_CHAINS]):
         taken = products(part, i.k, K)
-        d = int(replay(a[None, taken], b[taken, None], alone)[0, 0])
+        first = (begun, c) if starts and not number else (alone, None)
+        d = int(replay(a[None, taken], b[taken, None], *first)[0, 0])
         of = np.arange(K)[taken]
         lines.append(f"  chain {number}, products {of[0]} to {of[-1]}: {code_text(d, i.d_format)}")
     if (hidden := len(parts) - _CHAINS) > 0:
         lines.append(f"  {more(hidden, 'chain')}")
     taken = products(parts[0], i.k, K)
-    return [*lines, "chain 0:", *_stages(i, a[taken], b[taken], 0)]
+    return [*lines, "chain 0:", *_stages(i, a[taken], b[taken], int(c) if starts and c is not None else 0)]
 
 
 def _others(given: GivenProduct, seconds: float) -> list[str]:

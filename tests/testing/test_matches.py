@@ -118,7 +118,7 @@ def test_wrong_use() -> None:
         assert_matches(D.astype(np.float64), A, B, instruction=UNIT)
     with pytest.raises(ValueError, match="leave promote_every out"):
         assert_matches(D, A, B, structure=blocks, promote_every=2)
-    with pytest.raises(ValueError, match="no C"):
+    with pytest.raises(ValueError, match="takes C where `c_enters` says so"):
         assert_matches(D, A, B, D, structure=blocks)
     with pytest.raises(ValueError, match="leave instruction out"):
         assert_matches(D, A, B, structure=blocks, instruction="a100 HMMA.16816.F32")
