@@ -315,6 +315,18 @@ class Renamed(click.Option):
             self.opts = shown
 
 
+def formats(*operands: str) -> Callable[[Command], Command]:
+    """`--a-format FORMAT` and so on, of bit patterns and of wider floats."""
+
+    def decorated(command: Command) -> Command:
+        for each in reversed(operands):
+            said = f"What {each.upper()}'s bit patterns, or wider floats, are: bf16, e4m3, float8_e5m2, …"
+            command = click.option(f"--{each}-format", metavar="FORMAT", help=said)(command)
+        return command
+
+    return decorated
+
+
 chain = click.option(
     "--k",
     "chain",
