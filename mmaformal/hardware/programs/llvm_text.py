@@ -21,6 +21,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _TYPE = re.compile(r"void|i\d+|ptr|float|double|half|bfloat|fp128|x86_fp80|[\[{<]|%.*")
+_NAMED = re.compile(r'%(?:"[^"]*"|[-$.\w]+)')
 _ATTACHED = re.compile(r",? !([\w.]+) !(\d+)")
 _DEFINE = re.compile(r"^(?:define|declare) .*?@(\"[^\"]*\"|[-$.\w]+)\(")
 _FLAGS = re.compile(r"nsw|nuw|exact|disjoint|nneg|samesign|inbounds|nusw|volatile|atomic")
@@ -317,12 +318,16 @@ def read_text(text: str) -> Text:
     found = Text()
     lines = text.splitlines()
     metadata: dict[int, str] = {}
+    named: dict[str, str] = {}
     for line in lines:
         if line.startswith("!") and (match := re.match(r"!(\d+) = (.*)", line)):
             metadata[int(match[1])] = match[2]
-        elif match := re.match(r"(%\S+) = type (.*)", line):
-            found.types[match[1]] = _Line(match[2], found.types).type()
+        elif match := re.match(r'(%(?:"[^"]*"|\S+)) = type (.*)', line):
+            named[match[1]] = match[2]
     found.metadata = metadata
+    while ready := [x for x, text in named.items() if all(y in found.types for y in _NAMED.findall(text))]:
+        for name in ready:  # those that others are made of come first
+            found.types[name] = _Line(named.pop(name), found.types).type()
     for line in lines:
         if line.startswith("@"):
             _global(found, line)
@@ -471,7 +476,7 @@ def _call(made: Instruction, words: _Line) -> Instruction:
     kind, name = words.type(), words.next()
     if name == "asm":
         return replace(made, op="other inline assembly")
-    if not name.startswith("@"):
+    if name[0] not in "@%":
         return replace(made, op="other call")
     words.need("(")
     operands = []
