@@ -49,7 +49,7 @@ def batch_invariant(
 
     \b
     mmaformal batch-invariant batch1.npz batch64.npz --device h100
-    mmaformal batch-invariant --product D1.npy A1.npy B.npy --product D64.npy A64.npy B.npy
+    mmaformal batch-invariant --product D.npy A.npy B.npy --product …
 
     Exit status: 0 if one structure made all, 1 if a row has two results, 2 for wrong use, 3 if that is not settled.
     """
