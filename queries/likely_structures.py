@@ -127,11 +127,16 @@ class Tournament:
         for first in range(0, m, each):
             check()
             some = self.given.part(np.arange(first, min(first + each, m)), np.arange(n))
-            d = replay(some.a, some.b, structure, _addend(some, structure), progress=False)
+            d = made_of(some, structure)
             found.made[first : first + each] = d
             found.wrong[first : first + each] = differ(d, some.d, some.d_format)
             found.rows = min(first + each, m)
             self.compared[structure] = found
+
+
+def made_of(given: GivenMatrices, structure: Structure) -> Codes:
+    """What a structure gives."""
+    return replay(given.a, given.b, structure, _addend(given, structure), progress=False)
 
 
 def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tuple[Structure, Codes]]:
@@ -156,4 +161,4 @@ def _addend(given: GivenMatrices, structure: Structure) -> Codes | None:
     return exactly(given.c, given.c_format, structure.c_format)
 
 
-__all__ = ["Compared", "Likely", "Tournament"]
+__all__ = ["Compared", "Likely", "Tournament", "made_of"]
