@@ -18,7 +18,6 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Condition, Relation
 from mmaformal.display import HtmlText, counted, short_text
 from mmaformal.encodings import smt
-from mmaformal.explain import code_text
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
@@ -26,6 +25,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
+from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
