@@ -210,10 +210,10 @@ def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     x, L = rows.rows, spec.parameters.step_products
     known, d = ordinary(x, rows.types), x.c
     if spec.parameters.made_of(spec) is not None:  # whatever its steps give: they begin with zeros
-        types = rows.types
+        types, recorded = rows.types, rows.d
         exponents = exponent(x.a, types.a) + exponent(x.b, types.b)
         known &= sure(spec.parameters.algorithm, exponents, exponent(x.c, types.c))
-        known &= np.asarray(is_finite(rows.d, types.d)) & ~np.asarray(is_zero(rows.d, types.d))
+        known &= np.asarray(is_finite(recorded, types.d)) & ~np.asarray(is_zero(recorded, types.d))
         return known
     step = spec.replace(k=L, product_order=())
     for first in range(0, spec.k, L):

@@ -19,7 +19,7 @@ from mmaformal.hardware.testbench import Bench, Case
 from mmaformal.hardware.undefined import choose
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signoff import Same, differ
+from mmaformal.queries.signing import Same, differ
 from mmaformal.queries.signoff_all import Kinds
 from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails
