@@ -11,8 +11,9 @@ made all of them, a row of D is one function of its row of A, of B, and of its r
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +174,7 @@ def batch_invariant(
     start = time.monotonic()
     checked_timeout(timeout)
     formats = a_format, b_format, c_format, d_format
-    given = [GivenMatrices.of(*each, formats=formats) for each in products]
+    given = [_read(each, formats) for each in products]
     _check(given)
     shapes, d = tuple(each.shape for each in given), given[0].d_format
     differs, common = _common_rows(given)
@@ -181,8 +182,8 @@ def batch_invariant(
         return BatchInvariance(shapes, d, (), None, (), (), differs, common, time.monotonic() - start)
     each = _EXPLAINING * timeout / len(given)
     found = tuple(
-        explain_given(x, device, against, timeout=each, say=lambda line, n=n: say(f"product {n}: {line}"))
-        for n, x in enumerate(given, 1)
+        explain_given(x, device, against, timeout=each, say=partial(_of_product, say, number))
+        for number, x in enumerate(given, 1)
     )
     with Deadline(max(start + timeout - time.monotonic(), 0.05)) as deadline:
         decided = _Decided(given, found)
@@ -199,6 +200,17 @@ def batch_invariant(
         common=common,
         seconds=time.monotonic() - start,
     )
+
+
+def _read(product: Sequence[Matrix | None], formats: tuple[str | Format | None, ...]) -> GivenMatrices:
+    if len(product) not in (3, 4):
+        raise ValueError(f"a product is (D, A, B) or (D, A, B, C), not {len(product)} matrices")
+    D, A, B, C = (*product, None)[:4]
+    return GivenMatrices.of(D, A, B, C, formats)
+
+
+def _of_product(say: Callable[[str], object], number: int, line: str) -> None:
+    say(f"product {number}: {line}")
 
 
 def _check(given: Sequence[GivenMatrices]) -> None:

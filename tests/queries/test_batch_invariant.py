@@ -76,6 +76,8 @@ def test_wrong_use() -> None:
     first = made(slice(0, 16), ONE)
     with pytest.raises(ValueError, match="two products of one call"):
         batch_invariant([first])
+    with pytest.raises(ValueError, match="not 2 matrices"):
+        batch_invariant([first[:2], first])
     short = replay(A[:4, :256], B[:256], ONE).view(np.float32), A[:4, :256], B[:256]
     with pytest.raises(ValueError, match="one K"):
         batch_invariant([first, short])
