@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from mmaformal.queries.bound import bound
     from mmaformal.queries.diagnose import Diagnosis, diagnose
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
+    from mmaformal.queries.explain import explain
+    from mmaformal.queries.explained import Explanation
     from mmaformal.queries.find_difference import find_difference
     from mmaformal.queries.find_difference import find_difference as diff
     from mmaformal.queries.fingerprint import Fingerprint, fingerprint
@@ -84,6 +86,7 @@ __all__ = [
     "Diagnosis",
     "Different",
     "Equal",
+    "Explanation",
     "Fails",
     "Fingerprint",
     "GemmDiagnosis",
@@ -118,6 +121,7 @@ __all__ = [
     "diff",
     "e9s12",
     "emulation",
+    "explain",
     "find_difference",
     "fingerprint",
     "from_rtl",
@@ -159,6 +163,8 @@ _LAZY = {
         "queries.bound": "bound",
         "queries.diagnose": "Diagnosis diagnose",
         "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",
+        "queries.explain": "explain",
+        "queries.explained": "Explanation",
         "queries.find_difference": "find_difference",
         "queries.fingerprint": "Fingerprint fingerprint",
         "queries.identify": "Identified identify",

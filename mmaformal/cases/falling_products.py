@@ -16,8 +16,8 @@ from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
-from mmaformal.explain import code_text, number_text
 from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import code_text, number_text
 from mmaformal.spec import DotAdd
 
 Pair: TypeAlias = tuple[Codes, Codes]

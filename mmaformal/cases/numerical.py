@@ -11,8 +11,8 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.explain import exact_dot_add
 from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import exact_dot_add
 from mmaformal.spec import DotAdd
 
 Breaks = Callable[[Codes, int], bool]  #: whether a case, with its result, shows what is looked for

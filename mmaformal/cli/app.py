@@ -12,6 +12,7 @@ from mmaformal.cli.diagnose import diagnose
 from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.e9s12 import e9s12
+from mmaformal.cli.explain import explain
 from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.help import help_
 from mmaformal.cli.identify import identify
@@ -62,6 +63,7 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
         (mismatches, "in which stage a model differs from a recording"),
         (diagnose, "which arithmetic gave the rows of a recording"),
         (diagnose_gemm, "which instruction made a library's product"),
+        (explain, "three matrices: the unit, the structure, what is wrong"),
         (probe, "what a unit does, read from its answers"),
     ),
     "Your design": (

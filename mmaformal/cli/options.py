@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -81,8 +82,13 @@ def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | Non
     return f"{value} is no ARCH, but an INSTRUCTION: `{usage(ctx)}`"
 
 
-#: Suffixes of files that are hardware designs.
-DESIGNS = (".sv", ".v", ".btor", ".btor2")
+#: Names of files that are hardware designs, and functions of programs that are as good.
+_DESIGN = re.compile(r".+(\.(sv|v|btor2?|c)|\.(c|py):[\w$.]+)")
+
+
+def is_design(name: str) -> bool:
+    """Whether a word names the file of a design, or a function of a program, by its suffix."""
+    return _DESIGN.fullmatch(name) is not None
 
 
 class _ArchitectureOrDesign(ArchitectureName):
@@ -93,7 +99,7 @@ class _ArchitectureOrDesign(ArchitectureName):
     def convert(
         self, value: Architecture | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Architecture | str:
-        if isinstance(value, str) and value.endswith(DESIGNS):
+        if isinstance(value, str) and is_design(value):
             return value
         return super().convert(value, param, ctx)
 
@@ -307,6 +313,18 @@ class Renamed(click.Option):
             super().add_to_parser(parser, ctx)  # type: ignore[arg-type]
         finally:
             self.opts = shown
+
+
+def formats(*operands: str) -> Callable[[Command], Command]:
+    """`--a-format FORMAT` and so on, of bit patterns and of wider floats."""
+
+    def decorated(command: Command) -> Command:
+        for each in reversed(operands):
+            said = f"What {each.upper()}'s bit patterns, or wider floats, are: bf16, e4m3, float8_e5m2, …"
+            command = click.option(f"--{each}-format", metavar="FORMAT", help=said)(command)
+        return command
+
+    return decorated
 
 
 chain = click.option(

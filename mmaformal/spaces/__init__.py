@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from itertools import islice
 from types import ModuleType
@@ -47,7 +48,8 @@ def models(
     """
     module = _space(algorithm)
     taken: dict[int, list[tuple[int, ...]]] = {}  #: orders, by the products of a step
-    for parameters in islice(module.choices(types, k), part, None, parts):
+    own = islice(_choices(types, k, algorithm), part, None, parts) if parts > 1 else module.choices(types, k)
+    for parameters in own:
         yield from _specs(types, k, parameters, ())
         step, whole = (
             parameters.step_products,
@@ -58,6 +60,12 @@ def models(
                 taken[step] = list(orders(k, step))
             for order in taken[step]:
                 yield from _specs(types, k, parameters, order)
+
+
+@lru_cache(maxsize=32)
+def _choices(types: Types, k: int, algorithm: str) -> tuple[Parameters, ...]:
+    """All at once: parts are taken one after another, and most of the work is to make what they leave out."""
+    return tuple(_space(algorithm).choices(types, k))
 
 
 def details(spec: DotAdd) -> Iterator[DotAdd]:

@@ -19,9 +19,9 @@ from mmaformal.cli import app, main, running, terminal
 from mmaformal.cli.app import GROUPS
 from mmaformal.cli.prove import PROPERTY_NAMES
 from mmaformal.display import columns, fitting, folded
-from mmaformal.explain import explain_difference
 from mmaformal.listing import architecture_table, instruction_tables
 from mmaformal.queries.properties import PROPERTIES
+from mmaformal.shown_stages import explain_difference
 
 ENDS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -62,6 +62,7 @@ OWN = {
     "check": {"architecture", "instruction", "replace"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},
+    "explain": {"device", "against", "every_block"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
     "identify": {"scale_block", "among", "confirm", "solving"},
