@@ -304,3 +304,10 @@ def test_signs_of_two_runs(broken: str, monkeypatch: pytest.MonkeyPatch) -> None
             negated = sign_symmetry.argument(sign_symmetry.relation(fma))
             with pytest.raises(NotProvedError) if broken else nullcontext():
                 kernel_prove(asker, negated)
+
+
+@pytest.mark.parametrize("form", ["PP", pytest.param("NN", marks=pytest.mark.slow)])
+def test_what_a_pair_loses_is_left_where_c_cancels_it(form: str) -> None:
+    """A pair of bf16 seldom loses what c does not hide: c is what the pair gives, with the other sign."""
+    answer = prove("faithful-rounding", ARCHITECTURES["power10"][f"XVBF16GER2{form}"], timeout=100)
+    assert isinstance(answer, Fails)
