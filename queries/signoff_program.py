@@ -19,6 +19,7 @@ from mmaformal.cases.questions import FoundCase
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress
 from mmaformal.hardware.designs import Wired
+from mmaformal.hardware.matching import Matched
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.undefined import Finding
 from mmaformal.instruction import Instruction
@@ -110,6 +111,12 @@ class SigningProgram(Signing):
             return outcome.why or "the time was up"
         self.never = (*self.never, direct(self.asker.proved[-1]))
         return None
+
+    def _unknown(self, matched: Matched) -> Unknown:
+        found = super()._unknown(matched)
+        if not self.behaviour.findings:
+            return found
+        return replace(found, why=f"{found.why}; that its behaviour is never undefined is proved")
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         self.progress("the program is run")
