@@ -4,7 +4,7 @@
     print(found)        # two-level accumulation every 128 of hopper HMMA.16816.F32, …; 64 elements wrong: all of row 17
 
 Structures are compared with a few rows and columns of each quarter of D, so that a bug in one part does not hide the
-structure; those that explain a quarter, else the nearest, with all of D.  One is taken for D's where what it leaves
+structure; those that leave the fewest elements wrong, with all of D.  One is taken for D's where what it leaves
 wrong lies in a part of the rows or columns; elements that are wrong all over D are another structure's, or unit's.
 """
 

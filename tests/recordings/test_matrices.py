@@ -12,11 +12,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from mmaformal import cli
 from mmaformal.formats import bf16, e4m3, format_called, fp16, fp32
 from mmaformal.given_matrices import codes_of
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.matrices import read_files, read_tensors
 from mmaformal.recordings.products import read_product
+from mmaformal.testing import inputs
 
 A = np.array([[1.0, 2.0, -0.5], [0.25, 3.0, 4.0]], np.float16)
 B = np.array([[1.0, 0.5], [2.0, -1.0], [8.0, 1.0]], np.float16)
@@ -205,3 +207,26 @@ def test_what_is_not_installed_is_said(
     file.write_bytes(b"x")
     with pytest.raises(RecordingError, match=re.escape(f"pip install 'mmaformal[{extra}]'")):
         read_tensors(file)
+
+
+# ---- rows
+
+
+def test_rows_in_tensors_are_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numpy = pytest.importorskip("safetensors.numpy")
+    file, unit = tmp_path / "rows.safetensors", ["--arch", "h100", "--instruction", "HMMA.16816.F32"]
+    inputs("h100 HMMA.16816.F32", n=20).save(file)
+    assert cli.main(["check", str(file)]) == 0
+    rows = {name: x.copy() for name, x in numpy.load_file(str(file)).items()}
+    rows["d"].view(np.uint32)[7] ^= 1
+    numpy.save_file(rows, str(file))
+    capsys.readouterr()
+    assert cli.main(["check", str(file), *unit]) == 1
+    assert "1 mismatch" in capsys.readouterr().out
+    wide = rows | {"d": rows["d"].astype(np.float64)}
+    numpy.save_file(wide, str(file))
+    assert cli.main(["check", str(file), *unit]) == 2
+    assert "d is float64; fp32 or its bit patterns are needed" in capsys.readouterr().out
+    numpy.save_file({name: wide[name] for name in "abd"}, str(file))
+    assert cli.main(["check", str(file), *unit]) == 2
+    assert "no tensor c: a recording has a, b, c and d" in capsys.readouterr().out
