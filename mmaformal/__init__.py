@@ -15,6 +15,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mmaformal import _interrupts as _interrupts
 from mmaformal.architectures import (
     ARCHITECTURES,
     Architecture,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.probes import Probed, probe
+    from mmaformal.queries.batch_invariant import BatchInvariance, batch_invariant
     from mmaformal.queries.bound import bound
     from mmaformal.queries.diagnose import Diagnosis, diagnose
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
@@ -81,6 +83,7 @@ __all__ = [
     "Answer",
     "Apart",
     "Architecture",
+    "BatchInvariance",
     "Checks",
     "Diagnosis",
     "Different",
@@ -108,6 +111,7 @@ __all__ = [
     "ampere",
     "apple_amx",
     "armv8_6",
+    "batch_invariant",
     "blackwell",
     "bound",
     "cdna1",
@@ -159,6 +163,7 @@ _LAZY = {
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
         "probes": "Probed probe",
+        "queries.batch_invariant": "BatchInvariance batch_invariant",
         "queries.bound": "bound",
         "queries.diagnose": "Diagnosis diagnose",
         "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",
