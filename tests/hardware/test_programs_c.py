@@ -448,7 +448,7 @@ def test_an_fma_with_a_bug_is_refuted(bug: str) -> None:
 @pytest.mark.slow
 @needs_clang
 def test_a_dot_product_is_right_in_random_cases() -> None:
-    """A dot product of four in fixed point, with loops, arrays and structs, is never wrong or undefined in random cases,
+    """A dot product of four in fixed point, with loops, arrays and structs, is never wrong in random cases,
     as terms and as it is compiled.
     """
     design = program("dot4.c:dot4", spec=DOT.spec)
