@@ -15,6 +15,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mmaformal import _interrupts as _interrupts
 from mmaformal.architectures import (
     ARCHITECTURES,
     Architecture,

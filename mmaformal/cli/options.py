@@ -83,7 +83,7 @@ def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | Non
 
 
 #: Names of files that are hardware designs, and functions of programs that are as good.
-_DESIGN = re.compile(r".+(\.(sv|v|btor2?|c)|\.(c|py):[\w$.]+)")
+_DESIGN = re.compile(r".+(\.(sv|v|btor2?|c|cc|cpp)|\.(c|cc|cpp|py):[\w$.]+)")
 
 
 def is_design(name: str) -> bool:

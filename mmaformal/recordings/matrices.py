@@ -228,7 +228,7 @@ def _of_torch(path: Path) -> Tensors:
             path, "it holds more than tensors, and nothing else is unpickled: torch.save(tensor, path)"
         ) from None
     if isinstance(saved, torch.Tensor):
-        named: Mapping[Any, object] = {"": saved}
+        named: Mapping[object, object] = {"": saved}
     elif isinstance(saved, Mapping):
         named = saved
     elif isinstance(saved, (list, tuple)):

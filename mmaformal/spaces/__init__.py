@@ -26,7 +26,7 @@ from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("esda", "fma", "gfda", "muladd", "sticky")
+DESIGNS = ("esda", "fma", "gfda", "joined_fda", "muladd", "sticky")
 
 
 def _space(name: str) -> ModuleType:
@@ -102,7 +102,10 @@ def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> N
 
 
 def variants(spec: DotAdd) -> Iterator[tuple[str, DotAdd]]:
-    """The models that differ from one in a single parameter, named, or in the order of its products."""
+    """The models that differ from one in a single parameter, named, or in the order of its products; none of an
+    algorithm without a space."""
+    if part(spec.parameters.algorithm, "space") is None:
+        return
     types, parameters = Types.of(spec), spec.parameters
     module = _space(parameters.algorithm)
     near = [parameters, *module.choices(types, spec.k)]

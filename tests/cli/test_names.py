@@ -201,7 +201,7 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
         ),
         ("--model x.py:y list", "--model stands after the COMMAND: `mmaformal COMMAND … --model …`"),
         ("list --model nothing.py:x x", "--model: nothing.py: No such file or directory"),
-        ("signoff unit.sv --against h100", "option '--against' requires 2 arguments"),
+        ("signoff unit.sv --against h100", "option '--against' requires 2 arguments, ARCH INSTRUCTION: "),
         ("prove exactness", "ARCH INSTRUCTION is missing: `mmaformal prove exactness ARCH INSTRUCTION`"),
         ("prove exactness h100", "INSTRUCTION is missing: `mmaformal prove exactness hopper INSTRUCTION`"),
         ("verify --all hopper", "verify what? ARCH, ARCH INSTRUCTION, or --all: one of them"),
