@@ -25,7 +25,7 @@ from mmaformal.operands import Matrix
 from mmaformal.queries.explained import Explanation, WrongPart
 from mmaformal.queries.likely_structures import Compared, Likely, Tournament
 from mmaformal.queries.structure_search import built, chained_ones
-from mmaformal.queries.wrong_elements import gross_faults, is_reference, what_they_are
+from mmaformal.queries.wrong_elements import gross_faults, is_reference, roundings_off, what_they_are
 from mmaformal.renamed import lines
 from mmaformal.shown_stages import ulps_apart
 from mmaformal.solver.deadline import Deadline, checked_timeout
@@ -251,15 +251,16 @@ class _Work:
             return
         self.told = what_they_are(self.given, self.alike[0], self.wrong, self.made)
         rows, columns = np.flatnonzero(self.wrong.any(axis=1)), np.flatnonzero(self.wrong.any(axis=0))
-        whole = bool(self.wrong[np.ix_(rows, columns)].mean() > _FULL)
-        if self.told or not whole or len(rows) * len(columns) < _OWN or self._only is not None:
-            return
-        part = _Work(self.given.part(rows, columns), self._say)
-        part.search(instructions, False, None)
-        if part.accepted and not part.wrong.any() and part.rows_compared == len(rows):
-            where = np.zeros_like(self.wrong)
-            where[np.ix_(rows, columns)] = True
-            self.parts = [WrongPart(where, part.alike[0])]
+        whole = bool(self.wrong[np.ix_(rows, columns)].mean() > _FULL) and len(rows) * len(columns) >= _OWN
+        if not self.told and whole and self._only is None:
+            part = _Work(self.given.part(rows, columns), self._say)
+            part.search(instructions, False, None)
+            if part.accepted and not part.wrong.any() and part.rows_compared == len(rows):
+                where = np.zeros_like(self.wrong)
+                where[np.ix_(rows, columns)] = True
+                self.parts = [WrongPart(where, part.alike[0])]
+        if not self.told and not self.parts:
+            self.told = roundings_off(self.given, self.wrong, self.made)
 
 
 __all__ = ["explain", "explain_given"]

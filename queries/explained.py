@@ -101,7 +101,7 @@ class Explanation(Result):
 
     @property
     def _no_product(self) -> bool:
-        return not self.structures and bool(self.told)
+        return not self.tried and bool(self.told)
 
     def __str__(self) -> str:
         lines = [self.summary, *self.given.notes]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmaformal.display import counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import fp64
-from mmaformal.gemm import rounded
+from mmaformal.gemm import rounded, values
 from mmaformal.given_matrices import GivenMatrices, is_near, looked_at
 from mmaformal.queries.structure_search import ChainsOfRows, differ
 from mmaformal.shown_stages import code_text
@@ -23,6 +23,8 @@ from mmaformal.structures import Codes, Structure, exactly, finished
 _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
 #: The part of D's elements that are exact sums, rounded, where it is a reference.
 _REFERENCE = 0.999
+#: How many places the middle wrong element is off at most, where it is another order of sums that is seen.
+_ROUNDINGS = 64
 #: How far the middle ratio is off where D is a multiple of the product.
 _SPREAD = 0.02
 
@@ -80,9 +82,17 @@ def what_they_are(
         count = int(wrong.sum())
         each = "it is" if count == 1 else "each of them is"
         return [f"{each} {code_text(int(values_[0]), given.d_format)}"]
-    return next(
-        (found for found in (_moved(given, wrong, made), _left_out(given, structure, wrong)) if found), []
-    )
+    return _moved(given, wrong, made) or _left_out(given, structure, wrong)
+
+
+def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], made: Codes) -> list[str]:
+    """Returns a line where wrong elements are so near to what the structure gives as another order of sums is."""
+    d, unit = (values(x[wrong], given.d_format, fp64) for x in (given.d, made))
+    with np.errstate(all="ignore"):
+        apart = np.median(np.abs(d - unit) / np.abs(unit))
+    if apart < _ROUNDINGS * 2.0**-given.d_format.fraction_bits:
+        return ["they are roundings off, as of another order of the sums, and not as of wrong data"]
+    return []
 
 
 def _moved(given: GivenMatrices, wrong: NDArray[np.bool_], made: Codes) -> list[str]:
@@ -140,4 +150,4 @@ def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes,
         yield finished([late], structure, c), f"the first {counted(first, 'product')}"
 
 
-__all__ = ["gross_faults", "is_reference", "what_they_are"]
+__all__ = ["gross_faults", "is_reference", "roundings_off", "what_they_are"]

@@ -95,6 +95,9 @@ def test_the_unit_of_another_device_is_not_taken_for_a_bug() -> None:
     assert found.verdict == "none"
     assert found.structure is None
     assert "without against, the units of all devices are tried" in str(found)
+    assert str(found).startswith(
+        "nothing tried explains D\nit is none of: ampere HMMA.16816.F32, as modelled\n"
+    )
 
 
 # ---- wrong elements
@@ -152,6 +155,16 @@ def test_columns_of_another_structure_are_a_part_of_their_own() -> None:
     assert part.structure == other
     assert (part.where == (np.arange(64) >= 48)).all()
     assert "columns 48 to 63" in str(found)
+
+
+def test_elements_of_another_order_of_sums_are_not_called_wrong_data() -> None:
+    D, other = product(Structure(HMMA)), product(Structure(HMMA, 144, order="pairwise"))
+    D[::3, 40:56] = other[::3, 40:56]
+    found = explain(D, *operands(), against=HMMA)
+    assert (found.verdict, found.structure) == ("wrong", Structure(HMMA))
+    assert found.told == (
+        "they are roundings off, as of another order of the sums, and not as of wrong data",
+    )
 
 
 # ---- what is no product
