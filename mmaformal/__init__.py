@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.probes import Probed, probe
+    from mmaformal.queries.batch_invariant import BatchInvariance, batch_invariant
     from mmaformal.queries.bound import bound
     from mmaformal.queries.diagnose import Diagnosis, diagnose
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
@@ -82,6 +83,7 @@ __all__ = [
     "Answer",
     "Apart",
     "Architecture",
+    "BatchInvariance",
     "Checks",
     "Diagnosis",
     "Different",
@@ -109,6 +111,7 @@ __all__ = [
     "ampere",
     "apple_amx",
     "armv8_6",
+    "batch_invariant",
     "blackwell",
     "bound",
     "cdna1",
@@ -160,6 +163,7 @@ _LAZY = {
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
         "probes": "Probed probe",
+        "queries.batch_invariant": "BatchInvariance batch_invariant",
         "queries.bound": "bound",
         "queries.diagnose": "Diagnosis diagnose",
         "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",

@@ -60,12 +60,12 @@ def codes_of(x: Matrix, fmt: Format, name: str) -> Codes:
                 f"{name} is {given}, and {name}{list(place)} = {float(floats[place])!r} is no {fmt} number"
             )
         return codes
-    if not is_tensor(x) and given is None and hasattr(x, "dtype") and getattr(x.dtype, "kind", "") in "iV":
-        array = np.ascontiguousarray(x)
-        if (
-            array.dtype.itemsize == fmt.word.itemsize
-        ):  # bit patterns, in words that NumPy had no better name for
-            x = array.view(fmt.word)
+    if given is None and hasattr(x, "dtype"):
+        array = np.from_dlpack(x) if is_tensor(x) else np.asarray(x)
+        if array.dtype.kind in "iV" and array.dtype.itemsize == fmt.word.itemsize:
+            x = np.ascontiguousarray(array).view(
+                fmt.word
+            )  # bit patterns, in words that there was no better name for
     return as_operand(x, fmt, name).codes
 
 

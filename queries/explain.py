@@ -4,7 +4,7 @@
     print(found)        # two-level accumulation every 128 of hopper HMMA.16816.F32, …; 64 elements wrong: all of row 17
 
 Structures are compared with a few rows and columns of each quarter of D, so that a bug in one part does not hide the
-structure; those that explain a quarter, else the nearest, with all of D.  One is taken for D's where what it leaves
+structure; those that leave the fewest elements wrong, with all of D.  One is taken for D's where what it leaves
 wrong lies in a part of the rows or columns; elements that are wrong all over D are another structure's, or unit's.
 """
 
@@ -78,13 +78,27 @@ def explain(
     """
     caller(progress)
     say = lines(progress, "done") or (lambda _: None)
-    start = time.monotonic()
     checked_timeout(timeout)
+
+    given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format))
+    return explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
+
+
+def explain_given(
+    given: GivenMatrices,
+    device: Architecture | str | None,
+    against: Instruction | Structure | str | None,
+    *,
+    every_block: bool = False,
+    timeout: float,
+    say: Callable[[str], object],
+) -> Explanation:
+    """What `explain` returns, of matrices that were read."""
+    start = time.monotonic()
 
     def left() -> float:
         return max(start + timeout - time.monotonic(), 0.05)
 
-    given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format))
     instructions = _instructions(given, device, against)
     work, searching = _Work(given, say), Deadline(_SEARCHING * timeout)
     if not (told := gross_faults(given)):
@@ -248,4 +262,4 @@ class _Work:
             self.parts = [WrongPart(where, part.alike[0])]
 
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_given"]

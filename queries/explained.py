@@ -184,7 +184,7 @@ class Explanation(Result):
         early = "" if self.complete else ", not all, for the time was up"
         space = (
             "; --every-block tries all"
-            if self.usual and self.accepted
+            if self.usual and self.accepted and self.complete
             else f" ({SPACE})"
             if not self.usual
             else ""

@@ -1,7 +1,7 @@
 """The structures that explain most of a product: of all those of the space, by a part of it, then by all of it.
 
-First a few rows and columns of each quarter of D, so that a bug in one part does not hide the structure; what explains
-a quarter goes on to more and more rows, the better half each time, and what is left is compared with all of D.
+First a few rows and columns of each quarter of D, so that a bug in one part does not hide the structure; those that
+leave the fewest elements wrong go on to more and more rows, the better half each time, then to all of D.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from mmaformal.structures import Codes, Structure, exactly, finished, replay
 _ROWS, _COLUMNS = 8, 64
 #: Structures that are remembered; that go on to more rows; that are compared with all of D.
 _KEPT, _SECOND, _LAST = 2048, 256, 8
+#: How many elements one that goes on leaves wrong at most: so many times the fewest, and some.
+_ABOUT, _FEW = 1.25, 8
 #: Elements with which the second round begins, and after which those that are alike are taken for that.
 _BEGIN, _ENOUGH = 1 << 12, 1 << 16
 #: Products of factors after which the time is looked at.
@@ -30,7 +32,7 @@ _AT_ONCE = 1 << 27
 
 
 class Likely(StructureSearch):
-    """Structures by how many quarters of D they explain, and by what they leave wrong of the rows looked at."""
+    """Structures by how many elements they leave wrong, of some rows and columns of each half of D."""
 
     def __init__(self, given: GivenMatrices) -> None:
         m, _, n = given.shape
@@ -38,24 +40,18 @@ class Likely(StructureSearch):
         some = given.part(rows, columns)
         c = None if some.c is None or some.c_format is None else (some.c, some.c_format)
         super().__init__(some.a, some.b, some.d, some.d_format, c)
-        halves = [[side < size / 2, side >= size / 2] for side, size in ((rows, m), (columns, n))]
-        self._quarters = [np.ix_(x, y) for x in halves[0] for y in halves[1] if x.any() and y.any()]
-        self._seen: list[tuple[tuple[int, int], tuple[int, ...], int, Structure]] = []
+        self._seen: list[tuple[int, tuple[int, ...], int, Structure]] = []
 
     def seen(self, structure: Structure, wrong: NDArray[np.bool_]) -> None:
-        explained = sum(not wrong[each].any() for each in self._quarters)
         plain = _plainness(structure, self.a.shape[1])
-        self._seen.append(((-explained, int(wrong.sum())), plain, self.tried, structure))
+        self._seen.append((int(wrong.sum()), plain, self.tried, structure))
         if len(self._seen) > 2 * _KEPT:
             self._seen = sorted(self._seen)[:_KEPT]
 
     def best(self) -> list[Structure]:
-        """Those that explain a quarter, the likeliest first; if none does, those that leave the fewest wrong."""
-        some = sorted(self._seen)
-        whole = [x for x in some if x[0][0]]
-        return [
-            structure for *_, structure in (whole[:_SECOND] or sorted(some, key=lambda x: x[0][1])[:_LAST])
-        ]
+        """Those that leave about the fewest elements wrong, of those alike the plainest first."""
+        ranked = sorted(self._seen)[:_SECOND]
+        return [structure for count, *_, structure in ranked if count <= _ABOUT * ranked[0][0] + _FEW]
 
 
 def _plainness(structure: Structure, K: int) -> tuple[int, ...]:
@@ -127,11 +123,16 @@ class Tournament:
         for first in range(0, m, each):
             check()
             some = self.given.part(np.arange(first, min(first + each, m)), np.arange(n))
-            d = replay(some.a, some.b, structure, _addend(some, structure), progress=False)
+            d = made_of(some, structure)
             found.made[first : first + each] = d
             found.wrong[first : first + each] = differ(d, some.d, some.d_format)
             found.rows = min(first + each, m)
             self.compared[structure] = found
+
+
+def made_of(given: GivenMatrices, structure: Structure) -> Codes:
+    """What a structure gives."""
+    return replay(given.a, given.b, structure, _addend(given, structure), progress=False)
 
 
 def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tuple[Structure, Codes]]:
@@ -156,4 +157,4 @@ def _addend(given: GivenMatrices, structure: Structure) -> Codes | None:
     return exactly(given.c, given.c_format, structure.c_format)
 
 
-__all__ = ["Compared", "Likely", "Tournament"]
+__all__ = ["Compared", "Likely", "Tournament", "made_of"]

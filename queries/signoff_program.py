@@ -19,6 +19,7 @@ from mmaformal.cases.questions import FoundCase
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress
 from mmaformal.hardware.designs import Wired
+from mmaformal.hardware.matching import Matched
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.undefined import Finding
 from mmaformal.instruction import Instruction
@@ -29,8 +30,9 @@ from mmaformal.solver.asking import Asker
 
 #: Rows on which the program itself is run, random and special ones.
 _RUN = 4000
-#: The part of the time left for all ways to undefined behaviour at once, and then for each alone, together.
-_AT_ONCE, _ALONE = 0.25, 0.5
+#: The part of the time left for all ways to undefined behaviour at once, and with each alone; seconds for each alone at
+#: first, and how much more for those that are not settled.
+_AT_ONCE, _ALONE, _FIRST, _MORE = 0.1, 0.6, 1.0, 4.0
 #: Ways that a witness names.
 _NAMED = 3
 
@@ -74,19 +76,26 @@ class SigningProgram(Signing):
 
     def _undefined(self) -> Codes | Unknown | None:
         """An input for which behaviour is undefined; None where it is proved that there is none."""
-        findings = self.behaviour.findings
-        found = self._ask(findings, self.asker.left * _AT_ONCE)
+        waiting = list(self.behaviour.findings)
+        until, limit = self.asker.left * (1 - _ALONE), _FIRST
+        found = self._ask(waiting, self.asker.left * _AT_ONCE)
         if not isinstance(found, str):
             return found
-        limit = self.asker.left * _ALONE / len(findings)
-        for each in findings:
-            found = self._ask([each], limit)
-            if isinstance(found, str):
-                why = f"whether behaviour is undefined was not settled: {each}: {found}"
+        while True:
+            unsettled: list[Finding] = []
+            for each in waiting:
+                found = self._ask([each], max(_FIRST, min(limit, self.asker.left - until)))
+                if isinstance(found, str):
+                    unsettled.append(each)
+                elif found is not None:
+                    return found
+            if not unsettled:
+                return None
+            if self.asker.left < until:
+                first = unsettled[0]
+                why = f"whether behaviour is undefined was not settled: {first}"
                 return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
-            if found is not None:
-                return found
-        return None
+            waiting, limit = unsettled, limit * _MORE
 
     def _ask(self, findings: Sequence[Finding], limit: float) -> Codes | str | None:
         """An input for which some behaviours are undefined, None where that is refuted, or why it is not settled."""
@@ -102,6 +111,12 @@ class SigningProgram(Signing):
             return outcome.why or "the time was up"
         self.never = (*self.never, direct(self.asker.proved[-1]))
         return None
+
+    def _unknown(self, matched: Matched) -> Unknown:
+        found = super()._unknown(matched)
+        if not self.behaviour.findings:
+            return found
+        return replace(found, why=f"{found.why}; that its behaviour is never undefined is proved")
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         self.progress("the program is run")

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mmaformal.solver.portfolio import installed_backends, solver_version
 
@@ -101,13 +100,15 @@ def answers_beside(path: Path) -> Path:
     return path.with_name("answers.json" if path == PATH else f"{path.name}.json")
 
 
-def read_answers(path: Path) -> dict[str, dict[str, Any]]:
+def read_answers(path: Path) -> dict[str, dict[str, object]]:
     """Returns the fields of each answer in a file, by its question's key; none if there is no file."""
-    found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="ascii")) if path.exists() else {}
+    found: dict[str, dict[str, object]] = (
+        json.loads(path.read_text(encoding="ascii")) if path.exists() else {}
+    )
     return found
 
 
-def write_answers(answers: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+def write_answers(answers: Mapping[str, Mapping[str, object]], path: Path) -> None:
     """Write answers, one to a line, in an order that depends on nothing else."""
     lines = [f"{json.dumps(key)}: {json.dumps(answers[key], sort_keys=True)}" for key in sorted(answers)]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mmaformal.cli.amx import amx
+from mmaformal.cli.batch_invariant import batch_invariant
 from mmaformal.cli.bound import bound
 from mmaformal.cli.check import check
 from mmaformal.cli.completion import completion
@@ -64,6 +65,7 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
         (diagnose, "which arithmetic gave the rows of a recording"),
         (diagnose_gemm, "which instruction made a library's product"),
         (explain, "three matrices: the unit, the structure, what is wrong"),
+        (batch_invariant, "whether a row's result depends on its batch"),
         (probe, "what a unit does, read from its answers"),
     ),
     "Your design": (

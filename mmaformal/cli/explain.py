@@ -8,7 +8,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
 
 #: The exit status of each verdict.
@@ -18,18 +18,7 @@ _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": U
 @click.command("explain")
 @click.argument("files", nargs=-1, required=True, metavar="D A B", type=click.Path(path_type=Path))
 @click.option("--c", "c", type=click.Path(path_type=Path), metavar="FILE", help="C, which A·B is added to.")
-@click.option(
-    "--device",
-    type=options.ARCHITECTURE,
-    metavar="ARCH",
-    help="Where it ran: hopper, h100, 'RTX 4090', gfx942, …",
-)
-@click.option(
-    "--against",
-    type=(options.ARCHITECTURE, options.INSTRUCTION),
-    metavar="ARCH INSTRUCTION",
-    help="The one instruction that is to have made it.",
-)
+@options.ran_on
 @options.formats("a", "b", "c", "d")
 @click.option("--every-block", is_flag=True, help="Try blocks of every size, not the usual structures alone.")
 @options.model
@@ -65,8 +54,6 @@ def explain(
     from mmaformal.queries.explain import explain as find
     from mmaformal.recordings.matrices import read_files
 
-    if device is not None and against is not None:
-        raise UsageError("--device and --against exclude each other")
     formats = {"A": a_format, "B": b_format, "C": c_format, "D": d_format}
     matrices = read_files(files, formats, c)
     with Status() as status:
@@ -75,8 +62,7 @@ def explain(
             matrices["A"],
             matrices["B"],
             matrices.get("C"),
-            device=device,
-            against=None if against is None else options.instruction_of(*against),
+            **options.where_it_ran(device, against),
             every_block=every_block,
             a_format=formats["A"],
             b_format=formats["B"],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -83,7 +83,7 @@ def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | Non
 
 
 #: Names of files that are hardware designs, and functions of programs that are as good.
-_DESIGN = re.compile(r".+(\.(sv|v|btor2?|c)|\.(c|py):[\w$.]+)")
+_DESIGN = re.compile(r".+(\.(sv|v|btor2?|c|cc|cpp)|\.(c|cc|cpp|py):[\w$.]+)")
 
 
 def is_design(name: str) -> bool:
@@ -315,6 +315,18 @@ class Renamed(click.Option):
             self.opts = shown
 
 
+def ran_on(command: Command) -> Command:
+    """`--device` and `--against`; `where_it_ran` has what they say."""
+    command = click.option(
+        "--against",
+        type=(ARCHITECTURE, INSTRUCTION),
+        metavar="ARCH INSTRUCTION",
+        help="The one instruction that is to have made it.",
+    )(command)
+    said = "Where it ran: h100, 'RTX 4090', gfx942, …"
+    return click.option("--device", type=ARCHITECTURE, metavar="ARCH", help=said)(command)
+
+
 def formats(*operands: str) -> Callable[[Command], Command]:
     """`--a-format FORMAT` and so on, of bit patterns and of wider floats."""
 
@@ -448,6 +460,20 @@ def instruction_of(
         except (TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"--replace {told}: {instruction.label}: {error}") from None
     return instruction if chain is None else instruction.chained(chain)
+
+
+class RanOn(TypedDict):
+    """Where a product was made, as `explain` takes it."""
+
+    device: Architecture | None
+    against: Instruction | None
+
+
+def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] | None) -> RanOn:
+    """What `--device` and `--against` say.  Raises UsageError where both do."""
+    if device is not None and against is not None:
+        raise UsageError("--device and --against exclude each other")
+    return {"device": device, "against": None if against is None else instruction_of(*against)}
 
 
 @contextmanager

@@ -247,6 +247,10 @@ def signoff(
         design = design_of(
             files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
         )
+        if design.sources.program and (recordings or testbench is not None):
+            raise UsageError(
+                "a program is no hardware: leave out --simulate and --testbench; `mmaformal record` runs it"
+            )
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:

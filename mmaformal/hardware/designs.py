@@ -29,7 +29,7 @@ _RESET_CYCLES = 2
 _MOST_CYCLES = 1 << 12
 #: The modules that read programs, by the suffixes of files: each has a `read_program`, with the arguments of `wired`
 #: but `held`.
-_READERS = {".c": "llvm_design", ".py": "python_design"}
+_READERS = {**dict.fromkeys((".c", ".cc", ".cpp"), "llvm_design"), ".py": "python_design"}
 
 
 @dataclass(frozen=True, repr=False)

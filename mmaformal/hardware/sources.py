@@ -13,7 +13,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, reason
 
 #: Suffixes of programs, a function of which is the design.
-PROGRAMS = (".c", ".py")
+PROGRAMS = (".c", ".cc", ".cpp", ".py")
 _FUNCTION = re.compile(r"(.+\.\w+):([A-Za-z_$.][\w$.]*)")
 #: Suffixes of files that only SystemVerilog has.
 _SYSTEMVERILOG = (".sv", ".svh")

@@ -28,8 +28,8 @@ _ANYTHING = "d where behaviour is undefined"
 Bit = tuple[str, int]  #: of a constant, by its name
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(ShortRepr):
     """A way to undefined behaviour: for which inputs, what it is, and where."""
 
     when: z3.BoolRef

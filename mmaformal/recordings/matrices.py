@@ -11,6 +11,7 @@ Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -220,9 +221,14 @@ def _of_torch(path: Path) -> Tensors:
         import torch
     except ImportError:
         raise RecordingError(path, ".pt needs PyTorch: pip install 'mmaformal[torch]'") from None
-    saved = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise RecordingError(
+            path, "it holds more than tensors, and nothing else is unpickled: torch.save(tensor, path)"
+        ) from None
     if isinstance(saved, torch.Tensor):
-        named: Mapping[Any, object] = {"": saved}
+        named: Mapping[object, object] = {"": saved}
     elif isinstance(saved, Mapping):
         named = saved
     elif isinstance(saved, (list, tuple)):

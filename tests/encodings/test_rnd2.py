@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ from mmaformal.kernels import rows
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
 from mmaformal.proof.kernel import prove as kernel_prove
 from mmaformal.proof.rules import Theory
-from mmaformal.queries import power_of_two_scaling
+from mmaformal.queries import commutativity, power_of_two_scaling, sign_symmetry
 from mmaformal.queries.classes import as_instruction
 from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.solver.answers import Fails, Holds, Unknown
@@ -271,3 +273,41 @@ def test_a_pair_alone_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "add", wrong)
     with LazyPortfolio() as portfolio, pytest.raises(NotProvedError, match="in range with −0 added"):
         kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argument(spec))
+
+
+@pytest.mark.parametrize("broken", ["", "change_sign", "sticky_sum"])
+def test_signs_of_two_runs(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """−a·b and −b·a have one sign where neither is a NaN, and opposite summands of fp64 opposite sums; this is not
+    proved of a wrong stage."""
+    right = stages.sticky_sum
+
+    def changed(self: stages.Stages, code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
+        other = z3.If(stages.decode(code, fmt).nan, code, code ^ (fmt.sign_mask | 1))
+        return self.code("change_sign", [code], other, fmt)
+
+    def summed(*given: Any) -> blocks.StickySum:
+        made = right(*given)
+        return made._replace(total=(made.total.arg(0) + 1) + made.total.arg(1))
+
+    if broken == "change_sign":
+        monkeypatch.setattr(stages.Stages, "change_sign", changed)
+    elif broken:
+        monkeypatch.setattr(stages, "sticky_sum", summed)
+    pair, fma = (ARCHITECTURES["sme"][name].spec for name in ("FMOPS.F32.F16", "FMOPA.F64"))
+    with LazyPortfolio() as portfolio:
+        asker = Asker(portfolio, 100)
+        if broken != "sticky_sum":
+            exchanged = commutativity.argument(commutativity.relation(pair))
+            with pytest.raises(NotProvedError) if broken else nullcontext():
+                kernel_prove(asker, exchanged)
+        if broken != "change_sign":
+            negated = sign_symmetry.argument(sign_symmetry.relation(fma))
+            with pytest.raises(NotProvedError) if broken else nullcontext():
+                kernel_prove(asker, negated)
+
+
+@pytest.mark.parametrize("form", ["PP", pytest.param("NN", marks=pytest.mark.slow)])
+def test_what_a_pair_loses_is_left_where_c_cancels_it(form: str) -> None:
+    """A pair of bf16 seldom loses what c does not hide: c is what the pair gives, with the other sign."""
+    answer = prove("faithful-rounding", ARCHITECTURES["power10"][f"XVBF16GER2{form}"], timeout=100)
+    assert isinstance(answer, Fails)

@@ -59,6 +59,7 @@ _OF_DESIGNS = {
     *("ports", "ties", "cycles", "held", "told"),
 }
 OWN = {
+    "batch_invariant": {"device", "against"},
     "check": {"architecture", "instruction", "replace"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 
 from proved import PATH, answers_beside, read_answers
 
@@ -55,7 +56,10 @@ class Answer:
 
 def read(path: Path = PATH) -> dict[str, Answer]:
     """Returns the answers that stand beside a file of proofs, by the keys of their questions."""
-    return {key: Answer(**each) for key, each in read_answers(answers_beside(path)).items()}
+    return {
+        key: Answer(**cast("dict[str, Any]", each))
+        for key, each in read_answers(answers_beside(path)).items()
+    }
 
 
 def key_of(script: str, constants: Mapping[str, int], portfolio: Portfolio) -> str:

@@ -21,6 +21,12 @@ _COMPILING = 60.0
 #: As clang's front end writes it, with no step that takes what is undefined for something defined; as if optimised,
 #: since inline functions are left out else.
 _READING = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names", "-g", "-w", "-fno-builtin")
+_WRAPPER = """#include "{path}"
+#ifdef __cplusplus
+extern "C"
+#endif
+void *const {entry} = (void *){function};
+"""
 #: The variable that the function's address is in.
 ENTRY = "mmaformal_entry"
 
@@ -63,10 +69,12 @@ def _compiled(source: Sources, flags: Sequence[str], driver: bytes = b"") -> byt
     path = str(source.files[0].resolve())
     if re.search(r'["\n\\]', path):
         raise HardwareError(f"clang cannot be given the name {path!r}")
-    wrapper = f'#include "{path}"\nvoid *const {ENTRY} = (void *){source.top};\n'
+    wrapper = _WRAPPER.format(path=path, entry=ENTRY, function=source.top)
+    name = f"program{source.files[0].suffix}"
+    flags = [*flags, *(() if name == "program.c" else ("-fno-exceptions", "-fno-rtti"))]
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         place = Path(folder)
-        (place / "program.c").write_text(wrapper, encoding="utf-8")
+        (place / name).write_text(wrapper, encoding="utf-8")
         (place / "driver.o").write_bytes(driver)
         includes = [f"-I{each.resolve()}" for each in source.includes]
         command = [
@@ -74,7 +82,7 @@ def _compiled(source: Sources, flags: Sequence[str], driver: bytes = b"") -> byt
             *flags,
             *includes,
             *(f"-D{each}" for each in source.defines),
-            "program.c",
+            name,
             "-o",
             "out",
         ]
@@ -99,7 +107,7 @@ def _error(source: Sources, text: str) -> str:
     """The first error in one line, with file and line."""
     errors = [line for line in text.splitlines() if "error:" in line]
     first = errors[0] if errors else _first_line(text) or "clang failed"
-    if f"undeclared identifier '{source.top}'" in text and first.startswith("program.c"):
+    if f"undeclared identifier '{source.top}'" in text and first.startswith("program."):
         return f"there is no function {source.top} in {source.files[0].name}"
     where, _, what = first.partition("error:")
     number = re.search(r":(\d+):\d+: ", where)

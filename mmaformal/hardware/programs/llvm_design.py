@@ -18,7 +18,7 @@ from mmaformal.display import counted
 from mmaformal.hardware.designs import Bound, Driven, Wired
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap, wiring
-from mmaformal.hardware.programs.llvm_clang import text_of
+from mmaformal.hardware.programs.llvm_clang import ENTRY, text_of
 from mmaformal.hardware.programs.llvm_memory import Object, address_of
 from mmaformal.hardware.programs.llvm_native import Native
 from mmaformal.hardware.programs.llvm_run import Runner, State
@@ -41,10 +41,9 @@ def read_program(
     """
     name = f"{source.top} of {source.files[0].name}"
     text = read_text(text_of(source))
-    function = text.functions.get(f"@{source.top}")
-    if function is None or not function.blocks:
-        names = ", ".join(each.name[1:] for each in text.functions.values() if each.blocks)
-        raise HardwareError(f"there is no function {name}; there are {names or 'none'}")
+    function = text.functions[text.constants[f"@{ENTRY}"].name]
+    if not function.blocks:
+        raise HardwareError(f"{name} is declared, and its text is not there")
     given = signature(function, text.metadata, spec, said)
     found = wiring(spec, given.inputs, given.outputs, "", given.said)
     inputs = {port: z3.BitVec(port, bits) for port, bits in given.inputs.items()}

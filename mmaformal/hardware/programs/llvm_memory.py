@@ -289,10 +289,12 @@ def joined(parts: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
             found[-1] = both_of
         else:
             found.append(part)
-    whole = z3.Concat(*reversed(found)) if len(found) > 1 else found[0]
-    term = made(whole)
-    assert isinstance(term, z3.BitVecRef)
-    return term
+    whole = found[-1]
+    for part in reversed(found[:-1]):
+        term = made(z3.Concat(whole, part))
+        assert isinstance(term, z3.BitVecRef)
+        whole = term
+    return whole
 
 
 def _neighbours(high: z3.BitVecRef, low: z3.BitVecRef) -> z3.BitVecRef | None:

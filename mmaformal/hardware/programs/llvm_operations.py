@@ -72,6 +72,10 @@ _WRAPPING: dict[str, Callable[[Vector, Vector], Vector]] = {
 def _overflows(op: str, x: Vector, y: Vector, signed: bool) -> z3.BoolRef:
     """Whether a sum, difference or product is no number of the operands' width."""
     bits = x.size()
+    if signed and op != "mul":  # by signs: a solver has the sum already
+        apart = claim(z3.Xor(_top(x), _top(y)))
+        other = claim(z3.Xor(_top(x), _top(_vector(_WRAPPING[op](x, y)))))
+        return both(apart if op == "sub" else opposite(apart), other)
     more = bits if op == "mul" else 1
     exact = _vector(_WRAPPING[op](_wide(x, signed, more), _wide(y, signed, more)))
     if op == "sub" and not signed:

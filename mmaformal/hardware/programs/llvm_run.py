@@ -141,10 +141,12 @@ class Runner:
     def table(self, name: str, memory: Memory) -> Pointer:
         """The address of a constant table, or of a variable."""
         if name not in self._globals:
-            if name not in self.text.constants:
-                what = "a function's address" if name in self.text.functions else "whose value is not here"
-                raise HardwareError(f"{name[1:]} is used, {what}")
-            self._globals[name] = self._new(name, memory)
+            if name in self.text.functions:  # which may be stored, as tables of methods do, and not called
+                self._globals[name] = address_of(memory.new(name[1:], 0))
+            elif name in self.text.constants:
+                self._globals[name] = self._new(name, memory)
+            else:
+                raise HardwareError(f"{name[1:]} is used, whose value is not here")
             memory.make_constant(self._globals[name].targets[0].object)
         elif name in self.text.variables:
             self.variables[name[1:]] = None
@@ -379,6 +381,8 @@ class _Frame:
 
     def _call(self, instruction: Instruction, state: State) -> bool:
         name = instruction.name
+        if name[0] == "%":
+            name = self._method(state.values[name])
         if name.startswith("@llvm."):
             return self._intrinsic(instruction, state)
         if name in _ENDS:
@@ -399,6 +403,14 @@ class _Frame:
         if instruction.result:
             state.values[instruction.result] = found.values["return"]
         return True
+
+    def _method(self, address: Value) -> str:
+        """The function that an address is known to be, as that of a method is which was found in a table."""
+        targets = address.targets if isinstance(address, Pointer) else ()
+        name = f"@{self.runner.memory.objects[targets[0].object].name}" if len(targets) == 1 else ""
+        if name not in self.runner.text.functions or not z3.is_true(targets[0].when):
+            raise HardwareError("a call through an address that depends on the inputs is not read")
+        return name
 
     def _intrinsic(self, instruction: Instruction, state: State) -> bool:
         name = re.sub(r"(\.(i\d+|p\d+|v\d+i\d+))+$", "", instruction.name.removeprefix("@llvm."))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mmaformal.display import counted
 from mmaformal.hardware.module import HardwareError
@@ -21,6 +21,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _TYPE = re.compile(r"void|i\d+|ptr|float|double|half|bfloat|fp128|x86_fp80|[\[{<]|%.*")
+_NAMED = re.compile(r'%(?:"[^"]*"|[-$.\w]+)')
 _ATTACHED = re.compile(r",? !([\w.]+) !(\d+)")
 _DEFINE = re.compile(r"^(?:define|declare) .*?@(\"[^\"]*\"|[-$.\w]+)\(")
 _FLAGS = re.compile(r"nsw|nuw|exact|disjoint|nneg|samesign|inbounds|nusw|volatile|atomic")
@@ -317,12 +318,16 @@ def read_text(text: str) -> Text:
     found = Text()
     lines = text.splitlines()
     metadata: dict[int, str] = {}
+    named: dict[str, str] = {}
     for line in lines:
         if line.startswith("!") and (match := re.match(r"!(\d+) = (.*)", line)):
             metadata[int(match[1])] = match[2]
-        elif match := re.match(r"(%\S+) = type (.*)", line):
-            found.types[match[1]] = _Line(match[2], found.types).type()
+        elif match := re.match(r'(%(?:"[^"]*"|\S+)) = type (.*)', line):
+            named[match[1]] = match[2]
     found.metadata = metadata
+    while ready := [x for x, text in named.items() if all(y in found.types for y in _NAMED.findall(text))]:
+        for name in ready:  # those that others are made of come first
+            found.types[name] = _Line(named.pop(name), found.types).type()
     for line in lines:
         if line.startswith("@"):
             _global(found, line)
@@ -404,14 +409,14 @@ def _instruction(text: str, found: Text) -> Instruction:
     op = words.next()
     made = Instruction(op, text.strip(), line, result)
     if op in _READERS:
-        return replace(made, **_READERS[op](words))
+        return _READERS[op](made, words)
     if op not in _OPERANDS:
         return replace(made, op=f"other {op}")
     made = replace(made, flags=words.flags(), name=words.next() if op == "icmp" else "")
-    return replace(made, **_read(op, words))
+    return _read(made, words)
 
 
-def _read(op: str, words: _Line) -> dict[str, Any]:
+def _read(made: Instruction, words: _Line) -> Instruction:
     """Types and operands of an instruction: an operand without a type has the one before it."""
     kinds: list[Type] = []
     operands: list[Operand] = []
@@ -432,15 +437,16 @@ def _read(op: str, words: _Line) -> dict[str, Any]:
         else:
             raise HardwareError(f"a type is expected before {word!r} in {words.text.strip()!r}")
         words.take(",")
+    op = made.op
     needed = _OPERANDS[op]
     if needed is not None and len(operands) != needed:
         raise HardwareError(f"{counted(needed, 'operand')} are expected in {words.text.strip()!r}")
     first = op in ("load", "alloca", "getelementptr", "extractvalue", "insertvalue")
     kind = Type("int", 1) if op == "icmp" else kinds[0 if first else -1] if kinds else Type("void")
-    return {"type": kind, "operands": tuple(operands), "labels": tuple(labels), "places": tuple(places)}
+    return replace(made, type=kind, operands=tuple(operands), labels=tuple(labels), places=tuple(places))
 
 
-def _phi(words: _Line) -> dict[str, Any]:
+def _phi(made: Instruction, words: _Line) -> Instruction:
     kind, operands, labels = words.type(), [], []
     while words.take("["):
         operands.append(words.operand(kind))
@@ -448,10 +454,10 @@ def _phi(words: _Line) -> dict[str, Any]:
         labels.append(words.next())
         words.need("]")
         words.take(",")
-    return {"type": kind, "operands": tuple(operands), "labels": tuple(labels)}
+    return replace(made, type=kind, operands=tuple(operands), labels=tuple(labels))
 
 
-def _switch(words: _Line) -> dict[str, Any]:
+def _switch(made: Instruction, words: _Line) -> Instruction:
     operands, labels = [words.typed()], []
     words.need(",")
     words.need("label")
@@ -462,27 +468,31 @@ def _switch(words: _Line) -> dict[str, Any]:
         words.need(",")
         words.need("label")
         labels.append(words.next())
-    return {"operands": tuple(operands), "labels": tuple(labels)}
+    return replace(made, operands=tuple(operands), labels=tuple(labels))
 
 
-def _call(words: _Line) -> dict[str, Any]:
+def _call(made: Instruction, words: _Line) -> Instruction:
     words.attributes_before_type()
     kind, name = words.type(), words.next()
     if name == "asm":
-        return {"op": "other inline assembly"}
-    if not name.startswith("@"):
-        return {"op": "other call"}
+        return replace(made, op="other inline assembly")
+    if name[0] not in "@%":
+        return replace(made, op="other call")
     words.need("(")
     operands = []
     while not words.take(")"):
         if not words.peek() or words.peek() == "metadata":
-            return {"op": "other call"}
+            return replace(made, op="other call")
         operands.append(words.typed())
         words.take(",")
-    return {"type": kind, "name": name, "operands": tuple(operands)}
+    return replace(made, type=kind, name=name, operands=tuple(operands))
 
 
-_READERS: Mapping[str, Callable[[_Line], dict[str, Any]]] = {"phi": _phi, "switch": _switch, "call": _call}
+_READERS: Mapping[str, Callable[[Instruction, _Line], Instruction]] = {
+    "phi": _phi,
+    "switch": _switch,
+    "call": _call,
+}
 
 
 def line_of(metadata: Mapping[int, str], number: int) -> str:
