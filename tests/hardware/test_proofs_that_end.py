@@ -21,6 +21,7 @@ from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exponent_cases import Distances, ExponentCases, multiplication_of, rows_apart
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.matching import Follower
+from mmaformal.hardware.matching import _normalised as _the_normalised
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
 from mmaformal.hardware.ports import read_mapping
@@ -221,6 +222,32 @@ def test_a_multiplier_of_booths_digits_is_proved_by_its_bits(wrong: str) -> None
         found = list(recovered(follower))
     assert len(found) == (not wrong)
     assert all(node.eq(total) for node, _ in found)
+
+
+# ---- factors that are normalised -----------------------------------------------------------------------------------
+
+
+def _normalised(word: z3.BitVecRef, wrong: bool) -> z3.BitVecRef:
+    """A significand with its leading one on top, shifted in stages; of one number with another last bit, if it is wrong."""
+    value = word
+    for places in (8, 4, 2, 1):
+        value = z3.If(z3.Extract(10, 11 - places, value) == 0, value << places, value)
+    return z3.If(word == 0x25, value ^ 1, value) if wrong else value
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_product_of_normalised_factors_is_the_models_shifted(wrong: bool) -> None:
+    inputs = symbolic_inputs(HALF.spec)
+    a, b = (_normalised(_significand(x), wrong) for x in (inputs.a[0], inputs.b[0]))
+    node = z3.ZeroExt(11, a) * z3.ZeroExt(11, b)
+    rows = generate(HALF.spec, 50, seed=1)
+    with session() as portfolio:
+        design = Module("normalised", {}, {"d": z3.Extract(15, 0, node)})
+        follower = Follower(Asker(portfolio, 60), HALF.spec, inputs, design, rows, lambda said: None)
+        assert follower.cases is not None
+        found = _the_normalised(follower, follower.cases)
+    assert (found is None) is wrong
+    assert found is None or len(found.links) == 5
 
 
 # ---- designs -------------------------------------------------------------------------------------------------------
