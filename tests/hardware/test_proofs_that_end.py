@@ -228,7 +228,7 @@ def test_a_multiplier_of_booths_digits_is_proved_by_its_bits(wrong: str) -> None
 
 
 def _normalised(word: z3.BitVecRef, wrong: bool) -> z3.BitVecRef:
-    """A significand with its leading one on top, shifted in stages; of one number with another last bit, if it is wrong."""
+    """A significand with its leading one on top, shifted in stages; if it is wrong, one has another last bit."""
     value = word
     for places in (8, 4, 2, 1):
         value = z3.If(z3.Extract(10, 11 - places, value) == 0, value << places, value)

@@ -21,10 +21,10 @@ from mmaformal.hardware.ports import PortMap, wiring
 from mmaformal.hardware.programs.llvm_clang import ENTRY, text_of
 from mmaformal.hardware.programs.llvm_memory import Object, address_of
 from mmaformal.hardware.programs.llvm_native import Native
-from mmaformal.hardware.programs.llvm_run import Runner, State
+from mmaformal.hardware.programs.llvm_run import IrState, Runner
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature, signature
 from mmaformal.hardware.programs.llvm_text import Function, Type, read_text
-from mmaformal.hardware.programs.llvm_values import Pointer, Value, Word, claim, made, unset_of, word
+from mmaformal.hardware.programs.llvm_values import IrWord, Pointer, Value, claim, made, unset_of, word
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources
@@ -85,7 +85,7 @@ def _run(
     for each in given.parameters:
         if not each.count:
             term = ports[each.name]
-            arguments.append(Word(claim(term == 1)) if each.bits == 1 else Word(term))
+            arguments.append(IrWord(claim(term == 1)) if each.bits == 1 else IrWord(term))
             continue
         thing = runner.memory.new(each.name, each.count * each.bits // 8)
         objects[each.name] = thing
@@ -114,10 +114,10 @@ def _fill(runner: Runner, thing: Object, each: Parameter, port: z3.BitVecRef) ->
     """Put a port's bits into the elements of an array."""
     for i in range(each.count):
         element = made(sliced(port, (i + 1) * each.bits - 1, i * each.bits))
-        runner.memory.put(thing.number, i * each.bits // 8, Word(element), each.bits // 8)
+        runner.memory.put(thing.number, i * each.bits // 8, IrWord(element), each.bits // 8)
 
 
-def _stored(runner: Runner, state: State, each: Parameter, thing: Object) -> Value:
+def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> Value:
     """What is in an array at the end."""
     if each.count > 1:
         raise HardwareError(f"the result is one code; {each.name} has {each.count} elements")
@@ -126,7 +126,7 @@ def _stored(runner: Runner, state: State, each: Parameter, thing: Object) -> Val
         address_of(thing), Type("int", each.bits), lambda when, what: unset.append((when, what))
     )
     runner.report(state.path, unset_of([value]), f"{each.name} is not set")
-    return Word(word(value).term)
+    return IrWord(word(value).term)
 
 
 def _result(runner: Runner, value: Value) -> z3.BitVecRef:
@@ -138,7 +138,7 @@ def _result(runner: Runner, value: Value) -> z3.BitVecRef:
 def _bits(value: Value) -> z3.BitVecRef:
     if isinstance(value, Pointer):
         raise HardwareError("the function gives an address, which is no result")
-    if isinstance(value, Word):
+    if isinstance(value, IrWord):
         vector = value.vector
         more = -vector.size() % 8
         term = made(z3.ZeroExt(more, vector)) if more else vector

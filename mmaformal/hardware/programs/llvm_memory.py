@@ -15,11 +15,11 @@ from mmaformal.hardware.programs.llvm_values import (
     ADDRESS,
     FALSE,
     TRUE,
-    Group,
+    IrGroup,
+    IrWord,
     Pointer,
     Target,
     Value,
-    Word,
     bits_of,
     both,
     claim,
@@ -49,7 +49,7 @@ class Object:
 
 
 @dataclass
-class Memory:
+class IrMemory:
     """Bytes of each object; a copy shares them until one of both is changed."""
 
     objects: dict[int, Object] = field(default_factory=dict)  #: all that there ever were
@@ -58,8 +58,8 @@ class Memory:
     numbers: count[int] = field(default_factory=count)
     fresh: Callable[[str, int], z3.BitVecRef] | None = None  #: makes a constant that may be anything
 
-    def copy(self) -> Memory:
-        return Memory(self.objects, dict(self.bytes), self.tables, self.numbers, self.fresh)
+    def copy(self) -> IrMemory:
+        return IrMemory(self.objects, dict(self.bytes), self.tables, self.numbers, self.fresh)
 
     def new(self, name: str, size: int) -> Object:
         """An object that nothing is stored in."""
@@ -87,7 +87,7 @@ class Memory:
     def load(self, address: Pointer, kind: Type, report: Report) -> Value:
         """The value of a type at an address; `report` is told for which inputs there is none."""
         if kind.kind in ("struct", "array"):
-            return Group(tuple(self.load(x, each, report) for x, each in parts_of(address, kind)))
+            return IrGroup(tuple(self.load(x, each, report) for x, each in parts_of(address, kind)))
         found: Value | None = None
         for when, number, at in self._places(address, kind.stored, "reads", report):
             value = self._read(number, at, kind)
@@ -96,14 +96,14 @@ class Memory:
 
     def store(self, address: Pointer, value: Value, kind: Type, report: Report) -> None:
         """Store a value; `report` is told for which inputs there is no place for it."""
-        if isinstance(value, Group):
+        if isinstance(value, IrGroup):
             for (x, each), part in zip(parts_of(address, kind), value.parts, strict=True):
                 self.store(x, part, each, report)
             return
         size = kind.stored
-        whole: Word | Pointer = value
-        if isinstance(value, Word) and value.bits != 8 * size:
-            whole = Word(made(z3.ZeroExt(8 * size - value.bits, value.vector)), value.unset)
+        whole: IrWord | Pointer = value
+        if isinstance(value, IrWord) and value.bits != 8 * size:
+            whole = IrWord(made(z3.ZeroExt(8 * size - value.bits, value.vector)), value.unset)
         places = list(self._places(address, size, "writes", report))
         for when, number, at in places:
             if number in self.tables:
@@ -179,7 +179,7 @@ class Memory:
         bits = 0 if kind.kind == "ptr" else bits_of(kind)
         if whole is not None and kind.kind == "ptr" and isinstance(whole, Pointer):
             return whole
-        if whole is not None and bits and isinstance(whole, Word):
+        if whole is not None and bits and isinstance(whole, IrWord):
             return whole if whole.bits == bits else of_bits(whole.vector, bits, whole.unset)
         if all(each is None for each in bytes_of):
             return unset_value(kind)
@@ -189,20 +189,20 @@ class Memory:
         term = joined([part.vector for part in parts])
         return of_bits(term, bits, either(*(part.unset for part in parts)))
 
-    def _byte(self, byte: Byte, name: str) -> Word:
+    def _byte(self, byte: Byte, name: str) -> IrWord:
         """A byte as a word; one that nothing was stored in beside others may be anything."""
         if byte is None:
             assert self.fresh is not None
-            return Word(self.fresh(f"a byte of {name} that nothing sets", 8))
+            return IrWord(self.fresh(f"a byte of {name} that nothing sets", 8))
         value, place = byte
-        if not isinstance(value, Word):
+        if not isinstance(value, IrWord):
             raise HardwareError(f"a byte of an address in {name} is read, which is not understood")
         low = 8 * place
-        return Word(made(z3.Extract(low + 7, low, value.vector)), value.unset)
+        return IrWord(made(z3.Extract(low + 7, low, value.vector)), value.unset)
 
     # ---- both of two -----------------------------------------------------------------------------------------
 
-    def merge(self, when: z3.BoolRef, other: Memory) -> None:
+    def merge(self, when: z3.BoolRef, other: IrMemory) -> None:
         """Become this memory where a claim is true, else the other."""
         for number in list(self.bytes):
             if number not in other.bytes:
@@ -236,7 +236,7 @@ class Memory:
         """One of two values; that of the other where one is not set, and unset then."""
         first, second = pair
         if first is not None and second is not None and type(first) is type(second):
-            if isinstance(first, Word) and isinstance(second, Word) and first.bits != second.bits:
+            if isinstance(first, IrWord) and isinstance(second, IrWord) and first.bits != second.bits:
                 return None
             return merged(when, first, second)
         if first is not None and none[1]:
@@ -248,9 +248,9 @@ class Memory:
 
 def _only(when: z3.BoolRef, value: Value) -> Value:
     """A value that is not set where a claim is false."""
-    unset = either(value.unset, opposite(when)) if not isinstance(value, Group) else FALSE
-    if isinstance(value, Word):
-        return Word(value.term, unset)
+    unset = either(value.unset, opposite(when)) if not isinstance(value, IrGroup) else FALSE
+    if isinstance(value, IrWord):
+        return IrWord(value.term, unset)
     assert isinstance(value, Pointer)
     return Pointer(value.targets, unset)
 
@@ -260,7 +260,7 @@ def _same(x: Byte, y: Byte) -> bool:
 
 
 def _size(value: Value) -> int:
-    return 8 if isinstance(value, Pointer) else value.bits // 8 if isinstance(value, Word) else 0
+    return 8 if isinstance(value, Pointer) else value.bits // 8 if isinstance(value, IrWord) else 0
 
 
 def _extent(side: Sequence[Byte], at: int) -> int:
@@ -336,7 +336,7 @@ def _is_at(target: Target, at: int) -> z3.BoolRef:
     return claim(_offset(target) == z3.BitVecVal(at, ADDRESS))
 
 
-def moved(address: Pointer, by: int, index: Word | None = None, step: int = 0) -> Pointer:
+def moved(address: Pointer, by: int, index: IrWord | None = None, step: int = 0) -> Pointer:
     """An address so many bytes, and an index times a step, further."""
     targets = []
     for each in address.targets:
@@ -359,4 +359,4 @@ def address_of(thing: Object) -> Pointer:
     return Pointer((Target(TRUE, thing.number, 0),))
 
 
-__all__ = ["Memory", "Object", "address_of", "joined", "moved", "same_place"]
+__all__ = ["IrMemory", "Object", "address_of", "joined", "moved", "same_place"]

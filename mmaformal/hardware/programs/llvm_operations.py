@@ -14,9 +14,9 @@ import z3
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_values import (
     FALSE,
-    Group,
+    IrGroup,
+    IrWord,
     Value,
-    Word,
     both,
     choice,
     claim,
@@ -89,7 +89,7 @@ def _arithmetic(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
         for flag, signed in (("nsw", True), ("nuw", False))
         if flag in flags
     ]
-    return Made(Word(made(_WRAPPING[op](x, y))), tuple(nothing))
+    return Made(IrWord(made(_WRAPPING[op](x, y))), tuple(nothing))
 
 
 def _shift(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
@@ -106,7 +106,7 @@ def _shift(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
         )
     if "exact" in flags:
         nothing.append((claim(_vector(found << y) != x), "an exact shift that loses bits"))
-    return Made(Word(found), tuple(nothing))
+    return Made(IrWord(found), tuple(nothing))
 
 
 def _division(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
@@ -118,24 +118,24 @@ def _division(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
     if "exact" in flags:
         rest = z3.URem(x, y) if op[0] == "u" else z3.SRem(x, y)
         nothing.append((claim(_vector(rest) != 0), "an exact division that has a remainder"))
-    return Made(Word(made(operations[op](x, y))), tuple(nothing))
+    return Made(IrWord(made(operations[op](x, y))), tuple(nothing))
 
 
-def _bitwise(op: str, x: Word, y: Word, flags: Collection[str]) -> Made:
+def _bitwise(op: str, x: IrWord, y: IrWord, flags: Collection[str]) -> Made:
     a, b = x.term, y.term
     if isinstance(a, z3.BoolRef) and isinstance(b, z3.BoolRef):
         logic = {"and": lambda: both(a, b), "or": lambda: either(a, b)}
         if op == "xor":
             found = opposite(a) if z3.is_true(b) else opposite(b) if z3.is_true(a) else claim(z3.Xor(a, b))
-            return Made(Word(found))
-        return Made(Word(logic[op]()))
+            return Made(IrWord(found))
+        return Made(IrWord(logic[op]()))
     u, v = x.vector, y.vector
     nothing = ((claim(_vector(u & v) != 0), "bits that are said to be disjoint are not"),)
     operations = {"and": lambda: u & v, "or": lambda: u | v, "xor": lambda: u ^ v}
-    return Made(Word(made(operations[op]())), nothing if "disjoint" in flags else ())
+    return Made(IrWord(made(operations[op]())), nothing if "disjoint" in flags else ())
 
 
-def binary(op: str, x: Word, y: Word, flags: Collection[str] = ()) -> Made:
+def binary(op: str, x: IrWord, y: IrWord, flags: Collection[str] = ()) -> Made:
     """The result of an operation of two words."""
     if op in ("and", "or", "xor"):
         return _bitwise(op, x, y, flags)
@@ -167,26 +167,26 @@ _COMPARED: dict[str, Callable[[Vector, Vector], z3.BoolRef]] = {
 }
 
 
-def compare(name: str, x: Word, y: Word, flags: Collection[str] = ()) -> Made:
+def compare(name: str, x: IrWord, y: IrWord, flags: Collection[str] = ()) -> Made:
     """Whether two words compare so."""
     if x.bits == 1 and name in ("eq", "ne"):
         made_of = _bitwise("xor", x, y, ()).value
-        assert isinstance(made_of, Word)
+        assert isinstance(made_of, IrWord)
         assert isinstance(made_of.term, z3.BoolRef)
-        return Made(Word(made_of.term if name == "ne" else opposite(made_of.term)))
+        return Made(IrWord(made_of.term if name == "ne" else opposite(made_of.term)))
     u, v = x.vector, y.vector
     term = opposite(claim(u == v)) if name == "ne" else claim(_COMPARED[name](u, v))
     nothing = ((claim(z3.Xor(_top(u), _top(v))), "signs that are said to be the same are not"),)
-    return Made(Word(term), nothing if "samesign" in flags else ())
+    return Made(IrWord(term), nothing if "samesign" in flags else ())
 
 
-def cast(op: str, x: Word, bits: int, flags: Collection[str] = ()) -> Made:
+def cast(op: str, x: IrWord, bits: int, flags: Collection[str] = ()) -> Made:
     """A word of another width."""
     u = x.vector
     more = bits - u.size()
     if op in ("zext", "sext"):
         nothing = ((_top(u), "a number that is said not to be negative is"),) if "nneg" in flags else ()
-        return Made(Word(made((z3.ZeroExt if op == "zext" else z3.SignExt)(more, u))), nothing)
+        return Made(IrWord(made((z3.ZeroExt if op == "zext" else z3.SignExt)(more, u))), nothing)
     if op == "trunc":
         found = _vector(z3.Extract(bits - 1, 0, u))
         kinds = (("nsw", True), ("nuw", False))
@@ -201,8 +201,8 @@ def cast(op: str, x: Word, bits: int, flags: Collection[str] = ()) -> Made:
     raise HardwareError(f"{op} is not read: only conversions of integers are")
 
 
-def _as_word(term: Vector) -> Word:
-    return Word(claim(term == z3.BitVecVal(1, 1)) if term.size() == 1 else term)
+def _as_word(term: Vector) -> IrWord:
+    return IrWord(claim(term == z3.BitVecVal(1, 1)) if term.size() == 1 else term)
 
 
 # ---- intrinsic functions ----------------------------------------------------------------------------------------
@@ -286,16 +286,18 @@ def intrinsic(name: str, operands: Sequence[Value]) -> Made | None:
     """What `llvm.NAME` gives; None for one that is not known.  `name` is without the types: `umin`, `sadd.sat`."""
     if name in ("fshl", "fshr"):
         x, y, by = (word(each).vector for each in operands)
-        return Made(Word(_funnel(x, y, by, name == "fshl")))
+        return Made(IrWord(_funnel(x, y, by, name == "fshl")))
     if name.endswith(".with.overflow"):
         x, y = (word(each).vector for each in operands)
         op = name[1:4]
-        return Made(Group((Word(made(_WRAPPING[op](x, y))), Word(_overflows(op, x, y, name[0] == "s")))))
+        return Made(
+            IrGroup((IrWord(made(_WRAPPING[op](x, y))), IrWord(_overflows(op, x, y, name[0] == "s"))))
+        )
     if name in _OF_TWO:
         x, y = (word(each).vector for each in operands)
-        return Made(Word(_OF_TWO[name](x, y)))
+        return Made(IrWord(_OF_TWO[name](x, y)))
     if name in _OF_ONE:
-        return Made(Word(_OF_ONE[name](word(operands[0]).vector)))
+        return Made(IrWord(_OF_ONE[name](word(operands[0]).vector)))
     if name in ("ctlz", "cttz", "abs"):
         return _with_a_flag(name, word(operands[0]).vector, word(operands[1]).number == 1)
     if name in ("expect", "expect.with.probability"):
@@ -308,10 +310,10 @@ def _with_a_flag(name: str, x: Vector, poison: bool) -> Made:
     if name == "abs":
         least = claim(x == _number(1 << (x.size() - 1), x))
         found = choice(_top(x), _vector(-x), x)
-        return Made(Word(found), ((least, "the absolute value of the least number"),) if poison else ())
+        return Made(IrWord(found), ((least, "the absolute value of the least number"),) if poison else ())
     found = _leading(x) if name == "ctlz" else _trailing(x)
     what = "leading" if name == "ctlz" else "trailing"
-    return Made(Word(found), ((claim(x == 0), f"{what} zeros of 0 are counted"),) if poison else ())
+    return Made(IrWord(found), ((claim(x == 0), f"{what} zeros of 0 are counted"),) if poison else ())
 
 
 __all__ = ["FALSE", "Made", "binary", "cast", "compare", "constant", "intrinsic"]

@@ -17,16 +17,16 @@ import z3
 
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_flow import Item, Loop, Path, common, in_order, met
-from mmaformal.hardware.programs.llvm_memory import Memory, address_of, moved, same_place
+from mmaformal.hardware.programs.llvm_memory import IrMemory, address_of, moved, same_place
 from mmaformal.hardware.programs.llvm_operations import Made, binary, cast, compare, intrinsic
-from mmaformal.hardware.programs.llvm_text import Function, Instruction, Operand, Text, Type
+from mmaformal.hardware.programs.llvm_text import Function, IrInstruction, IrOperand, Text, Type
 from mmaformal.hardware.programs.llvm_values import (
     FALSE,
     TRUE,
-    Group,
+    IrGroup,
+    IrWord,
     Pointer,
     Value,
-    Word,
     bits_of,
     both,
     choice,
@@ -52,12 +52,12 @@ _ENDS = ("@abort", "@__assert_fail", "@llvm.trap", "@llvm.ubsantrap", "@exit", "
 
 
 @dataclass
-class State:
+class IrState:
     """Where a path is: what it takes to be there, the values of names, and the memory."""
 
     path: Path
     values: dict[str, Value]
-    memory: Memory
+    memory: IrMemory
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Runner:
     text: Text
     findings: list[Finding] = field(default_factory=list)
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory)
+    memory: IrMemory = field(default_factory=IrMemory)
     variables: dict[str, None] = field(default_factory=dict)  #: those of no function that are used
     until: float = inf  #: when reading is given up, by `time.monotonic`
     _run: int = 0
@@ -93,8 +93,8 @@ class Runner:
     # ---- functions --------------------------------------------------------------------------------------------
 
     def call(
-        self, function: Function, arguments: Sequence[Value], memory: Memory, path: Path
-    ) -> State | None:
+        self, function: Function, arguments: Sequence[Value], memory: IrMemory, path: Path
+    ) -> IrState | None:
         """The state behind a function, its value under the name `return`; None where it never returns."""
         if not function.blocks:
             raise HardwareError(f"{function.name[1:]} is called, whose text is not here")
@@ -107,14 +107,14 @@ class Runner:
             for (name, _, attributes), each in zip(function.parameters, arguments, strict=True)
         }
         frame = _Frame(self, function)
-        found = frame.run(State(path, values, memory))
+        found = frame.run(IrState(path, values, memory))
         if found is not None:
             for number in [each for each in found.memory.bytes if each not in before]:
                 del found.memory.bytes[number]
         self._depth -= 1
         return found
 
-    def _copied(self, attributes: str, value: Value, memory: Memory, path: Path) -> Value:
+    def _copied(self, attributes: str, value: Value, memory: IrMemory, path: Path) -> Value:
         """The address of a copy of a struct that is given by its value."""
         kind = self.text.type_of(attributes.partition("byval (")[2].partition(")")[0])
         copy = address_of(memory.new("a struct that is an argument", kind.size))
@@ -122,7 +122,7 @@ class Runner:
         memory.copy_bytes(copy, value, kind.size, lambda when, what: self.report(path, when, what))
         return copy
 
-    def count(self, instruction: Instruction) -> None:
+    def count(self, instruction: IrInstruction) -> None:
         """Note that an instruction is run.  Raises HardwareError for too many."""
         self._line = instruction.line or self._line
         self._run += 1
@@ -138,7 +138,7 @@ class Runner:
         for name in self.text.variables:
             self._globals[name] = self._new(name, self.memory)
 
-    def table(self, name: str, memory: Memory) -> Pointer:
+    def table(self, name: str, memory: IrMemory) -> Pointer:
         """The address of a constant table, or of a variable."""
         if name not in self._globals:
             if name in self.text.functions:  # which may be stored, as tables of methods do, and not called
@@ -152,14 +152,14 @@ class Runner:
             self.variables[name[1:]] = None
         return self._globals[name]
 
-    def _new(self, name: str, memory: Memory) -> Pointer:
+    def _new(self, name: str, memory: IrMemory) -> Pointer:
         """The address of a new object that has its first value."""
         value = self.text.constants.get(name) or self.text.variables[name]
         address = address_of(memory.new(name[1:], value.type.size))
         memory.store(address, self.constant(value, memory), value.type, _never)
         return address
 
-    def constant(self, operand: Operand, memory: Memory) -> Value:
+    def constant(self, operand: IrOperand, memory: IrMemory) -> Value:
         """The value of an operand that is no name of a function's."""
         kind = operand.type
         match operand.kind:
@@ -170,9 +170,9 @@ class Runner:
             case "poison":
                 return unset_value(kind)
             case "bytes":
-                return Group(tuple(constant(each, 8) for each in operand.data))
+                return IrGroup(tuple(constant(each, 8) for each in operand.data))
             case "many":
-                return Group(tuple(self.constant(each, memory) for each in operand.parts))
+                return IrGroup(tuple(self.constant(each, memory) for each in operand.parts))
             case "global":
                 return self.table(operand.name, memory)
             case "gep":
@@ -210,12 +210,30 @@ def address(base: Value, indices: Sequence[Value], kind: Type) -> Pointer:
     return found
 
 
-def _of_64(index: Word) -> Word:
+def _of_64(index: IrWord) -> IrWord:
     if index.bits == 64:
         return index
     made = cast("sext", index, 64).value
-    assert isinstance(made, Word)
-    return Word(made.term)
+    assert isinstance(made, IrWord)
+    return IrWord(made.term)
+
+
+def _allocated(instruction: IrInstruction, values: Sequence[Value], state: IrState) -> Value:
+    """Returns the address of a new local variable."""
+    count = word(values[0]).number if values else 1
+    if count is None:
+        raise HardwareError("an array of variable length is not read")
+    name = instruction.result[1:].removesuffix(".addr")
+    return address_of(state.memory.new(name, count * instruction.type.size))
+
+
+def _method(runner: Runner, address: Value) -> str:
+    """Returns the function that an address is known to be, as that of a method is which was found in a table."""
+    targets = address.targets if isinstance(address, Pointer) else ()
+    name = f"@{runner.memory.objects[targets[0].object].name}" if len(targets) == 1 else ""
+    if name not in runner.text.functions or not z3.is_true(targets[0].when):
+        raise HardwareError("a call through an address that depends on the inputs is not read")
+    return name
 
 
 class _Frame:
@@ -223,11 +241,11 @@ class _Frame:
 
     def __init__(self, runner: Runner, function: Function) -> None:
         self.runner, self.function = runner, function
-        self.waiting: dict[str, list[State]] = {}
-        self.returned: list[State] = []
+        self.waiting: dict[str, list[IrState]] = {}
+        self.returned: list[IrState] = []
         self.after = {name: _labels(block[-1]) for name, block in function.blocks.items()}
 
-    def run(self, start: State) -> State | None:
+    def run(self, start: IrState) -> IrState | None:
         """The state in which the function returns."""
         entry = next(iter(self.function.blocks))
         self.waiting[entry] = [start]
@@ -259,14 +277,14 @@ class _Frame:
             f"{self.runner._line}: a loop of {self.function.name[1:]} has not ended after {_MOST_ROUNDS} rounds"
         )
 
-    def _goes_on(self, state: State) -> bool:
+    def _goes_on(self, state: IrState) -> bool:
         """Whether there may be inputs for which a loop has another round; that there are none is proved later."""
         solver = z3.SolverFor("QF_BV")
         solver.set("timeout", _PATIENCE)
         solver.add(*state.path)
         return bool(solver.check() != z3.unsat)
 
-    def _block(self, name: str, state: State) -> None:
+    def _block(self, name: str, state: IrState) -> None:
         for instruction in self.function.blocks[name]:
             if instruction.op == "phi":
                 continue
@@ -278,7 +296,7 @@ class _Frame:
             if not going_on:
                 return
 
-    def _go(self, label: str, name: str, state: State, path: Path) -> None:
+    def _go(self, label: str, name: str, state: IrState, path: Path) -> None:
         """Let a path go on in another block, whose phis take what comes from here."""
         if any(map(z3.is_false, path)):
             return
@@ -287,16 +305,16 @@ class _Frame:
             if each.op != "phi":
                 break
             values[each.result] = self._value(each.operands[each.labels.index(name)], state)
-        self.waiting.setdefault(label, []).append(State(path, values, state.memory.copy()))
+        self.waiting.setdefault(label, []).append(IrState(path, values, state.memory.copy()))
 
     # ---- instructions -----------------------------------------------------------------------------------------
 
-    def _value(self, operand: Operand, state: State) -> Value:
+    def _value(self, operand: IrOperand, state: IrState) -> Value:
         if operand.kind != "local":
             return self.runner.constant(operand, state.memory)
         return state.values[operand.name]
 
-    def _instruction(self, name: str, instruction: Instruction, state: State) -> bool:
+    def _instruction(self, name: str, instruction: IrInstruction, state: IrState) -> bool:
         """Run one; whether the next one of the block is run after it."""
         if instruction.op in ("br", "switch", "ret", "unreachable"):
             self._leave(name, instruction, state)
@@ -323,25 +341,25 @@ class _Frame:
         state.values[instruction.result] = found
         return True
 
-    def _used(self, value: Value, state: State, masked: bool = False) -> Word:
+    def _used(self, value: Value, state: IrState, masked: bool = False) -> IrWord:
         """A value as a word that is computed with; if it is masked, as fields of bits are, it is any where not set."""
         found = word(value)
         if masked and not z3.is_false(found.unset):
             anything = of_bits(self.runner.fresh("bits that nothing sets", found.bits), found.bits)
-            return Word(choice(found.unset, anything.term, found.term))
+            return IrWord(choice(found.unset, anything.term, found.term))
         self.runner.report(state.path, found.unset, "what nothing has set is used")
-        return Word(found.term)
+        return IrWord(found.term)
 
-    def _defined(self, made: Made, state: State) -> Value:
+    def _defined(self, made: Made, state: IrState) -> Value:
         """What an operation gives; where it gives nothing, behaviour is undefined."""
         for when, what in made.nothing:
             self.runner.report(state.path, when, what)
         return made.value
 
-    def _made(self, instruction: Instruction, values: Sequence[Value], state: State) -> Value:
+    def _made(self, instruction: IrInstruction, values: Sequence[Value], state: IrState) -> Value:
         op = instruction.op
         if op == "alloca":
-            return self._alloca(instruction, values, state)
+            return _allocated(instruction, values, state)
         if op == "getelementptr":
             return address(values[0], [self._used(each, state) for each in values[1:]], instruction.type)
         if op == "select":
@@ -358,7 +376,7 @@ class _Frame:
             if isinstance(x, Pointer) and isinstance(y, Pointer):
                 self.runner.report(state.path, unset_of(values), "an address that nothing has set is used")
                 same = same_place(x, y)
-                return Word(same if instruction.name == "eq" else opposite(same))
+                return IrWord(same if instruction.name == "eq" else opposite(same))
         for each in instruction.operands:
             bits_of(each.type)
         words = [self._used(each, state, masked=op == "and") for each in values]
@@ -370,19 +388,12 @@ class _Frame:
             found = binary(op, words[0], words[1], instruction.flags)
         return self._defined(found, state)
 
-    def _alloca(self, instruction: Instruction, values: Sequence[Value], state: State) -> Value:
-        count = word(values[0]).number if values else 1
-        if count is None:
-            raise HardwareError("an array of variable length is not read")
-        name = instruction.result[1:].removesuffix(".addr")
-        return address_of(state.memory.new(name, count * instruction.type.size))
-
     # ---- calls and the ends of blocks ---------------------------------------------------------------------
 
-    def _call(self, instruction: Instruction, state: State) -> bool:
+    def _call(self, instruction: IrInstruction, state: IrState) -> bool:
         name = instruction.name
         if name[0] == "%":
-            name = self._method(state.values[name])
+            name = _method(self.runner, state.values[name])
         if name.startswith("@llvm."):
             return self._intrinsic(instruction, state)
         if name in _ENDS:
@@ -404,15 +415,7 @@ class _Frame:
             state.values[instruction.result] = found.values["return"]
         return True
 
-    def _method(self, address: Value) -> str:
-        """The function that an address is known to be, as that of a method is which was found in a table."""
-        targets = address.targets if isinstance(address, Pointer) else ()
-        name = f"@{self.runner.memory.objects[targets[0].object].name}" if len(targets) == 1 else ""
-        if name not in self.runner.text.functions or not z3.is_true(targets[0].when):
-            raise HardwareError("a call through an address that depends on the inputs is not read")
-        return name
-
-    def _intrinsic(self, instruction: Instruction, state: State) -> bool:
+    def _intrinsic(self, instruction: IrInstruction, state: IrState) -> bool:
         name = re.sub(r"(\.(i\d+|p\d+|v\d+i\d+))+$", "", instruction.name.removeprefix("@llvm."))
         if instruction.name in _ENDS:
             self.runner.report(state.path, TRUE, f"{name} is reached, where the program ends")
@@ -435,7 +438,7 @@ class _Frame:
         state.values[instruction.result] = self._defined(found, state)
         return True
 
-    def _copied(self, name: str, instruction: Instruction, state: State) -> bool:
+    def _copied(self, name: str, instruction: IrInstruction, state: IrState) -> bool:
         """memcpy, memmove and memset of a known size."""
         to, of, size = (self._value(each, state) for each in instruction.operands[:3])
         count = word(size).number
@@ -457,14 +460,14 @@ class _Frame:
             state.values[instruction.result] = to
         return True
 
-    def _leave(self, name: str, instruction: Instruction, state: State) -> None:
+    def _leave(self, name: str, instruction: IrInstruction, state: IrState) -> None:
         runner = self.runner
         if instruction.op == "unreachable":
             runner.report(state.path, TRUE, "the end of a function that gives a value is reached without one")
             return
         if instruction.op == "ret":
             values = [self._value(each, state) for each in instruction.operands]
-            self.returned.append(State(state.path, {"return": values[0]} if values else {}, state.memory))
+            self.returned.append(IrState(state.path, {"return": values[0]} if values else {}, state.memory))
             return
         if not instruction.operands:
             self._go(instruction.labels[0], name, state, state.path)
@@ -479,13 +482,13 @@ class _Frame:
         for label, operand in zip(instruction.labels[1:], instruction.operands[1:], strict=True):
             value = word(runner.constant(operand, state.memory))
             same = compare("eq", condition, value).value
-            assert isinstance(same, Word)
+            assert isinstance(same, IrWord)
             self._go(label, name, state, _further(path, claim(same.term)))
             path = _further(path, opposite(claim(same.term)))
         self._go(instruction.labels[0], name, state, path)
 
 
-def _at(error: HardwareError, instruction: Instruction) -> HardwareError:
+def _at(error: HardwareError, instruction: IrInstruction) -> HardwareError:
     """The error with the line and the instruction; inner ones have them already."""
     text = str(error)
     if getattr(error, "placed", False):
@@ -497,7 +500,7 @@ def _at(error: HardwareError, instruction: Instruction) -> HardwareError:
     return found
 
 
-def _labels(last: Instruction) -> list[str]:
+def _labels(last: IrInstruction) -> list[str]:
     return list(dict.fromkeys(last.labels)) if last.op in ("br", "switch") else []
 
 
@@ -509,7 +512,7 @@ def _further(path: Path, step: z3.BoolRef) -> Path:
     return (*path, step)
 
 
-def merged_states(states: Sequence[State]) -> State | None:
+def merged_states(states: Sequence[IrState]) -> IrState | None:
     """Paths that meet as one; those that parted last are put together first."""
     rest = sorted(states, key=lambda each: [x.get_id() for x in each.path])
     while len(rest) > 1:
@@ -522,19 +525,19 @@ def merged_states(states: Sequence[State]) -> State | None:
         values = {name: merged(when, x.values[name], y.values[name]) for name in x.values if name in y.values}
         memory = x.memory.copy()
         memory.merge(when, y.memory)
-        rest[at : at + 2] = [State(path, values, memory)]
+        rest[at : at + 2] = [IrState(path, values, memory)]
     return rest[0] if rest else None
 
 
 def _fields(values: Sequence[Value], places: Sequence[int]) -> Value:
     """A field of a struct, or the struct with another one there."""
     group = values[0]
-    assert isinstance(group, Group)
+    assert isinstance(group, IrGroup)
     at, rest = places[0], places[1:]
     if len(values) == 1:
         return _fields([group.parts[at]], rest) if rest else group.parts[at]
     new = _fields([group.parts[at], values[1]], rest) if rest else values[1]
-    return Group((*group.parts[:at], new, *group.parts[at + 1 :]))
+    return IrGroup((*group.parts[:at], new, *group.parts[at + 1 :]))
 
 
-__all__ = ["Runner", "State"]
+__all__ = ["IrState", "Runner"]

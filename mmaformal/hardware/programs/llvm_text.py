@@ -99,20 +99,20 @@ def _up(size: int, align: int) -> int:
 
 
 @dataclass(frozen=True)
-class Operand:
+class IrOperand:
     """`local` and `global` have a name, `int` a value, `many` and `gep` operands; `zero`, `null`, `poison`, `bytes`."""
 
     kind: str
     type: Type
     name: str = ""
     value: int = 0
-    parts: tuple[Operand, ...] = ()
+    parts: tuple[IrOperand, ...] = ()
     data: bytes = b""
     element: Type | None = None  #: that an address is counted in
 
 
 @dataclass(frozen=True)
-class Instruction:
+class IrInstruction:
     """One instruction; `operands` in their order, `labels` of blocks, `places` of fields."""
 
     op: str
@@ -120,7 +120,7 @@ class Instruction:
     line: str  #: `file.c:12`, or as much as is known
     result: str = ""
     type: Type = Type("void")
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[IrOperand, ...] = ()
     flags: frozenset[str] = frozenset()
     labels: tuple[str, ...] = ()
     places: tuple[int, ...] = ()
@@ -134,7 +134,7 @@ class Function:
     name: str
     type: Type
     parameters: list[tuple[str, Type, str]]
-    blocks: dict[str, list[Instruction]] = field(default_factory=dict)
+    blocks: dict[str, list[IrInstruction]] = field(default_factory=dict)
     debug: int = -1  #: number of what is known of its source
 
 
@@ -144,8 +144,8 @@ class Text:
 
     types: dict[str, Type] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
-    constants: dict[str, Operand] = field(default_factory=dict)  #: initial values of what does not change
-    variables: dict[str, Operand] = field(default_factory=dict)  #: of what may
+    constants: dict[str, IrOperand] = field(default_factory=dict)  #: initial values of what does not change
+    variables: dict[str, IrOperand] = field(default_factory=dict)  #: of what may
     metadata: Mapping[int, str] = field(default_factory=dict)
 
     def type_of(self, text: str) -> Type:
@@ -243,7 +243,7 @@ class _Line:
                 break
         return " ".join(self.words[start : self.at])
 
-    def typed(self) -> Operand:
+    def typed(self) -> IrOperand:
         """A type, attributes, and an operand of it."""
         kind = self.type()
         self.attributes()
@@ -261,27 +261,27 @@ class _Line:
                 found.append(self.skip())
         return " ".join(found)
 
-    def operand(self, kind: Type) -> Operand:
+    def operand(self, kind: Type) -> IrOperand:
         word = self.next()
         if word.startswith("%"):
-            return Operand("local", kind, word)
+            return IrOperand("local", kind, word)
         if word.startswith("@"):
-            return Operand("global", kind, word)
+            return IrOperand("global", kind, word)
         if word in ("true", "false"):
-            return Operand("int", kind, value=int(word == "true"))
+            return IrOperand("int", kind, value=int(word == "true"))
         if word in ("undef", "poison"):
-            return Operand("poison", kind)
+            return IrOperand("poison", kind)
         if word in ("null", "zeroinitializer", "none"):
-            return Operand("zero", kind)
+            return IrOperand("zero", kind)
         if word.startswith('c"'):
-            return Operand("bytes", kind, data=_bytes(word[2:-1]))
+            return IrOperand("bytes", kind, data=_bytes(word[2:-1]))
         if word in ("[", "{", "<") and kind.kind != "vector":
             if word == "<":
                 self.need("{")
             parts = tuple(self._list(self.typed, "]" if word == "[" else "}"))
             if word == "<":
                 self.need(">")
-            return Operand("many", kind, parts=parts)
+            return IrOperand("many", kind, parts=parts)
         if word == "getelementptr":
             self.flags()
             if self.peek() == "inrange":
@@ -290,10 +290,10 @@ class _Line:
             self.need("(")
             element = self.type()
             self.need(",")
-            return Operand("gep", kind, parts=tuple(self._list(self.typed, ")")), element=element)
+            return IrOperand("gep", kind, parts=tuple(self._list(self.typed, ")")), element=element)
         if re.fullmatch(r"-?\d+", word) and kind.kind == "int":
-            return Operand("int", kind, value=int(word))
-        return Operand("other", kind, name=word)
+            return IrOperand("int", kind, value=int(word))
+        return IrOperand("other", kind, name=word)
 
 
 def _bytes(text: str) -> bytes:
@@ -395,7 +395,7 @@ def _function(found: Text, lines: list[str], at: int) -> int:
     return at
 
 
-def _instruction(text: str, found: Text) -> Instruction:
+def _instruction(text: str, found: Text) -> IrInstruction:
     """An instruction; one that is not understood is `other …`, and refused if it is ever run."""
     debug = dict(_ATTACHED.findall(text))
     line = line_of(found.metadata, int(debug["dbg"])) if "dbg" in debug else ""
@@ -407,7 +407,7 @@ def _instruction(text: str, found: Text) -> Instruction:
     while words.peek() in ("tail", "musttail", "notail"):
         words.next()
     op = words.next()
-    made = Instruction(op, text.strip(), line, result)
+    made = IrInstruction(op, text.strip(), line, result)
     if op in _READERS:
         return _READERS[op](made, words)
     if op not in _OPERANDS:
@@ -416,10 +416,10 @@ def _instruction(text: str, found: Text) -> Instruction:
     return _read(made, words)
 
 
-def _read(made: Instruction, words: _Line) -> Instruction:
+def _read(made: IrInstruction, words: _Line) -> IrInstruction:
     """Types and operands of an instruction: an operand without a type has the one before it."""
     kinds: list[Type] = []
-    operands: list[Operand] = []
+    operands: list[IrOperand] = []
     labels: list[str] = []
     places: list[int] = []
     while (word := words.peek()) and word != "align":
@@ -446,7 +446,7 @@ def _read(made: Instruction, words: _Line) -> Instruction:
     return replace(made, type=kind, operands=tuple(operands), labels=tuple(labels), places=tuple(places))
 
 
-def _phi(made: Instruction, words: _Line) -> Instruction:
+def _phi(made: IrInstruction, words: _Line) -> IrInstruction:
     kind, operands, labels = words.type(), [], []
     while words.take("["):
         operands.append(words.operand(kind))
@@ -457,7 +457,7 @@ def _phi(made: Instruction, words: _Line) -> Instruction:
     return replace(made, type=kind, operands=tuple(operands), labels=tuple(labels))
 
 
-def _switch(made: Instruction, words: _Line) -> Instruction:
+def _switch(made: IrInstruction, words: _Line) -> IrInstruction:
     operands, labels = [words.typed()], []
     words.need(",")
     words.need("label")
@@ -471,7 +471,7 @@ def _switch(made: Instruction, words: _Line) -> Instruction:
     return replace(made, operands=tuple(operands), labels=tuple(labels))
 
 
-def _call(made: Instruction, words: _Line) -> Instruction:
+def _call(made: IrInstruction, words: _Line) -> IrInstruction:
     words.attributes_before_type()
     kind, name = words.type(), words.next()
     if name == "asm":
@@ -488,7 +488,7 @@ def _call(made: Instruction, words: _Line) -> Instruction:
     return replace(made, type=kind, name=name, operands=tuple(operands))
 
 
-_READERS: Mapping[str, Callable[[Instruction, _Line], Instruction]] = {
+_READERS: Mapping[str, Callable[[IrInstruction, _Line], IrInstruction]] = {
     "phi": _phi,
     "switch": _switch,
     "call": _call,
@@ -518,4 +518,4 @@ def _file_of(metadata: Mapping[int, str], text: str) -> str:
     return ""
 
 
-__all__ = ["Function", "Instruction", "Operand", "Text", "Type", "line_of", "read_text"]
+__all__ = ["Function", "IrInstruction", "IrOperand", "Text", "Type", "line_of", "read_text"]

@@ -20,7 +20,7 @@ ADDRESS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Word:
+class IrWord:
     """An integer: a bit-vector, or of one bit a claim; `unset`: for which inputs nothing has set it."""
 
     term: z3.ExprRef
@@ -67,13 +67,13 @@ class Pointer:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class IrGroup:
     """The values of a struct or an array."""
 
     parts: tuple[Value, ...]
 
 
-Value = Word | Pointer | Group
+Value = IrWord | Pointer | IrGroup
 
 
 def made(term: z3.ExprRef) -> z3.ExprRef:
@@ -189,35 +189,35 @@ def choice(when: z3.BoolRef, first: z3.ExprRef, second: z3.ExprRef) -> z3.ExprRe
     return made(z3.If(when, first, second))
 
 
-def word(value: Value) -> Word:
+def word(value: Value) -> IrWord:
     """A value that is a word.  Raises HardwareError for an address."""
-    if isinstance(value, Word):
+    if isinstance(value, IrWord):
         return value
     raise HardwareError("an address is used as a number, which is not understood")
 
 
-def constant(number: int, bits: int) -> Word:
+def constant(number: int, bits: int) -> IrWord:
     """A number as a word."""
-    return Word(z3.BoolVal(bool(number & 1)) if bits == 1 else z3.BitVecVal(number, bits))
+    return IrWord(z3.BoolVal(bool(number & 1)) if bits == 1 else z3.BitVecVal(number, bits))
 
 
-def of_bits(term: z3.BitVecRef, bits: int, unset: z3.BoolRef = FALSE) -> Word:
+def of_bits(term: z3.BitVecRef, bits: int, unset: z3.BoolRef = FALSE) -> IrWord:
     """The lowest bits of a term as a word."""
     low = made(z3.Extract(bits - 1, 0, term)) if term.size() > bits else term
-    return Word(claim(low == z3.BitVecVal(1, 1)) if bits == 1 else low, unset)
+    return IrWord(claim(low == z3.BitVecVal(1, 1)) if bits == 1 else low, unset)
 
 
 def merged(when: z3.BoolRef, first: Value, second: Value) -> Value:
     """The first value where a claim is true, else the second."""
     if first is second:
         return first
-    if isinstance(first, Word) and isinstance(second, Word):
+    if isinstance(first, IrWord) and isinstance(second, IrWord):
         unset = choice(when, first.unset, second.unset)
         assert isinstance(unset, z3.BoolRef)
-        return Word(choice(when, first.term, second.term), unset)
-    if isinstance(first, Group) and isinstance(second, Group):
+        return IrWord(choice(when, first.term, second.term), unset)
+    if isinstance(first, IrGroup) and isinstance(second, IrGroup):
         pairs = zip(first.parts, second.parts, strict=True)
-        return Group(tuple(merged(when, x, y) for x, y in pairs))
+        return IrGroup(tuple(merged(when, x, y) for x, y in pairs))
     if isinstance(first, Pointer) and isinstance(second, Pointer):
         unset = choice(when, first.unset, second.unset)
         assert isinstance(unset, z3.BoolRef)
@@ -250,10 +250,10 @@ def unset_value(kind: Type) -> Value:
     if kind.kind == "ptr":
         return Pointer((), TRUE)
     if kind.kind == "array":
-        return Group(tuple(unset_value(kind.fields[0]) for _ in range(kind.bits)))
+        return IrGroup(tuple(unset_value(kind.fields[0]) for _ in range(kind.bits)))
     if kind.kind == "struct":
-        return Group(tuple(map(unset_value, kind.fields)))
-    return Word(constant(0, bits_of(kind)).term, TRUE)
+        return IrGroup(tuple(map(unset_value, kind.fields)))
+    return IrWord(constant(0, bits_of(kind)).term, TRUE)
 
 
 def zero(kind: Type) -> Value:
@@ -261,9 +261,9 @@ def zero(kind: Type) -> Value:
     if kind.kind == "ptr":
         return Pointer(())
     if kind.kind == "array":
-        return Group(tuple(zero(kind.fields[0]) for _ in range(kind.bits)))
+        return IrGroup(tuple(zero(kind.fields[0]) for _ in range(kind.bits)))
     if kind.kind == "struct":
-        return Group(tuple(map(zero, kind.fields)))
+        return IrGroup(tuple(map(zero, kind.fields)))
     return constant(0, bits_of(kind))
 
 
@@ -282,7 +282,7 @@ def unset_of(values: Sequence[Value]) -> z3.BoolRef:
     """For which inputs nothing has set one of some values."""
     found: list[z3.BoolRef] = []
     for each in values:
-        found.append(unset_of(each.parts) if isinstance(each, Group) else each.unset)
+        found.append(unset_of(each.parts) if isinstance(each, IrGroup) else each.unset)
     return either(*found)
 
 
@@ -290,11 +290,11 @@ __all__ = [
     "ADDRESS",
     "FALSE",
     "TRUE",
-    "Group",
+    "IrGroup",
+    "IrWord",
     "Pointer",
     "Target",
     "Value",
-    "Word",
     "bits_of",
     "both",
     "choice",
