@@ -321,23 +321,10 @@ class Follower(_Proving):
             if len(link.free) == 1 and _is_word(link.free[0])
         ]
         for _, at in sorted(words, reverse=True)[: round(self.effort**0.5)]:
-            last = self._in_cases(given, at)
+            last = _in_cases(self, given, at)
             if last is not None:
                 return last
         return None
-
-    def _in_cases(self, given: Sequence[Link], at: int) -> Link | None:
-        """The same for the word that is cut at a place."""
-        word, said = given[at].term, replace(given[at], free=())
-        bits, others = word.size(), [*given[:at], *given[at + 1 :]]
-        last = Link(self.d == self.wanted, (self.wanted,), ((self.d, self.wanted),))
-        cases = [leading_one(word, i) for i in range(-1, bits)]
-        for i, case in enumerate(cases):
-            self.progress(f"d, where the leading one of {bits} bits is at {i - 1}")
-            if not self.attempt(last, [case, said, *others], _PATIENCE[-1]):
-                return None
-        self.theorem.split("a word has a leading one, or is 0", cases, terms=[word])
-        return last
 
     def _sum(self, node: z3.BitVecRef) -> bool:
         """Whether a node of the design is proved to be a sum of some terms of a sum of the model's, within a bound."""
@@ -413,6 +400,20 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
         return True
+
+
+def _in_cases(follower: Follower, given: Sequence[Link], at: int) -> Link | None:
+    """Returns that d is the model's, proved for each place of the leading one of the word that is cut at a place."""
+    word, said = given[at].term, replace(given[at], free=())
+    bits, others = word.size(), [*given[:at], *given[at + 1 :]]
+    last = Link(follower.d == follower.wanted, (follower.wanted,), ((follower.d, follower.wanted),))
+    cases = [leading_one(word, i) for i in range(-1, bits)]
+    for i, case in enumerate(cases):
+        follower.progress(f"d, where the leading one of {bits} bits is at {i - 1}")
+        if not follower.attempt(last, [case, said, *others], _PATIENCE[-1]):
+            return None
+    follower.theorem.split("a word has a leading one, or is 0", cases, terms=[word])
+    return last
 
 
 def _cases_of(follower: Follower, spec: DotAdd, claim: Link) -> ExponentCases | None:
