@@ -123,14 +123,15 @@ def _division(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
 
 def _bitwise(op: str, x: IrWord, y: IrWord, flags: Collection[str]) -> Made:
     a, b = x.term, y.term
+    shared = "bits that are said to be disjoint are not"
     if isinstance(a, z3.BoolRef) and isinstance(b, z3.BoolRef):
         logic = {"and": lambda: both(a, b), "or": lambda: either(a, b)}
         if op == "xor":
             found = opposite(a) if z3.is_true(b) else opposite(b) if z3.is_true(a) else claim(z3.Xor(a, b))
             return Made(IrWord(found))
-        return Made(IrWord(logic[op]()))
+        return Made(IrWord(logic[op]()), ((both(a, b), shared),) if "disjoint" in flags else ())
     u, v = x.vector, y.vector
-    nothing = ((claim(_vector(u & v) != 0), "bits that are said to be disjoint are not"),)
+    nothing = ((claim(_vector(u & v) != 0), shared),)
     operations = {"and": lambda: u & v, "or": lambda: u | v, "xor": lambda: u ^ v}
     return Made(IrWord(made(operations[op]())), nothing if "disjoint" in flags else ())
 
