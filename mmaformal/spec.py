@@ -149,8 +149,6 @@ class Parameters:
     gives_e4m3: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
-    #: whether terms that are all −0 are −0, if ρ keeps the sign of zero
-    adds_minus_zeros: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
     meanings: ClassVar[Mapping[str, str]] = {}
     #: what makes a value of a type that only this algorithm's parameters have, as `_KINDS`

@@ -67,8 +67,8 @@ _MANY, _WORTH = 100_000, 20.0
 _ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
 #: Seconds that reading a design may take, however little time there is.
 _READING = 60.0
-#: The part of the time left in which a witness is made smaller.
-_SHRINKING = 0.6
+#: The part of the time left in which a witness is made smaller; in the rest it is run once more.
+_SHRINKING = 0.9
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
 #: each has in the next round.
 _DIRECT, _MORE = 1 / 3, 4.0

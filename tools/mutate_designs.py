@@ -1,11 +1,15 @@
 """Mutate the netlists of the tests' designs in small formats, and see whether any that is wrong is called equal.
 
-python tools/mutate_designs.py                          # 50 mutants of each design
+python tools/mutate_designs.py                          # 50 mutants of each design, and 10 that are rewritten
 python tools/mutate_designs.py dpa gated --count 10 --seed 3 --timeout 20
+python tools/mutate_designs.py fda --write docs/netlists.md     # its row of the table there
 
 An operator changes one term of d: a sum into a difference, a comparison's bound, a constant, the branches of a choice,
-a bit that is stuck, or wrong for one input of 2^8 to 2^24.  What `signoff` says of the mutant is compared with the
-truth, which is found by running mutant and model on every input there is: 2^24 of them in these formats.
+a bit that is stuck, or wrong for one input of 2^8 to 2^48.  Others write a term in another way that means the same: a
+redundant term, a wider word, a sum by its carries, a choice by masks.  What `signoff` says of the mutant is compared
+with the truth, which is found by running mutant and model on every input there is: 2^24 of them in these formats.  Of a
+design that has no small format, the truth is that a row is wrong, or else what a solver says of the mutant beside the
+design as it was, with no node matched.
 """
 
 from __future__ import annotations
@@ -17,17 +21,23 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal import datapath
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fma import Fma
 from mmaformal.formats import Format, Specials
 from mmaformal.hardware.compiled import Compiled
 from mmaformal.hardware.designs import Wired, wired
@@ -49,6 +59,8 @@ FACTOR = Format("e2m1i", 4, 2, 1, 1, Specials.IEEE)
 SUM = Format("e4m3i", 8, 4, 3, 7, Specials.IEEE)
 K = 2
 _BLOCK = 1 << 19
+#: Bits of all operands up to which every input is run; and the rows that are run of a design with more.
+_MOST_BITS, _ROWS = 24, 2_000_000
 
 
 def small_model(rounding: Rounding, e_zero: int | None, k: int = K) -> Instruction:
@@ -58,12 +70,19 @@ def small_model(rounding: Rounding, e_zero: int | None, k: int = K) -> Instructi
     return Instruction("small", "mutated", 1, 1, spec)
 
 
+def small_fma() -> Instruction:
+    """Return the fused multiply-add of the small sums' format, to nearest even."""
+    rho = Conversion("RNE-small±0", SUM, SUM.fraction_bits, Rounding.RNE, signed_zero=True)
+    return Instruction("small fma", "mutated", 1, 1, DotAdd(1, SUM, SUM, SUM, SUM, Fma(rho)))
+
+
 @dataclass(frozen=True)
 class Small:
     """A design in small formats, and the model that it computes."""
 
     model: Instruction
     read: Callable[[Path, DotAdd], Wired]
+    name: str  #: in the table of docs/netlists.md
 
 
 def _with_dot2(names: list[str], swaps: dict[str, str], said: PortMap) -> Callable[[Path, DotAdd], Wired]:
@@ -106,8 +125,17 @@ def _dpa(tree: int) -> Callable[[Path, DotAdd], Wired]:
 
 
 def _fda(folder: Path, spec: DotAdd) -> Wired:
-    sizes = {"K": K, "EA": 2, "MA": 1, "EC": 4, "MC": 3, "F": 5, "NEAREST": 1, "FIELDS": 1}
+    sizes = {"K": K, "EA": 2, "MA": 1, "EC": 4, "MC": 3, "F": 5, "EZ": -12}
     return wired(Sources((DESIGNS.parent / "fda.sv",), "fda", parameters=sizes), spec)
+
+
+def _fma_lza(folder: Path, spec: DotAdd) -> Wired:
+    return wired(Sources((DESIGNS / "fma_lza.sv",), "fma_lza", parameters={"E": 4, "M": 3}), spec)
+
+
+def _fma16(folder: Path, spec: DotAdd) -> Wired:
+    places = {"a": "operands_i[47:32]", "b": "operands_i[31:16]", "c": "operands_i[15:0]"}
+    return wired(Sources((DESIGNS / "fma16.sv",), "fma16"), spec, PortMap(places))
 
 
 _GATED = {
@@ -123,13 +151,21 @@ _SERIAL_MAP = PortMap(
     "mac_serial",
     2,
 )
+_STAGES = {'`include "dot2_defs.vh"': "`define CODES 8", "[15:0]": "[7:0]"}
 _NEAREST, _ZERO = small_model(Rounding.RNE, None), small_model(Rounding.RZ, -12)
 SMALL = {
-    "dpa": Small(_ZERO, _dpa(0)),
-    "dpa-tree": Small(_ZERO, _dpa(1)),
-    "fda": Small(_NEAREST, _fda),
-    "gated": Small(_NEAREST, _with_dot2(["gated.sv"], _GATED, PortMap(top="gated"))),
-    "mac_serial": Small(_NEAREST, _with_dot2(["dpa_pkg.sv", "mac_serial.sv"], _SERIAL, _SERIAL_MAP)),
+    "dpa": Small(_ZERO, _dpa(0), "dpa.sv, chain of adders"),
+    "dpa-tree": Small(_ZERO, _dpa(1), "dpa.sv, carry-save tree"),
+    "fda": Small(_ZERO, _fda, "fda.sv"),
+    "gated": Small(_NEAREST, _with_dot2(["gated.sv"], _GATED, PortMap(top="gated")), "gated.sv"),
+    "dot2_stages": Small(
+        _NEAREST, _with_dot2(["dot2_stages.v"], _STAGES, PortMap(top="dot2_top")), "dot2_stages.v"
+    ),
+    "mac_serial": Small(
+        _NEAREST, _with_dot2(["dpa_pkg.sv", "mac_serial.sv"], _SERIAL, _SERIAL_MAP), "mac_serial.sv"
+    ),
+    "fma_lza": Small(small_fma(), _fma_lza, "fma_lza.sv"),
+    "fma16": Small(datapath["fma(k=1,a=fp16,rho=IEEE-FP16)"], _fma16, "fma16.sv"),
 }
 
 
@@ -156,6 +192,19 @@ _OTHER = {
     z3.Z3_OP_AND: lambda x: z3.Or(x.children()),
     z3.Z3_OP_OR: lambda x: z3.And(x.children()),
     z3.Z3_OP_SIGN_EXT: lambda x: z3.ZeroExt(x.size() - x.arg(0).size(), x.arg(0)),
+}
+
+
+#: A comparison, and the one that is its negation with the terms exchanged.
+_TURNED = {
+    z3.Z3_OP_ULEQ: z3.ULT,
+    z3.Z3_OP_ULT: z3.ULE,
+    z3.Z3_OP_SLEQ: lambda x, y: x < y,
+    z3.Z3_OP_SLT: lambda x, y: x <= y,
+    z3.Z3_OP_UGEQ: z3.UGT,
+    z3.Z3_OP_UGT: z3.UGE,
+    z3.Z3_OP_SGEQ: lambda x, y: x > y,
+    z3.Z3_OP_SGT: lambda x, y: x >= y,
 }
 
 
@@ -204,16 +253,55 @@ def _changed(term: z3.ExprRef, spec: DotAdd, chance: random.Random) -> tuple[str
     return chance.choice(ways)
 
 
-def mutants(design: Wired, spec: DotAdd, count: int, seed: int) -> Iterator[tuple[str, Wired]]:
-    """Yield so many mutants of a design, with what was changed."""
+def _rewritten(term: z3.ExprRef, spec: DotAdd, chance: random.Random) -> tuple[str, z3.ExprRef]:
+    """Return a term that has the same value for every input, and how it is written."""
+    code = chance.choice(symbolic_inputs(spec).flat())
+    kind = term.decl().kind()
+    if not isinstance(term, z3.BitVecRef):
+        bit = z3.Extract(0, 0, code) == 1
+        ways = [("a redundant case", z3.Or(z3.And(term, bit), z3.And(term, z3.Not(bit))))]
+        if kind in _TURNED:
+            ways += [("a comparison turned round", z3.Not(_TURNED[kind](term.arg(1), term.arg(0))))] * 3
+        return chance.choice(ways)
+    bits = term.size()
+    other = z3.Extract(bits - 1, 0, z3.ZeroExt(bits, code))
+    ways = [
+        ("a redundant term", (term & other) | (term & ~other)),
+        ("exclusive or, twice", (term ^ other) ^ other),
+    ]
+    x, *more = term.children() or [term]
+    if kind in (z3.Z3_OP_BADD, z3.Z3_OP_BSUB, z3.Z3_OP_BMUL) and len(more) == 1:
+        wide = {
+            z3.Z3_OP_BADD: lambda u, v: u + v,
+            z3.Z3_OP_BSUB: lambda u, v: u - v,
+            z3.Z3_OP_BMUL: lambda u, v: u * v,
+        }
+        whole = wide[kind](z3.ZeroExt(3, x), z3.SignExt(3, more[0]))
+        ways += [("in a wider word", z3.Extract(bits - 1, 0, whole))] * 3
+    if kind == z3.Z3_OP_BADD and len(more) == 1:
+        ways += [("a sum by its carries", (x ^ more[0]) + ((x & more[0]) << 1))] * 3
+    if kind == z3.Z3_OP_BSUB:
+        ways += [("a difference by complements", ~(~x + more[0]))] * 3
+    if kind == z3.Z3_OP_BNEG:
+        ways += [("a complement and one", ~x + 1)] * 3
+    if kind == z3.Z3_OP_ITE:
+        mask = z3.If(x, z3.BitVecVal(-1, bits), z3.BitVecVal(0, bits))
+        ways += [("a choice by masks", (more[0] & mask) | (more[1] & ~mask))] * 3
+    return chance.choice(ways)
+
+
+def mutants(
+    design: Wired, spec: DotAdd, count: int, seed: int, alike: bool = False
+) -> Iterator[tuple[str, Wired]]:
+    """Yield so many mutants of a design, with what was changed; `alike`: those that are only written another way."""
     chance, d = random.Random(seed), design.module.outputs["d"]
     terms = _terms(d)
     while count:
         term = chance.choice(terms)
-        what, other = _changed(term, spec, chance)
+        what, other = (_rewritten if alike else _changed)(term, spec, chance)
         pair = (term, other)
         changed = z3.substitute(d, pair)
-        if changed.eq(d):
+        if changed.eq(d) or (alike and not term.children()):
             continue
         wires = {name: z3.substitute(x, pair) for name, x in design.module.wires.items()}
         yield what, replace(design, module=replace(design.module, outputs={"d": changed}, wires=wires))
@@ -259,17 +347,108 @@ def is_equal(signed: Signing) -> bool:
     return True
 
 
-def judged(design: Wired, model: Instruction, timeout: float) -> tuple[str, bool]:
-    """What signing off says of a design, and whether it is equal to the model.
+def agree(design: Wired, was: Wired, timeout: float) -> str:
+    """Returns whether two designs give the same d, by solvers alone: `equal`, `wrong` or `undecided`."""
+    mine, before = design.module.outputs["d"], was.module.outputs["d"]
+    with session() as portfolio:
+        verdict = Asker(portfolio, timeout).satisfy("mutant", "as it was", [mine != before]).verdict
+    return {"unsat": "equal", "sat": "wrong"}.get(verdict, "undecided")
 
-    A mutant that random rows show to be wrong is not made smaller: what is said of it is the same.
+
+def judged(design: Wired, model: Instruction, timeout: float, was: Wired | None = None) -> tuple[str, str]:
+    """Returns the verdict of signing off a design, and the truth: it is `equal` to the model, `wrong`, or `undecided`.
+
+    was: the design that it is a mutant of, and is compared with where there are too many inputs to run all of them.  A
+    mutant that random rows show to be wrong is not made smaller: what is said of it is the same.
     """
     with session() as portfolio:
         signed = Signing.of(design, model, Asker(portfolio, timeout), lambda _: None)
         if signed.random() is not None:
-            return "fails", False
+            return "fails", "wrong"
         said = signed.asker.within(signed.question, signed.answer).verdict
-    return said, is_equal(signed)
+    if sum(x.size() for x in signed.inputs.flat()) <= _MOST_BITS:
+        return said, "equal" if is_equal(signed) else "wrong"
+    assert was is not None
+    rows = generate(signed.spec, _ROWS, seed=9)
+    return said, "wrong" if signed.compile() and signed.wrong(rows).any() else agree(design, was, timeout)
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+#: What is counted, in the order of the table's columns: by whether it was only rewritten, what was said, and the truth.
+_COLUMNS: tuple[tuple[bool, str, str], ...] = (
+    (False, "fails", "wrong"),
+    (False, "holds", "equal"),
+    (False, "unknown", "equal"),
+    (False, "unknown", "wrong"),
+    (True, "holds", "equal"),
+    (True, "unknown", "equal"),
+)
+_HEAD = (
+    "| design | changed | refuted | equal, called so | equal, not settled | wrong, not settled | rewritten | "
+    "called equal | not settled | called so wrongly | truth not decided | s |\n"
+)
+
+
+def row(small: Small, counts: Counter[tuple[bool, str, str]], seconds: float) -> str:
+    """A row of the table: the mutants of one design by what was said of them and by what is true."""
+    changed, rewritten = (
+        sum(n for (way, *_), n in counts.items() if way is alike) for alike in (False, True)
+    )
+    by = [counts[each] for each in _COLUMNS]
+    undecided = sum(n for (_, _, truth), n in counts.items() if truth == "undecided")
+    wrongly = sum(counts[way, *pair] for way in (False, True) for pair in _WRONGLY)
+    told = [changed, *by[:4], rewritten, *by[4:], wrongly, undecided]
+    return f"| {small.name} | " + " | ".join(f"{n:,}" for n in told) + f" | {seconds:,.0f} |\n"
+
+
+def write_row(path: Path, line: str, head: str = _HEAD, key: int = 1) -> None:
+    """Put a row into the table of a document, in the place of that with the same first `key` columns, or as the last.
+
+    Raises ValueError where there is no such table.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if head not in lines:
+        raise ValueError(f"{path} has no table that begins with {head.strip()}")
+    at = lines.index(head) + 2
+    while lines[at].startswith("|") and lines[at].split("|")[: key + 1] != line.split("|")[: key + 1]:
+        at += 1
+    lines[at : at + lines[at].startswith("|")] = [line]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+_WRONGLY = (("holds", "wrong"), ("fails", "equal"))
+
+
+@cache
+def _design(name: str) -> Wired:
+    with tempfile.TemporaryDirectory() as folder:
+        return SMALL[name].read(Path(folder), SMALL[name].model.spec)
+
+
+def judged_by_number(
+    name: str, alike: bool, number: int, seed: int, timeout: float
+) -> tuple[str, tuple[bool, str, str]]:
+    """Returns what was changed in a mutant of a design, by its number from 0 on, and the count that it adds to."""
+    small, design = SMALL[name], _design(name)
+    made = mutants(design, small.model.spec, number + 1, seed, alike)
+    what, mutant = next(islice(made, number, None))
+    return what, (alike, *judged(mutant, small.model, timeout, design))
+
+
+def counted_of(name: str, given: argparse.Namespace) -> Counter[tuple[bool, str, str]]:
+    """Mutants of a design by whether they were only rewritten, what was said, and what is true; some are printed."""
+    counts: Counter[tuple[bool, str, str]] = Counter()
+    asked = [(False, number) for number in range(given.count)]
+    asked += [(True, number) for number in range(given.rewritten)]
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        found = [pool.submit(judged_by_number, name, *each, given.seed, given.timeout) for each in asked]
+        for future, (_, number) in zip(found, asked, strict=True):
+            what, (alike, said, truth) = future.result()
+            counts[alike, said, truth] += 1
+            if said != "fails" or (said, truth) in _WRONGLY:
+                print(f"  {name} {number + 1}: {what}: {said}, {truth}", flush=True)
+    return counts
 
 
 def main() -> int:
@@ -279,26 +458,22 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", default=list(SMALL), metavar="DESIGN", help=", ".join(SMALL))
     parser.add_argument("--count", type=int, default=50, help="mutants of each (default 50)")
+    parser.add_argument("--rewritten", type=int, default=10, help="more that mean the same (default 10)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds for one that rows do not refute")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants asked at once (default 1)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="a document whose table has the rows")
     given = parser.parse_args()
     false = 0
+    print(_HEAD, end="")
     for name in given.names:
         small, start = SMALL[name], time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            design = small.read(Path(folder), small.model.spec)
-        counts: Counter[str] = Counter()
-        for number, (what, mutant) in enumerate(
-            mutants(design, small.model.spec, given.count, given.seed), 1
-        ):
-            said, equal = judged(mutant, small.model, given.timeout)
-            counts[f"{said}, {'equal' if equal else 'wrong'}"] += 1
-            wrongly = (said == "holds" and not equal) or (said == "fails" and equal)
-            false += wrongly
-            if said != "fails" or wrongly:
-                print(f"  {name} {number}: {what}: {said}, {'equal' if equal else 'wrong'}", flush=True)
-        told = "; ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-        print(f"{name}: {told}  ({time.monotonic() - start:.0f} s)", flush=True)
+        counts = counted_of(name, given)
+        line = row(small, counts, time.monotonic() - start)
+        print(line, end="", flush=True)
+        if given.write is not None:
+            write_row(given.write, line)
+        false += sum(counts[way, *pair] for way in (False, True) for pair in _WRONGLY)
     return int(bool(false))
 
 

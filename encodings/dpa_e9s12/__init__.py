@@ -33,7 +33,6 @@ class DpaE9s12(Parameters):
 
     algorithm: ClassVar[str] = "dpa_e9s12"
     loss: ClassVar[LossModel] = LossModel.HALVES
-    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "dot product-add of E9S12 halves: products aligned in L bits (down), c added exactly"
     )

@@ -31,7 +31,6 @@ class Ffma(Parameters):
     }
     algorithm: ClassVar[str] = "ffma"
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
-    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
 
     def __post_init__(self) -> None:

@@ -30,7 +30,6 @@ class Fma(Parameters):
 
     algorithm: ClassVar[str] = "fma"
     loss: ClassVar[LossModel] = LossModel.NOTHING
-    adds_minus_zeros: ClassVar[bool] = True
     saturates: ClassVar[bool] = True
     gives_e4m3: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {

@@ -24,7 +24,6 @@ class Oddsum(Parameters):
 
     algorithm: ClassVar[str] = "oddsum"
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
-    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = "pairs rounded to odd: fp32 products, their sum, and c, subnormals flushed"
 
     @property

@@ -58,7 +58,8 @@ class Rnd2(Parameters):
 
     @property
     def first_nan(self) -> str:
-        return ", ".join(self.nan.order)
+        # Of one product's operands and c: c is added after the pair, whatever the rule.
+        return "a, b, c" if self.nan.order else ""
 
     def zero_exponent(self, spec: DotAdd) -> int:
         """The exponent of a product that is zero: the least there is, so that it does not move the other one."""

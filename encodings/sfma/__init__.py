@@ -26,7 +26,6 @@ class Sfma(Parameters):
 
     algorithm: ClassVar[str] = "sfma"
     loss: ClassVar[LossModel] = LossModel.NOTHING
-    adds_minus_zeros: ClassVar[bool] = True
     rounds_correctly: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"nan": "which NaN an fma gives"}
     summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"

@@ -23,7 +23,6 @@ class Wfma(Parameters):
 
     algorithm: ClassVar[str] = "wfma"
     loss: ClassVar[LossModel] = LossModel.NOTHING
-    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "fma of widened factors: K correctly rounded fma, in order, a and b converted exactly"
     )

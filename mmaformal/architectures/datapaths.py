@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from mmaformal.architectures.base import Architecture
-from mmaformal.display import first_paragraph
+from mmaformal.display import clipped, first_paragraph
 from mmaformal.encodings.adder_tree import AdderTree
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
@@ -352,7 +352,8 @@ def named(text: str) -> Instruction:
     found = _SPELLED.fullmatch(text)
     kind = KINDS.get(found[1]) if found else None
     if found is None or kind is None:
-        raise ValueError(f"no datapath {text!r}: it is one of {', '.join(map(spelling, KINDS.values()))}")
+        how = "`mmaformal show datapath` says how each is spelled"
+        raise ValueError(f"no datapath {clipped(text, 40)!r}: {', '.join(KINDS)}; {how}")
     arguments = inspect.signature(kind).parameters
     given: dict[str, int | str] = {}
     for part in filter(None, (each.strip() for each in found[2].split(","))):

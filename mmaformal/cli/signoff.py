@@ -104,7 +104,7 @@ def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: Desi
             **_formats(types),
             ports=design.said,
             held=design.held,
-            told=lambda line: click.echo(line, err=True),
+            told=said,
         )
     except HardwareError as error:
         raise UsageError(str(error)) from None
@@ -336,7 +336,7 @@ def _signed(
                 held=design.held,
                 where=limits.where,
                 alike=limits.alike,
-                told=lambda line: click.echo(line, err=True),
+                told=said,
                 timeout=limits.timeout,
                 memory=limits.memory,
                 solver=limits.solvers or None,

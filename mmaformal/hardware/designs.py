@@ -14,7 +14,7 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.hardware.module import HardwareError, Module, with_codes
-from mmaformal.hardware.ports import Place, PortMap, Tie, Wiring, place_of, wiring
+from mmaformal.hardware.ports import LAYOUTS, Place, PortMap, Tie, Wiring, place_of, wiring
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.rebuild import constants_in, is_value
 from mmaformal.hardware.sequential import Folded, Sequential, fold, unroll
@@ -69,30 +69,71 @@ def wired(
     """
     said = said or PortMap()
     design = read(sources, None, timeout, progress)
-    inputs = {name: term.size() for name, term in design.inputs.items()}
-    outputs = {name: term.size() for name, term in design.outputs.items()}
-    found = wiring(spec, inputs, outputs, design.registers.clock, said)
+    bound, module, cycles, more = _as_operands(design, spec, said, held)
+    found, say = bound.wiring, progress or (lambda _: None)
     plain = not found.guessed and not said.ports and not said.ties
-    told = [] if plain else found.told()
-    others = [name for name in outputs if name != found.result.port]
-    told += [f"outputs left out: {', '.join(others)}"] if others else []
-    say = progress or (lambda _: None)
+    told = [*([] if plain else found.told()), *more]
     for line in told:
-        say(line)
-    bound = _Bound(design, symbolic_inputs(spec), found)
-    if said.cycles is not None:
-        module, cycles = bound.unrolled(said.cycles), said.cycles
-        more = [f"d is read {counted(said.cycles, 'cycle')} after reset"]
-    else:
-        folded = fold(design, bound.values(0), [found.result.port])
-        module, cycles = folded.module, max((n for each in folded.latency.values() for n in each), default=0)
-        more = bound.latency(folded, held)
-    for line in more:
         say(line)
     registers = design.registers
     reset = _RESET_CYCLES if found.resets and registers.clock else 0
+    inputs, outputs = _widths(design)
     driven = Driven(found, inputs, outputs, registers.clock, registers.rising, cycles, reset)
-    return Wired(bound.as_module(module), (*told, *more), driven)
+    return Wired(bound.as_module(module), tuple(told), driven)
+
+
+def _widths(design: Sequential) -> tuple[dict[str, int], dict[str, int]]:
+    """The bits of each input and of each output."""
+    inputs, outputs = (
+        {name: term.size() for name, term in side.items()} for side in (design.inputs, design.outputs)
+    )
+    return inputs, outputs
+
+
+def _as_operands(
+    design: Sequential, spec: DotAdd, said: PortMap, held: bool
+) -> tuple[_Bound, Module, int, list[str]]:
+    """A design's logic over the operands, the cycles until d is there, and what else is to be told.
+
+    Where operands are guessed to be in one port, the order is the first in which 2·2 + 0 is 4; if there is none, the
+    first one of `LAYOUTS`, and it is told.  Raises HardwareError as `wired` does.
+    """
+    inputs, outputs = _widths(design)
+    first: tuple[_Bound, Module, int, list[str]] | HardwareError | None = None
+    for layout in LAYOUTS:
+        found = wiring(spec, inputs, outputs, design.registers.clock, said, layout)
+        bound = _Bound(design, symbolic_inputs(spec), found)
+        try:
+            module, cycles, more = bound.logic(said.cycles, held)
+        except HardwareError as error:
+            if not found.vector:
+                raise
+            first = first or error
+            continue
+        others = [name for name in outputs if name != found.result.port]
+        more = [*([f"outputs left out: {', '.join(others)}"] if others else []), *more]
+        four = bound.two_by_two(module, spec)
+        if not found.vector:
+            wrong = four not in ("", "4")
+            said_so = f"warning: d of 2·2 + 0 is {four}: look at the ports and at what is tied"
+            return bound, module, cycles, [*more, *([said_so] if wrong else [])]
+        if four == "4":
+            names = _operands_in(found)
+            return bound, module, cycles, [f"order guessed: {names} {layout}, since then 2·2 + 0 is 4", *more]
+        first = first or (bound, module, cycles, more)
+    if isinstance(first, HardwareError):
+        raise first
+    assert first is not None
+    bound, module, cycles, more = first
+    taken = f"warning: {_operands_in(bound.wiring)} are taken {LAYOUTS[0]}"
+    why = "and 2·2 + 0 is 4 in no order: look at what is tied, or say --port a=…"
+    return bound, module, cycles, [f"{taken}, {why}", *more]
+
+
+def _operands_in(found: Wiring) -> str:
+    """The operands in the port that has several: `a, b, c in operands_i`."""
+    names = dict.fromkeys(part.operand for part in found.parts if part.place.port == found.vector)
+    return f"{', '.join(names)} in {found.vector}"
 
 
 class _Bound:
@@ -153,6 +194,39 @@ class _Bound:
             found.append(self._any(f"{name}[{bits - 1}:{low}] in cycle {cycle}", bits - low))
         parts = [part for term in reversed(found) for part in _parts(term)]
         return z3.Concat(*parts) if len(parts) > 1 else parts[0]
+
+    def logic(self, cycles: int | None, held: bool) -> tuple[Module, int, list[str]]:
+        """The design unrolled for so many cycles, or its pipeline folded; the cycles until d is there, and a line of
+        it.
+
+        Raises HardwareError where it cannot be folded, and where an operand is not held and the pipeline not balanced.
+        """
+        if cycles is not None:
+            return self.unrolled(cycles), cycles, [f"d is read {counted(cycles, 'cycle')} after reset"]
+        folded = fold(self.design, self.values(0), [self.wiring.result.port])
+        latency = max((n for each in folded.latency.values() for n in each), default=0)
+        return folded.module, latency, self.latency(folded, held)
+
+    def two_by_two(self, module: Module, spec: DotAdd) -> str:
+        """The design's d of 2·2 + 0, all other products being of zeros; empty where a format has no such numbers, and
+        where it depends on something else.
+        """
+        place = self.wiring.result
+        try:
+            codes = {"a0": spec.a_format.code("2"), "b0": spec.b_format.code("2")}
+            four = spec.d_format.code("4")
+        except ValueError:
+            return ""
+        d = sliced(module.outputs[place.port], place.high, place.low)
+        one = 0 if spec.scale_format is None else spec.scale_format.code("1")
+        pairs = []
+        for term in self.codes.flat():
+            default = one if str(term).startswith("s") else 0
+            pairs.append((term, z3.BitVecVal(codes.get(str(term), default), term.size())))
+        value = z3.simplify(z3.substitute(d, *pairs))
+        if not z3.is_bv_value(value):
+            return ""
+        return "4" if value.as_long() == four else spec.d_format.text(value.as_long())
 
     def unrolled(self, cycles: int) -> Module:
         """The logic of so many cycles after reset."""

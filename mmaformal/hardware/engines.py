@@ -70,6 +70,10 @@ _HINTS = (
     (("unknown package", "unknown class or package"), "name the package's file before it"),
     (("top-level", "top module"), "name one with --top"),
     (
+        ("system task", "design initialization"),
+        "a testbench is no design: leave its file out, or name the design's module with --top",
+    ),
+    (
         ("unroll limit",),
         "a loop has as many rounds as a signal says, which is no hardware; write a `for` with a fixed number of them",
     ),
@@ -173,7 +177,7 @@ def _message(said: str) -> tuple[str, bool]:
             return known, True
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     hints = [hint for words, hint in _HINTS if any(word in what.lower() for word in words)]
-    return f"{where or 'yosys'}: {what}{more}{': ' + hints[0] if hints else ''}", False
+    return f"{where or 'yosys'}: {what.rstrip('.')}{more}{': ' + hints[0] if hints else ''}", False
 
 
 def _shown(where: str) -> str:
@@ -214,13 +218,14 @@ def engines(sources: Sources | None = None) -> list[Engine]:
 
 
 def prepare(engine: Engine, progress: Progress | None = None) -> None:
-    """Have the WebAssembly build compiled, if it is not yet; it says so before."""
+    """Have the WebAssembly build compiled, if it is not yet; it says so before, to `progress` or on stderr."""
     if not engine.slang or _compiled():
         return
     said = "the SystemVerilog front end is compiled for this machine, once; it takes about two minutes"
     if progress is not None:
         progress(said)
-    print(said, file=sys.stderr)
+    else:
+        print(said, file=sys.stderr)
     engine.run("help version")
 
 

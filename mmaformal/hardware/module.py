@@ -27,6 +27,11 @@ class HardwareError(Exception):
     """A design that cannot be read, or a tool that is missing or fails; one line, with what to do next."""
 
 
+def reason(error: Exception) -> str:
+    """Why a file cannot be read, without its name and a number."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 @dataclass(frozen=True, repr=False)
 class Module(ShortRepr):
     """Combinational: every term is over the constants that are the inputs, and those that are undefined."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmaformal.display import ShortRepr
-from mmaformal.hardware.module import HardwareError, ports_of
+from mmaformal.hardware.module import HardwareError, ports_of, reason
 from mmaformal.spec import DotAdd
 
 _TARGET = re.compile(r"(?P<name>a|b|c|d|scale_a|scale_b)(?:\[(?P<first>\d+)(?::(?P<last>\d+))?\])?")
@@ -32,6 +32,13 @@ _GUESSED = {
 }
 _AROUND = re.compile(r"^(?:i_|o_|in_|op_|operand_|data_|io_)+|(?:_i|_o|_in|_out|_d|_data|_bits|_operand)+$")
 _VECTORS = ("operands", "ops", "operand", "op", "srcs")
+#: In which order operands may be in one port, the lowest bits first; in pairs, each code of b follows its code of a.
+LAYOUTS = (
+    "from the lowest bits on",
+    "from the highest bits on",
+    "in pairs from the lowest bits on",
+    "in pairs from the highest bits on",
+)
 _RESET = re.compile(r"(^|_)(n?a?s?rst|n?a?s?reset)(_?(n|ni|b|l|i))?(_|$)")
 _LOW = re.compile(r"(^|_)n(rst|reset)|(rst|reset)_?(n|ni|b|l)(_|$)")
 _ONE = re.compile(r"(^|_)(valid|vld|ready|rdy|en|ena|enable|ce|clk_en|clken|start|go|req)(_|$)")
@@ -109,6 +116,7 @@ class Wiring(ShortRepr):
     ties: tuple[Tie, ...]
     resets: tuple[Tie, ...]  #: which are inactive there
     guessed: frozenset[str] = frozenset()  #: names of operands, and inputs that are tied
+    vector: str = ""  #: the port in which several operands are guessed to be, in an order that is guessed too
 
     def told(self) -> list[str]:
         """Lines that say it."""
@@ -117,7 +125,7 @@ class Wiring(ShortRepr):
             by_operand.setdefault(part.operand, []).append(str(part.place))
         by_operand["d"] = [str(self.result)]
         said = [
-            f"{name} = {', '.join(where)}{' (guessed)' if name in self.guessed else ''}"
+            f"{name} = {', '.join(_some(where))}{' (guessed)' if name in self.guessed else ''}"
             for name, where in by_operand.items()
         ]
         lines = ["ports: " + "; ".join(said)]
@@ -135,7 +143,7 @@ def read_mapping(path: Path) -> PortMap:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise HardwareError(f"the mapping {path} cannot be read: {error}") from None
+        raise HardwareError(f"the mapping {path} cannot be read: {reason(error)}") from None
     other = [name for name in found if name not in ("port", "tie", "top", "cycles")]
     if other:
         raise HardwareError(f"{path}: {other[0]} is none of [port], [tie], top and cycles")
@@ -168,20 +176,28 @@ def number_of(text: str) -> int:
 
 
 def wiring(
-    spec: DotAdd, inputs: Mapping[str, int], outputs: Mapping[str, int], clock: str, said: PortMap
+    spec: DotAdd,
+    inputs: Mapping[str, int],
+    outputs: Mapping[str, int],
+    clock: str,
+    said: PortMap,
+    layout: str = LAYOUTS[0],
 ) -> Wiring:
     """The wiring of a design with inputs and outputs of so many bits; what is not said is guessed.
 
+    layout: one of `LAYOUTS`, for operands that are guessed to be in one port.
+
     Raises HardwareError for a port that is not there, bits that are not, and an operand that has no port.
     """
-    return _Wirer(spec, inputs, outputs, clock).wiring(said)
+    return _Wirer(spec, inputs, outputs, clock, layout).wiring(said)
 
 
 class _Wirer:
     def __init__(
-        self, spec: DotAdd, inputs: Mapping[str, int], outputs: Mapping[str, int], clock: str
+        self, spec: DotAdd, inputs: Mapping[str, int], outputs: Mapping[str, int], clock: str, layout: str
     ) -> None:
         self.spec, self.inputs, self.outputs, self.clock = spec, inputs, outputs, clock
+        self.layout, self.vector = layout, ""
         self.needed = {**ports_of(spec), "d": spec.d_format.storage_bits}
         self.codes = {
             "a": spec.a_format.storage_bits,
@@ -210,7 +226,7 @@ class _Wirer:
         result = result or self._guess_result()
         resets, more = self._guess_ties(ties)
         others = tuple(tie for tie in (*ties, *more) if tie not in resets)
-        return Wiring(tuple(parts), result, others, tuple(resets), frozenset(self.guessed))
+        return Wiring(tuple(parts), result, others, tuple(resets), frozenset(self.guessed), self.vector)
 
     def bits_of(self, place: Place, ports: Mapping[str, int], way: str = "input") -> Place:
         """A place with its bits.  Raises HardwareError where there are no such bits."""
@@ -262,7 +278,9 @@ class _Wirer:
             code = self.codes.get(name) or self.needed[name]
             for k in range(self.needed[name] // code):
                 if not has >> (k * code) & 1:
-                    raise HardwareError(f"{name}[{k}] has no port: say --port '{name}[{k}]=…'")
+                    raise HardwareError(
+                        f"{name}[{k}] has no port, and the model has {self.spec.k} products: say --port '{name}[{k}]=…'"
+                    )
 
     def _tie(self, name: str, text: str) -> Tie:
         place = self.bits_of(place_of(name), self.inputs)
@@ -283,15 +301,18 @@ class _Wirer:
             return []
         vector = self._vector(missing)
         if vector:
-            return vector
-        found = []
+            missing = [name for name in missing if name not in {part.operand for part in vector}]
+        found = list(vector)
         for name in missing:
             port = self._named(name, {x: bits for x, bits in self.inputs.items() if not self.taken.get(x)})
             if port is None:
                 has = ", ".join(f"{x} ({bits})" for x, bits in self.inputs.items() if x != self.clock)
                 bits = self.needed[name]
+                codes = bits // (self.codes.get(name) or bits)
+                many = f" ({codes} codes of {bits // codes})" if codes > 1 else ""
                 raise HardwareError(
-                    f"which input is {name}, of {bits} bits? There are {has}; say --port '{name}=NAME[{bits - 1}:0]'"
+                    f"which input is {name}, of {bits} bits{many}? There are {has}; say --port "
+                    f"'{name}=NAME[{bits - 1}:0]'"
                 )
             place = self.bits_of(Place(port), self.inputs)
             self._take(place)
@@ -301,21 +322,36 @@ class _Wirer:
         return found
 
     def _vector(self, missing: Sequence[str]) -> list[Part]:
-        """a, b and c in one port, the first in its lowest bits."""
-        bits = sum(self.needed[name] for name in missing)
-        ports = [
-            x for x, n in self.inputs.items() if n == bits and _plain(x) in _VECTORS and not self.taken.get(x)
-        ]
-        if list(missing) != ["a", "b", "c"] or len(ports) != 1:
-            return []
-        found, low = [], 0
-        for name in missing:
-            place = Place(ports[0], low + self.needed[name] - 1, low)
+        """a, b and c in one port, or a and b, in the order of the layout."""
+        for names in (["a", "b", "c"], ["a", "b"]):
+            bits = sum(self.needed[name] for name in names)
+            ports = [
+                x
+                for x, n in self.inputs.items()
+                if n == bits and _plain(x) in _VECTORS and not self.taken.get(x)
+            ]
+            if set(names) <= set(missing) and len(ports) == 1:
+                return self._laid_out(names, ports[0])
+        return []
+
+    def _laid_out(self, names: Sequence[str], port: str) -> list[Part]:
+        """Operands at bits of a port, in the order of the layout."""
+        order = [(name, 0, self.needed[name]) for name in names]
+        if "pairs" in self.layout:
+            bits = {name: self.codes[name] for name in ("a", "b")}
+            pairs = [(name, k * bits[name], bits[name]) for k in range(self.spec.k) for name in ("a", "b")]
+            order = pairs + order[2:]
+        if "highest" in self.layout:
+            order.reverse()
+        found, at = [], 0
+        for name, low, bits_of_it in order:
+            place = self.bits_of(Place(port, at + bits_of_it - 1, at), self.inputs)
             self._take(place)
             self.guessed.add(name)
-            found.append(Part(name, 0, self.needed[name], place))
-            low += self.needed[name]
-        return found
+            found.append(Part(name, low, bits_of_it, place))
+            at += bits_of_it
+        self.vector = port
+        return sorted(found, key=lambda part: (part.operand, part.low))
 
     def _named(self, name: str, ports: Mapping[str, int]) -> str | None:
         fitting = [port for port, bits in ports.items() if bits == self.needed[name]]
@@ -366,6 +402,11 @@ class _Wirer:
         return resets, others
 
 
+def _some(places: Sequence[str]) -> Sequence[str]:
+    """Places, of many the first two and the last."""
+    return [*places[:2], "…", places[-1]] if len(places) > 4 else places
+
+
 def _plain(name: str) -> str:
     """A port's name in lower case, without what says that it is an input or an output."""
     return _AROUND.sub("", name.lower()) or name.lower()
@@ -385,4 +426,15 @@ def _free(name: str, bits: int, taken: int) -> Iterable[Place]:
         low = high + 1
 
 
-__all__ = ["Part", "Place", "PortMap", "Tie", "Wiring", "number_of", "place_of", "read_mapping", "wiring"]
+__all__ = [
+    "LAYOUTS",
+    "Part",
+    "Place",
+    "PortMap",
+    "Tie",
+    "Wiring",
+    "number_of",
+    "place_of",
+    "read_mapping",
+    "wiring",
+]

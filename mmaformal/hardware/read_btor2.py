@@ -54,7 +54,9 @@ def read_btor2(
         except HardwareError as error:
             raise HardwareError(f"{name}: line {number}: {error}") from None
     if not reader.outputs:
-        raise HardwareError(f"{name} has no outputs")
+        raise HardwareError(
+            f"{name} has no outputs: if it is a testbench, name the design's module with --top, or leave its file out"
+        )
     return Module(name, reader.inputs, reader.outputs, reader.wires, reader.undefined)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmaformal.display import ShortRepr
-from mmaformal.hardware.module import HardwareError
+from mmaformal.hardware.module import HardwareError, reason
 
 #: Suffixes of files that only SystemVerilog has.
 _SYSTEMVERILOG = (".sv", ".svh")
@@ -63,6 +63,8 @@ class Sources(ShortRepr):
         if not found.files:
             raise HardwareError("no file of a design is named: give one, or a list of them with -f")
         for path in found.files:
+            if path.is_dir():
+                raise HardwareError(f"'{path}' is a folder: name the files in it, or a list of them with -f")
             if not path.is_file():
                 raise HardwareError(f"there is no file {path}")
         for folder in found.includes:
@@ -83,7 +85,7 @@ def _with_list(sources: Sources, path: Path, base: Path, depth: int) -> Sources:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise HardwareError(f"the file list {path} cannot be read: {error}") from None
+        raise HardwareError(f"the file list {path} cannot be read: {reason(error)}") from None
     words = iter(_words(text, path))
     for word in words:
         sources = _with_word(sources, word, words, path, base, depth)

@@ -55,6 +55,10 @@ _TO_BTOR2 = (
 )
 
 
+#: The modules that slang found used by no other, of which yosys would take the first.
+_TOPS = re.compile(r"^Top level design units:\n((?:    \S+\n)+)", re.MULTILINE)
+
+
 @dataclass(frozen=True, repr=False)
 class Size(ShortRepr):
     """What generic synthesis makes of a design: gates of at most two inputs, and multiplexers."""
@@ -102,6 +106,8 @@ def _read_by(
         said = engine.run(f"{reading}; {_TO_WORDS.format(folder=seen)}", timeout)
         if not engine.slang:
             check_initial(said)
+        elif not sources.top and (listed := _TOPS.search(said)) is not None:
+            _check_one(listed[1].split())
         check_drivers((folder / "design.il").read_text(encoding="utf-8"))
         netlist = json.loads((folder / "design.json").read_text(encoding="utf-8"))
         name, module = _top(netlist)
@@ -116,11 +122,18 @@ def _read_by(
 def _top(netlist: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     modules: dict[str, dict[str, Any]] = netlist["modules"]
     tops = [name for name, module in modules.items() if "top" in module.get("attributes", {})] or [*modules]
-    if len(tops) != 1:
+    if not tops:
+        raise HardwareError("there is no module in what was read: name the file that has the design's")
+    _check_one(tops)
+    return tops[0], modules[tops[0]]
+
+
+def _check_one(tops: Sequence[str]) -> None:
+    """Raise HardwareError where several modules are used by no other."""
+    if len(tops) > 1:
         raise HardwareError(
             f"{len(tops)} modules are used by no other ({', '.join(tops[:6])}): name one with --top"
         )
-    return tops[0], modules[tops[0]]
 
 
 def design(

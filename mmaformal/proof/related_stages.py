@@ -315,6 +315,7 @@ def _unless_nan(run: RelatedRuns, other: Stage, mine: Stage, special: Link) -> N
     run.argument.split("the result is a NaN or not", [some, none], terms=[nan])
     for x, y in zip(run.left, run.right, strict=True):
         if any(each is mine.output for each in y.inputs):
+            demand(hasattr(y.output, "rounded"), f"no argument relates two runs at the stage {y.name}")
             pair, inputs = (x.output.result, y.output.result), [*x.output.rounded, *y.output.rounded]
             text = "two NaN results are related"
             _code(run, "encode", text, y.given["rho"].format, pair, [special, some], inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,12 @@ from support.slow import slow
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
+from mmaformal.encodings.fma.proofs import one_format
 from mmaformal.encodings.smt import stages
 from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.rounding import RNE_FP16, Rounding
+from mmaformal.rounding import RNE_FP16, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.witness import WitnessError
 
@@ -147,3 +149,51 @@ def test_broken_groups_do_not_follow_c(monkeypatch: pytest.MonkeyPatch) -> None:
     real = stages.align
     monkeypatch.setattr(stages, "align", lambda *given: real(*given) ^ 1)
     assert isinstance(settled(PROPERTIES["monotonicity-in-c"], TWO_GROUPS, timeout=20), Unknown)
+
+
+# ---- fma ------------------------------------------------------------------------------------------------------------
+
+BYTE = datapaths.named("fma(k=1,a=e5m2,rho=IEEE-E5M2,nan=DEFAULT)")
+LONG_FMA = [
+    "fma(k=1,a=bf16,rho=IEEE-BF16,nan=DEFAULT)",
+    "fma(k=1,a=fp16,rho=IEEE-RD-FP16,nan=FIRST)",
+]
+ROUNDED = ("exactness", "error-bound", "correct-rounding-of-each-step")
+ORDERED = ("monotonicity-in-c", "monotonicity-in-a-product")
+
+
+@pytest.mark.parametrize("name", [*ROUNDED, *ORDERED])
+@pytest.mark.parametrize("point", slow([BYTE.name, *LONG_FMA], LONG_FMA))
+def test_of_an_fma_of_one_format_is_proved_what_is_of_sfma(name: str, point: str) -> None:
+    if name in ORDERED and point == LONG_FMA[1]:
+        pytest.skip("that it grows is not settled where it rounds down")
+    answer = settled(PROPERTIES[name], datapaths.named(point))
+    assert isinstance(answer, Holds), answer
+
+
+@pytest.mark.parametrize("name", [*ROUNDED, *ORDERED])
+@pytest.mark.parametrize("bits", slow([1, 2], [2]))
+def test_an_fma_that_is_another_sfma_does_not(bits: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is concluded of an fma from an sfma that keeps a bit less, or has another NaN."""
+    real, fmt = one_format.SfmaOfAnyFormat, BYTE.d_format
+    other = Conversion("other", fmt, bits, Rounding.RNE, True)
+    nan = NanRule.DEFAULT if bits == 1 else NanRule.FIRST
+    monkeypatch.setattr(one_format, "SfmaOfAnyFormat", lambda **_: real(rho=other, nan=nan))
+    answer = settled(PROPERTIES[name], BYTE, timeout=60)
+    assert isinstance(answer, Unknown), answer
+    assert re.search("does not hold|shown of RNE to all places|no input was found that breaks it", answer.why)
+
+
+@pytest.mark.parametrize(
+    "point", ["fma(k=1,a=e5m2,rho=IEEE-E5M2,flush_inputs=1)", "fma(k=1,a=e5m2,rho=IEEE-FP16)"]
+)
+def test_of_other_fma_it_is_said_that_there_is_no_argument(point: str) -> None:
+    answer = settled(PROPERTIES["error-bound"], datapaths.named(point), timeout=20)
+    assert isinstance(answer, Unknown), answer
+    assert "no argument for fma" in str(answer)
+
+
+def test_signs_of_an_fma_that_flushes_its_results() -> None:
+    """The stage that flushes gives a code without a number beside it, and is still related to its double."""
+    point = datapaths.named("fma(k=1,a=e5m2,rho=IEEE-E5M2,flush_inputs=1,tiny=AFTER)")
+    assert isinstance(settled(PROPERTIES["sign-symmetry"], point), Holds)

@@ -273,6 +273,38 @@ def test_errors_have_file_and_line_and_what_to_do(body: str, said: str, tmp_path
     assert "\n" not in str(error.value)
 
 
+_PORTS = "input [15:0] a, b, c, output [15:0] d"
+
+
+@needs_slang
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            f"module p({_PORTS});\nendmodule\nmodule q({_PORTS});\nendmodule\n",
+            r"2 modules .* \(p, q\): name one",
+        ),
+        ("package p; endpackage\n", "there is no module in what was read"),
+        (
+            "module tb; wire w; endmodule\n",
+            "tb has no outputs: if it is a testbench, name the design's module",
+        ),
+        (
+            'module tb; wire w = 1; initial $display("%h", w); endmodule\n',
+            "a testbench is no design: leave its file out",
+        ),
+    ],
+)
+def test_what_is_no_design_is_said_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "unit.sv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(HardwareError, match=said) as error:
+        from_rtl(path, k=1, a_format="fp16", c_format="fp16")
+    assert "\n" not in str(error.value)
+    with pytest.raises(HardwareError, match="is a folder: name the files in it"):
+        from_rtl(tmp_path, k=1, a_format="fp16", c_format="fp16")
+
+
 def test_without_any_yosys_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,6 +344,57 @@ def test_compiled_terms_have_the_values_of_terms() -> None:
     for term in terms:
         found = Compiled(term, [x, y, w])(values, 3000)
         assert (found == np.broadcast_to(evaluate(term, values), 3000).astype(np.uint64)).all(), term
+
+
+@needs_yosys
+@pytest.mark.parametrize(("a", "c", "warned"), [("x", "y", False), ("y", "x", True)])
+def test_a_wrong_port_or_tie_shows_as_two_by_two(a: str, c: str, warned: bool, tmp_path: Path) -> None:
+    path = tmp_path / "unit.v"
+    path.write_text(
+        "module unit (input [15:0] x, b, y, output [15:0] d);\n"
+        "    assign d = x == 16'h4000 && b == 16'h4000 ? 16'h4400 : y;\nendmodule\n",
+        encoding="utf-8",
+    )
+    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", ports={"a": a, "b": "b", "c": c})
+    assert (
+        unit.told[-1] == "warning: d of 2·2 + 0 is 0x1p+1: look at the ports and at what is tied"
+    ) is warned
+
+
+# ---- operands in one port -------------------------------------------------------------------------------------------
+
+
+@needs_yosys
+@pytest.mark.parametrize(
+    ("ports", "body", "said"),
+    [
+        ("input [47:0] operands", "{a, b, c} = operands", "a, b, c in operands from the highest bits on"),
+        ("input [47:0] operands", "{c, b, a} = operands", "a, b, c in operands from the lowest bits on"),
+        ("input [47:0] operands", "{b, c, a} = operands", "warning: a, b, c in operands are taken from"),
+    ],
+)
+def test_the_order_of_operands_in_one_port_is_told_by_two_by_two(
+    ports: str, body: str, said: str, tmp_path: Path
+) -> None:
+    """In place of an fma: 2·2 + 0 is 4, and nothing else is."""
+    path = tmp_path / "unit.v"
+    path.write_text(
+        f"module unit ({ports}, output [15:0] d);\n    wire [15:0] a, b, c;\n    assign {body};\n"
+        "    assign d = a == 16'h4000 && b == 16'h4000 && c == 0 ? 16'h4400 : 0;\nendmodule\n",
+        encoding="utf-8",
+    )
+    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16")
+    assert said in " ".join(unit.told)
+
+
+@needs_slang
+def test_pairs_of_operands_in_one_port_are_guessed() -> None:
+    unit = from_rtl(
+        [], k=4, a_format="fp16", c_format="fp32", lists=["dpa.f"], top="dpa", ties={"rnd_mode_i": 1}
+    )
+    rows = rows_of(1000)
+    assert (unit.results(rows) == compiled_results(VOLTA.spec, rows)).all()
+    assert any("in pairs from the lowest bits on" in line for line in unit.told)
 
 
 # ---- a fused multiply-add with a near and a far path ----------------------------------------------------------------
@@ -411,7 +494,7 @@ def test_a_guess_that_hides_the_operands_is_told(tmp_path: Path) -> None:
     assert "warning: d does not depend on a[0], b[0], c" in said
     assert said[-1] == unit.told[-1]
     tied = from_rtl(path, k=1, a_format="fp16", c_format="fp16", ties={"is_boxed": 1})
-    assert not any("warning" in line for line in tied.told)
+    assert not any("does not depend" in line for line in tied.told)
 
 
 @needs_yosys

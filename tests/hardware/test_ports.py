@@ -8,7 +8,7 @@ import pytest
 
 from mmaformal import datapath, volta
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.ports import PortMap, Wiring, number_of, place_of, read_mapping, wiring
+from mmaformal.hardware.ports import LAYOUTS, PortMap, Wiring, number_of, place_of, read_mapping, wiring
 from mmaformal.hardware.sources import Sources
 
 SPEC = volta["HMMA.884.F32.F32"].spec
@@ -36,6 +36,24 @@ def test_three_operands_in_one_port_are_a_b_and_c() -> None:
         "ports: a = operands_i[15:0] (guessed); b = operands_i[31:16] (guessed); c = operands_i[47:32] (guessed); "
         "d = result_o (guessed)"
     )
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        (LAYOUTS[0], ["ops[31:0]", "ops[63:32]", "ops[95:64]"]),
+        (LAYOUTS[1], ["ops[95:64]", "ops[63:32]", "ops[31:0]"]),
+        (LAYOUTS[2], ["ops[15:0], ops[47:32]", "ops[31:16], ops[63:48]", "ops[95:64]"]),
+        (LAYOUTS[3], ["ops[95:80], ops[63:48]", "ops[79:64], ops[47:32]", "ops[31:0]"]),
+    ],
+)
+def test_operands_in_one_port_are_in_one_of_several_orders(layout: str, said: list[str]) -> None:
+    spec = datapath["fda(k=2,frac_bits=24,a=fp16)"].spec
+    found = wiring(spec, {"ops": 96}, {"d": 32}, "", PortMap(), layout)
+    assert found.vector == "ops"
+    assert found.told()[0].split(" (guessed)")[:3] == [
+        f"{'ports: ' if name == 'a' else '; '}{name} = {each}" for name, each in zip("abc", said, strict=True)
+    ]
 
 
 def test_codes_of_an_operand_have_places_of_their_own() -> None:

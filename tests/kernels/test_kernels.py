@@ -98,6 +98,10 @@ MORE = [
     datapath["sda(k=8,frac_bits=12,a=e4m3,b=e5m2,cut=RO)"],
     datapath["sda(k=8,frac_bits=20,a=bf16)"],
     datapath["gfda(k=8,group=4,frac_bits=20,a=fp16,cut=RO)"],
+    datapath["fma(k=3,a=fp16,rho=IEEE-BF16,flush_inputs=1)"],
+    datapath["joined(k=4,frac_bits=8,a=fp16,rho=IEEE-RU-FP32)"],
+    datapath["joined(k=2,frac_bits=8,a=bf16,rho=IEEE-FP32,e_zero=fields)"],
+    datapath["tree(k=4,a=fp16)"],
 ]
 #: of those, what takes seconds to compile and has another of its algorithm beside it
 COMPILED_LONG = [HYPOTHETICAL[1], *HYPOTHETICAL[6:8], HYPOTHETICAL[11]]
@@ -232,6 +236,9 @@ SEEDS = {
     "gfdrda": [cdna3["f32_16x16x32_fp8_bf8"]],
     "efda": [cdna1["f32_16x16x16f16"], cdna1["f32_16x16x8bf16"]],
     "lowered": [hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"], hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"]],
+    "joined_fda": [datapath["joined(k=4,frac_bits=24)"]],
+    "fma": [datapath["fma(k=1,a=bf16,rho=IEEE-BF16)"]],
+    "adder_tree": [datapath["tree(k=4,a=fp16)"]],
 }
 
 #: formats that nothing has: few bits, another bias, no infinity, nine bits
@@ -279,6 +286,7 @@ def any_changes(rng: random.Random, algorithm: str) -> dict[str, Any]:
         "skip_zero_products": rng.random() < 0.5, "cut": rng.choice(("RD", "RZ")), "inputs_first": rng.random() < 0.5,
     }  # fmt: skip
     order = tuple(rng.sample(range(k), k))
+    sums = [any_rho(rng, fp32) for _ in range(2)]
     changes: dict[str, dict[str, Any]] = {
         "sfma": {"rho": any_rho(rng, rng.choice((fp32, fp64))), "k": k},
         "gps": {"G": rng.choice((2, 4, 8)), "k": 16, "a_format": a, "b_format": b},
@@ -290,6 +298,15 @@ def any_changes(rng: random.Random, algorithm: str) -> dict[str, Any]:
         "fdrda": {**single, **down},
         "gfdrda": {**single, **down, "c_reach": rng.randint(-2, 60)},
         "efda": single,
+        "joined_fda": {**fused, **ends, "F": F},
+        "fma": {
+            **ends, "k": k, "a_format": a, "b_format": b, "flush_inputs": rng.random() < 0.3,
+            "nan": rng.choice(("ANY", "DEFAULT")),
+        },
+        "adder_tree": {
+            "a_format": a, "b_format": b, "product": any_rho(rng, fp32), "sums": tuple(sums), "rho": sums[-1],
+            "order": rng.choice(("((0+1)+(2+3))+c", "c+(0+(2+(1+3)))", "((c+0)+1)+(2+3)")),
+        },
         "lowered": {
             **fused, **ends, "F": F, "order": order, "operands": rng.choice(("fp16", "fp32")),
             "c_format": of_d, "addition": any_rho(rng, of_d),

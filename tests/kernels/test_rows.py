@@ -14,7 +14,7 @@ from support.kernel_runs import near_one, random_codes
 from support.recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
-from mmaformal import Instruction, cdna3, hopper, recordings, rtx_blackwell, sapphire_rapids
+from mmaformal import Instruction, cdna3, datapath, hopper, recordings, rtx_blackwell, sapphire_rapids
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.encodings import executable, folders, part
 from mmaformal.formats import Specials, bf16, fp32
@@ -101,6 +101,28 @@ def test_rows_of_any_parameters_are_the_executable(algorithm: str, seed: int) ->
         assert_same(i, inputs(rng, i, 60, make))
 
 
+@pytest.mark.parametrize(
+    ("name", "compiled"),
+    [
+        ("fma(k=1,a=fp16,rho=IEEE-BF16,nan=DEFAULT)", True),
+        ("fma(k=1,a=fp16,rho=IEEE-FP16,tiny=AFTER)", False),
+        ("fma(k=1,a=fp16,rho=IEEE-FP16,nan=FIRST)", False),
+        ("fma(k=1,a=fp64,rho=IEEE-FP64,nan=DEFAULT)", False),
+        ("fma(k=1,a=e4m3,rho=IEEE-E4M3)", False),
+        ("tree(k=4,a=fp16,order=(c+(0+2))+(3+1),sums=IEEE-RZ-FP32.IEEE-FP32)", True),
+        ("tree(k=4,a=fp16,product=IEEE-FP16,sums=IEEE-FP32)", False),
+        ("tree(k=2,a=fp16,sums=IEEE-E8M13,rho=IEEE-FP32)", False),
+    ],
+)
+def test_rows_of_designs_models_are_the_executable(name: str, compiled: bool) -> None:
+    i = datapath[name]
+    kernel = choose.found()[i.spec.parameters.algorithm]
+    assert kernel.compiles_rows(i.spec) == compiled
+    rng = np.random.default_rng(4)
+    for make in (random_codes, near_one):
+        assert_same(i, inputs(rng, i, 300, make))
+
+
 @real_files
 def test_rows_of_recordings(path: Path) -> None:
     recording = recordings.read(path)
@@ -115,8 +137,8 @@ def test_rows_of_recordings(path: Path) -> None:
         assert (d[~nan] == block.d[~nan]).all()
 
 
-#: Algorithms that no unit of the tables is made by: a text, and designs; their rows run on the executable's lanes.
-NOT_COMPILED = {"adder_tree", "fma", "joined_fda", "rvbna"}
+#: An algorithm that no unit of the tables is made by, but a text; its rows run on the executable's lanes.
+NOT_COMPILED = {"rvbna"}
 
 
 def test_every_algorithm_has_compiled_rows() -> None:

@@ -149,7 +149,7 @@ def test_the_space_is_found_and_not_listed() -> None:
         ("fda(k=16)", "frac_bits missing"),
         ("fda(k=16,frac_bits=20,width=3)", "'width=3' is no argument of fda("),
         ("fda(k=16,k=8,frac_bits=20)", "k is given twice"),
-        ("fdb(k=16)", "no datapath 'fdb(k=16)': it is one of mul_add("),
+        ("fdb(k=16)", "no datapath 'fdb(k=16)': mul_add, pair_add, fma, "),
         ("fda(k=16,frac_bits=20,a=fp17)", "fp17"),
         ("fda(k=16,frac_bits=20,cut=RNE)", "cut RZ or RO, not RNE"),
         ("fda(k=16,frac_bits=99)", "1 ≤ F ≤ 54 for L = 16"),
