@@ -232,7 +232,8 @@ def signoff(
 ) -> int:
     """Prove that a DESIGN computes a model, for all inputs; or show the smallest input where it does not.
 
-    DESIGN is SystemVerilog (the extra [rtl]), Verilog, or BTOR2. What its ports are is guessed where it is not said,
+    DESIGN is SystemVerilog (the extra [rtl]), Verilog, or BTOR2; or file.py:function, an emulator in Python, NumPy or
+    torch. What its ports are is guessed where it is not said,
     and told. Pipelines are folded into logic; designs with feedback are unrolled with --cycles.
 
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
@@ -242,14 +243,19 @@ def signoff(
     from mmaformal.recordings.archive import RecordingError
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
+    limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
     try:
+        if len(files) == 1 and is_program(str(files[0])):
+            hardware = (top, cycles, mapping, testbench, *lists, *includes, *defines, *parameters, *ties, *recordings)
+            if every or held or any(x is not None for x in hardware):
+                raise UsageError("of a program there are --port, --where, --alike, and the limits; no other options")
+            return _program_signed(str(files[0]), instruction, _pairs("--port", ports), limits, as_json)
         design = design_of(
             files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
         )
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
             return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
@@ -356,6 +362,33 @@ def _signed(
     if limits.testbench is not None:
         _write_testbench(design, instruction, answer, limits)
     return code
+
+
+def is_program(text: str) -> bool:
+    """Whether a word names a function of a program, as `file.py:function`."""
+    return re.search(r"\.py:[\w.]+$", text) is not None
+
+
+def _program_signed(
+    program: str, instruction: Instruction, ports: dict[str, str], limits: _Limits, as_json: bool
+) -> int:
+    from mmaformal.queries.signoff_python import signoff_python
+
+    with Status() as status:
+        answer = signoff_python(
+            program,
+            instruction,
+            ports=ports,
+            where=limits.where,
+            alike=limits.alike,
+            told=said,
+            timeout=limits.timeout,
+            memory=limits.memory,
+            solver=limits.solvers or None,
+            progress=status.show,
+        )
+    text = json.dumps(answer.to_json(), indent=2) if as_json else _text(answer)
+    return answered(text, _STATUS[answer.verdict])
 
 
 def _text(answer: Holds | Fails | Unknown | Kinds | Recalled) -> str:

@@ -246,6 +246,7 @@ class Follower(_Proving):
             if self._link(node, term, value) is not None:
                 self._alike(term)
                 return
+        self._maximum(node, again=True)
 
     def _unlike(self, term: z3.ExprRef, cut: set[int]) -> tuple[bool, int]:
         """Candidates in order: those that are cut elsewhere, then by how much else is cut next to them."""
@@ -366,10 +367,13 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[total.get_id()] = link
         return True
 
-    def _maximum(self, node: z3.BitVecRef) -> bool:
-        """Whether a node of the design is proved to be the largest of some of the model's exponents, and an offset."""
+    def _maximum(self, node: z3.BitVecRef, again: bool = False) -> bool:
+        """Whether a node of the design is proved to be the largest of some of the model's exponents, and an offset.
+
+        `again`: the node is not proved to be the one of the model's that has its values.
+        """
         seen, bits = self.values[node.get_id()], node.size()
-        if not _WORD <= bits <= _EXPONENT or seen in self.candidates.same:
+        if not _WORD <= bits <= _EXPONENT or (seen in self.candidates.same) is not again:
             return False
         for numbers in (seen, signed(seen, bits)):
             found = self.maxima.of(numbers)

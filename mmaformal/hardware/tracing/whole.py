@@ -10,13 +10,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import z3
+
+#: Terms and claims that are known by their numbers: z3 gives the number of one that is gone to another.
+KEPT: list[z3.ExprRef] = []
+Term = TypeVar("Term", bound=z3.ExprRef)
+
+
+def keep(term: Term) -> Term:
+    """The term, whose number is its own until the next reading."""
+    KEPT.append(term)
+    return term
+
 
 Key = tuple[tuple[int, int], ...]  #: of a linear form: ids of its atoms and their factors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Atom:
     """A bit-vector term as a number."""
 
@@ -31,7 +43,7 @@ class Atom:
         return z3.SignExt(more, self.term) if self.signed else z3.ZeroExt(more, self.term)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Whole:
     """The integer Σ factor · atom + constant, in low … high."""
 
@@ -52,7 +64,7 @@ class Whole:
         bits = term.size()
         least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         least, most = max(least, least if low is None else low), min(most, most if high is None else high)
-        return Whole.of(least) if least == most else Whole(((Atom(term, signed), 1),), 0, least, most)
+        return Whole.of(least) if least == most else Whole(((Atom(keep(term), signed), 1),), 0, least, most)
 
     # ---- what is known -----------------------------------------------------------------------------------------------
 
@@ -136,11 +148,8 @@ class Whole:
     def __sub__(self, other: Whole | int) -> Whole:
         other = other if not isinstance(other, int) else Whole.of(other)
         found = self + -other
-        if len(other.atoms) == 1 and other.atoms[0][1] == 1:
-            below = MAXIMA.get(other.atoms[0][0].term.get_id(), (None, {}))[1].get(self.key)
-            if below is not None:  # a maximum, of which this and a constant is one
-                found = found.within(None, self.constant - below - other.constant)
-        return found
+        least, most = _above(self, other), _above(other, self)
+        return found.within(least, None if most is None else -most)
 
     def __mul__(self, factor: int) -> Whole:
         if not factor:
@@ -214,20 +223,30 @@ def assume(key: Key, low: int | None, high: int | None) -> None:
 
 def maximum(x: Whole, y: Whole) -> Whole:
     """The larger of two numbers."""
-    if x.low >= y.high or x == y:
+    if x.low >= y.high or (x.key == y.key and x.constant == y.constant):
         return x
     if y.low >= x.high:
         return y
-    bits = max(x.bits, y.bits)
-    u, v = x.term(bits), y.term(bits)
-    found = Whole.atom(z3.If(u > v, u, v), True, max(x.low, y.low), max(x.high, y.high))
+    least = min(x.low, y.low)
+    bits = max(1, (max(x.high, y.high) - least).bit_length())
+    bits = max(bits, *(each.term.size() for each, _ in (*x.atoms, *y.atoms)))  # all bits, whatever is known of them
+    u, v = (x - least).term(bits), (y - least).term(bits)  # unsigned, as models compare exponents
+    made = Whole.atom(z3.If(z3.UGT(u, v), u, v), False)
     below: dict[Key, int] = {}
     for each in (x, y):
         for key, constant in (*_below(each).items(), (each.key, each.constant)):
-            below[key] = max(below.get(key, constant), constant)
-    term = found.atoms[0][0].term
+            below[key] = max(below.get(key, constant - least), constant - least)
+    term = made.atoms[0][0].term
     MAXIMA[term.get_id()] = (term, below)
-    return found
+    return (made + least).within(max(x.low, y.low), max(x.high, y.high))
+
+
+def _above(x: Whole, y: Whole) -> int | None:
+    """By how much a maximum is at least above a number, if that is known."""
+    if len(x.atoms) != 1 or x.atoms[0][1] != 1:
+        return None
+    found = MAXIMA.get(x.atoms[0][0].term.get_id(), (None, {}))[1].get(y.key)
+    return None if found is None else found + x.constant - y.constant
 
 
 def _below(x: Whole) -> dict[Key, int]:
@@ -243,4 +262,4 @@ def minimum(x: Whole, y: Whole) -> Whole:
     return -maximum(-x, -y)
 
 
-__all__ = ["MAXIMA", "Atom", "Key", "Whole", "assume", "assumed", "maximum", "minimum"]
+__all__ = ["KEPT", "MAXIMA", "Atom", "Key", "Whole", "assume", "assumed", "keep", "maximum", "minimum"]

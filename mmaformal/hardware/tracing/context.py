@@ -12,7 +12,7 @@ import numpy as np
 import z3
 
 from mmaformal.cases.evaluate import evaluate_all
-from mmaformal.hardware.programs.whole import Key
+from mmaformal.hardware.tracing.whole import Key, keep
 from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
 from mmaformal.solver.asking import Asker
 
@@ -44,7 +44,7 @@ class ReadingState:
     meanings: dict[int, tuple[z3.BoolRef, Meaning]] = field(default_factory=dict)
     flags: dict[str, z3.BoolRef] = field(default_factory=dict)  #: that a code is an infinity, or a NaN
     facts: int = 0  #: facts that were proved
-    told: list[str] = field(default_factory=list)
+    modules: set[str] = field(default_factory=set)  #: of the program
     _fresh: dict[int, tuple[z3.BitVecRef, z3.BitVecRef]] = field(default_factory=dict)
     _flag_of: dict[int, z3.BoolRef] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -91,9 +91,10 @@ class ReadingState:
 
     def constant_where(self, term: z3.BitVecRef, care: z3.BoolRef) -> int | None:
         """The one value, unsigned, that a term is proved to have wherever a claim holds; None if there is none."""
-        key = z3.If(care, term, term + 1).get_id()
+        both_of = z3.If(care, term, term + 1)
+        key = both_of.get_id()
         if key not in self._settled:
-            self._settled[key] = (z3.If(care, term, term + 1), self._constant_where(term, care))
+            self._settled[key] = (both_of, self._constant_where(term, care))
         found = self._settled[key][1]
         assert found is None or isinstance(found, int)
         return found
@@ -154,12 +155,19 @@ def _small(term: z3.ExprRef) -> bool:
     return True
 
 
-_STATE: ContextVar[ReadingState] = ContextVar("reading")
+_STATE: ContextVar[ReadingState | None] = ContextVar("reading", default=None)
 
 
 def state() -> ReadingState:
     """The reading that is under way."""
-    return _STATE.get()
+    found = _STATE.get()
+    assert found is not None
+    return found
+
+
+def is_reading() -> bool:
+    """Whether one is."""
+    return _STATE.get() is not None
 
 
 @contextlib.contextmanager
@@ -186,7 +194,7 @@ def negated(claim: z3.BoolRef) -> z3.BoolRef:
     """The opposite of a claim."""
     if (value := known(claim)) is not None:
         return FALSE if value else TRUE
-    made = claim.arg(0) if z3.is_not(claim) else z3.Not(claim)
+    made = keep(claim.arg(0) if z3.is_not(claim) else z3.Not(claim))
     meaning = meaning_of(claim)
     if meaning is not None:
         means(made, Meaning(meaning.false, meaning.true))
@@ -196,11 +204,11 @@ def negated(claim: z3.BoolRef) -> z3.BoolRef:
 def both(*claims: z3.BoolRef) -> z3.BoolRef:
     """The conjunction of claims."""
     rest = _distinct([x for x in claims if not z3.is_true(x)])
-    if any(z3.is_false(x) for x in rest):
+    if any(z3.is_false(x) for x in rest) or _opposite(rest):
         return FALSE
     if len(rest) < 2:
         return rest[0] if rest else TRUE
-    made = z3.And(rest)
+    made = keep(z3.And(rest))
     means(made, Meaning(_joined([m.true for x in rest if (m := meaning_of(x))]), {}))
     return made
 
@@ -208,17 +216,23 @@ def both(*claims: z3.BoolRef) -> z3.BoolRef:
 def either(*claims: z3.BoolRef) -> z3.BoolRef:
     """The disjunction of claims."""
     rest = _distinct([x for x in claims if not z3.is_false(x)])
-    if any(z3.is_true(x) for x in rest):
+    if any(z3.is_true(x) for x in rest) or _opposite(rest):
         return TRUE
     if len(rest) < 2:
         return rest[0] if rest else FALSE
-    made = z3.Or(rest)
+    made = keep(z3.Or(rest))
     means(made, Meaning({}, _joined([m.false for x in rest if (m := meaning_of(x))])))
     return made
 
 
 def _distinct(claims: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
     return list({x.get_id(): x for x in claims}.values())
+
+
+def _opposite(claims: Sequence[z3.BoolRef]) -> bool:
+    """Whether one of some claims is the opposite of another."""
+    ids = {x.get_id() for x in claims}
+    return any(z3.is_not(x) and x.arg(0).get_id() in ids for x in claims)
 
 
 def _joined(every: Sequence[Ranges]) -> Ranges:
@@ -253,6 +267,7 @@ __all__ = [
     "both",
     "drawn_values",
     "either",
+    "is_reading",
     "known",
     "meaning_of",
     "means",

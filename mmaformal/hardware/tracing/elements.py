@@ -11,8 +11,18 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.formats import Specials
-from mmaformal.hardware.programs.context import FALSE, TRUE, Meaning, both, either, known, means, negated, state
-from mmaformal.hardware.programs.floating import (
+from mmaformal.hardware.tracing.context import (
+    FALSE,
+    TRUE,
+    Meaning,
+    both,
+    either,
+    known,
+    means,
+    negated,
+    state,
+)
+from mmaformal.hardware.tracing.floating import (
     Floating,
     added,
     chosen,
@@ -23,9 +33,9 @@ from mmaformal.hardware.programs.floating import (
     total_of,
     toward,
 )
-from mmaformal.hardware.programs.kinds import KINDS, Kind, Library
-from mmaformal.hardware.programs.refusal import refused
-from mmaformal.hardware.programs.whole import Whole, maximum, minimum
+from mmaformal.hardware.tracing.kinds import KINDS, Kind, Library
+from mmaformal.hardware.tracing.refusal import refused
+from mmaformal.hardware.tracing.whole import Whole, maximum, minimum
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.rounding import Rounding
 
@@ -59,7 +69,11 @@ def cast(x: Element, source: Kind, target: Kind, library: Library) -> Element:
         if not target.is_float:
             return wrapped(x, target)
         assert target.fmt is not None
-        return replace(made, whole=x) if (made := Floating.integer(x)).fits(target.fmt) else made.rounded_to(target.fmt)
+        return (
+            replace(made, whole=x)
+            if (made := Floating.integer(x)).fits(target.fmt)
+            else made.rounded_to(target.fmt)
+        )
     if not target.is_float:
         return _as_integer(x, target)
     assert target.fmt is not None
@@ -102,7 +116,9 @@ def _as_integer(x: Floating, kind: Kind) -> Whole:
         wrong = either(x.special, less(value, Whole.of(low)), less(Whole.of(high), value))
         if known(wrong) is not False:
             width = kind.bits or bits
-            value = chosen_whole(wrong, Whole.atom(state().unknown("an integer of no number", width), True), value)
+            value = chosen_whole(
+                wrong, Whole.atom(state().unknown("an integer of no number", width), True), value
+            )
             return wrapped(value, kind)
     return value
 
@@ -155,7 +171,8 @@ def less(x: Element, y: Element) -> z3.BoolRef:
     means(
         claim,
         Meaning(
-            {apart.key: (None, bound - 1), reverse: (1 - bound, None)}, {apart.key: (bound, None), reverse: (None, -bound)}
+            {apart.key: (None, bound - 1), reverse: (1 - bound, None)},
+            {apart.key: (bound, None), reverse: (None, -bound)},
         ),
     )
     return claim
@@ -340,7 +357,8 @@ def _signed(x: Floating, made: Floating) -> Floating:
 def _whole(x: Element) -> Whole:
     if isinstance(x, z3.BoolRef):
         return of_claim(x)
-    assert isinstance(x, Whole)
+    if not isinstance(x, Whole):
+        raise refused("an operation of integers on floating-point numbers: take their bits with .view(…)")
     return x
 
 
@@ -353,7 +371,9 @@ def bitwise(name: str, x: Element, y: Element, kind: Kind) -> Element:
         return {"and": both, "or": either, "xor": lambda u, v: negated(same(u, v))}[name](x, y)
     u, v = _whole(x), _whole(y)
     if u.value is not None and v.value is not None:
-        return Whole.of({"and": operator.and_, "or": operator.or_, "xor": operator.xor}[name](u.value, v.value))
+        return Whole.of(
+            {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[name](u.value, v.value)
+        )
     for mask, other in ((u, v), (v, u)):
         value = mask.value
         if value is not None and name == "and" and value >= 0:
@@ -390,7 +410,10 @@ def shift_left(x: Element, by: Element, kind: Kind, library: str) -> Element:
     if places.value is not None:
         return wrapped(value * (1 << places.value), kind)
     high = min(places.high, kind.bits - 1 if kind.bits is not None else places.high)
-    bits = max((value.high << high).bit_length(), (~(value.low << high)).bit_length() if value.low < 0 else 0) + 1
+    bits = (
+        max((value.high << high).bit_length(), (~(value.low << high)).bit_length() if value.low < 0 else 0)
+        + 1
+    )
     if bits > _GROWN:
         raise refused(f"a shift to an integer of {bits} bits")
     width = max(bits, places.bits)
@@ -409,7 +432,11 @@ def shift_right(x: Element, by: Element, kind: Kind, library: str) -> Element:
         return _shifted_by(value, places.value)
     width = max(value.bits, places.bits)
     negative_too = value.low < 0
-    term = value.term(width) >> places.term(width) if negative_too else z3.LShR(value.term(width), places.term(width))
+    term = (
+        value.term(width) >> places.term(width)
+        if negative_too
+        else z3.LShR(value.term(width), places.term(width))
+    )
     high = max(value.high >> max(places.low, 0), value.high >> places.high, 0)
     low = min(value.low >> max(places.low, 0), 0)
     bits = (max(high, ~low)).bit_length() + 1
@@ -425,7 +452,9 @@ def _shifted_by(value: Whole, places: int) -> Whole:
         bits = max(value.most.bit_length(), 1)
         if places >= bits:
             return Whole.of(0)
-        return Whole.atom(sliced(value.term(bits), bits - 1, places), False, value.low >> places, value.high >> places)
+        return Whole.atom(
+            sliced(value.term(bits), bits - 1, places), False, value.low >> places, value.high >> places
+        )
     bits = value.bits
     places = min(places, bits - 1)
     return Whole.atom(sliced(value.own(), bits - 1, places), True, value.low >> places, value.high >> places)
@@ -496,7 +525,9 @@ def summed(every: Sequence[Element], kind: Kind, library: str) -> Element:
         if found is None or not found.fits(_fmt(kind)):
             if len(every) == 2:
                 return add(every[0], every[1], kind)
-            raise refused(f"a sum of {len(every)} numbers that {kind.name} rounds, in an order that is the library's own")
+            raise refused(
+                f"a sum of {len(every)} numbers that {kind.name} rounds, in an order that is the library's own"
+            )
         return found
     total = Whole.of(0)
     for x in every:

@@ -16,6 +16,10 @@ class ProgramError(HardwareError):
     """A program that cannot be followed; one line with its file and line."""
 
 
+#: What was refused since the last reading began: a program may catch it.
+REFUSED: list[ProgramError] = []
+
+
 def place() -> str:
     """`file.py:12: ` of the line of the program that runs, empty if there is none."""
     frame = sys._getframe(1)
@@ -29,7 +33,9 @@ def place() -> str:
 
 def refused(what: str) -> ProgramError:
     """Return the refusal of what the program does on the line where it is."""
-    return ProgramError(place() + what)
+    error = ProgramError(place() + what)
+    REFUSED.append(error)
+    return error
 
 
-__all__ = ["ProgramError", "place", "refused"]
+__all__ = ["REFUSED", "ProgramError", "place", "refused"]

@@ -11,13 +11,24 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.hardware.programs import elements
-from mmaformal.hardware.programs.context import TRUE, both, either, known, negated
-from mmaformal.hardware.programs.elements import Element, chosen_element, equal_zero
-from mmaformal.hardware.programs.floating import Floating
-from mmaformal.hardware.programs.kinds import BOOL, FLOAT, INT, KINDS, NUMPY, PYTHON, TORCH, Kind, Library, torch
-from mmaformal.hardware.programs.refusal import refused
-from mmaformal.hardware.programs.traced import (
+from mmaformal.hardware.tracing import elements
+from mmaformal.hardware.tracing.context import TRUE, both, either, known, negated
+from mmaformal.hardware.tracing.elements import Element, chosen_element, equal_zero
+from mmaformal.hardware.tracing.floating import Floating
+from mmaformal.hardware.tracing.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    KINDS,
+    NUMPY,
+    PYTHON,
+    TORCH,
+    Kind,
+    Library,
+    torch,
+)
+from mmaformal.hardware.tracing.refusal import refused
+from mmaformal.hardware.tracing.traced import (
     OPERATIONS,
     Traced,
     as_kind,
@@ -27,7 +38,7 @@ from mmaformal.hardware.programs.traced import (
     library_of,
     lifted,
 )
-from mmaformal.hardware.programs.whole import Whole
+from mmaformal.hardware.tracing.whole import Whole
 from mmaformal.rounding import Rounding
 
 _Split = namedtuple("_Split", ("mantissa", "exponent"))
@@ -236,16 +247,44 @@ def _to_int(rounding: Rounding) -> Callable[[Any], Traced]:
 _named("round_to_int")(_to_int(Rounding.RNE))
 _named("trunc_to_int")(_to_int(Rounding.RZ))
 _named("floor_to_int")(_to_int(Rounding.RD))
+_named("ceil_to_int")(_to_int(Rounding.RU))
+
+
+@_named("numpy_of", "array_of", "asarray_of")
+def _numpy_of(x: Any, dtype: Any = None) -> Traced:
+    """Values as an array of NumPy's."""
+    return _in_library(x, dtype, NUMPY)
+
+
+@_named("tensor_of", "as_tensor_of")
+def _tensor_of(x: Any, dtype: Any = None) -> Traced:
+    """Values as a tensor of torch's."""
+    return _in_library(x, dtype, TORCH)
+
+
+def _in_library(x: Any, dtype: Any, library: Library) -> Traced:
+    u = lifted(x)
+    kind = u.kind if dtype is None else library.kind(dtype)
+    if kind.bits is None:
+        kind = KINDS["int64"]
+    if kind == FLOAT and dtype is None and u.plain and library is TORCH:
+        kind = KINDS["float32"]
+    return Traced(as_kind(u, kind).data, kind, library)
 
 
 @_named("sign")
 def _sign(x: Any) -> Traced:
     u = lifted(x)
-    zero, one, minus = (elements.cast(elements.constant(v), FLOAT if u.kind.is_float else INT, u.kind, u.library) for v in ((0.0, 1.0, -1.0) if u.kind.is_float else (0, 1, -1)))
+    zero, one, minus = (
+        elements.cast(elements.constant(v), FLOAT if u.kind.is_float else INT, u.kind, u.library)
+        for v in ((0.0, 1.0, -1.0) if u.kind.is_float else (0, 1, -1))
+    )
 
     def of(value: Element) -> Element:
         if isinstance(value, Floating):
-            return chosen_element(value.nan, value, chosen_element(value.zero, zero, chosen_element(value.negated, minus, one)))
+            return chosen_element(
+                value.nan, value, chosen_element(value.zero, zero, chosen_element(value.negated, minus, one))
+            )
         less = elements.less(value, Whole.of(0))
         return chosen_element(less, minus, chosen_element(equal_zero(value), zero, one))
 
@@ -297,7 +336,13 @@ def _ldexp(x: Any, e: Any) -> Any:
         return _made(made, FLOAT, u, v, library=library)
     kind = _floating_kind(u)
     power = each(lambda s: elements.power_of_two(s, kind), v.data)
-    return _made(each(lambda s, t: elements.multiply(s, t, kind), as_kind(u, kind).data, power), kind, u, v, library=library)
+    return _made(
+        each(lambda s, t: elements.multiply(s, t, kind), as_kind(u, kind).data, power),
+        kind,
+        u,
+        v,
+        library=library,
+    )
 
 
 _WIDE = KINDS["float64"].fmt
@@ -308,10 +353,16 @@ def _pow(x: Any, y: Any) -> Traced:
     (u, v), library = _operands(x, y)
     base = u.data.reshape(-1)[0] if u.data.size == 1 else None
     two = isinstance(base, Whole) and base.value == 2
-    two = two or (isinstance(base, Floating) and base.power and base.exponent.value == 1 and z3.is_false(base.negated))
+    two = two or (
+        isinstance(base, Floating) and base.power and base.exponent.value == 1 and z3.is_false(base.negated)
+    )
     if two:
         if not u.kind.is_float and not v.kind.is_float:
-            return OPERATIONS["left_shift"](1, v) if library is PYTHON else OPERATIONS["left_shift"](u.with_data(each(lambda s: Whole.of(1), u.data)), v)  # type: ignore[no-any-return]
+            return (
+                OPERATIONS["left_shift"](1, v)
+                if library is PYTHON
+                else OPERATIONS["left_shift"](u.with_data(each(lambda s: Whole.of(1), u.data)), v)
+            )  # type: ignore[no-any-return]
         kind = common([u.typed, v.typed], library)
         return _made(each(lambda s: elements.power_of_two(s, kind), v.data), kind, v, library=library)
     exponent = v.data.reshape(-1)[0] if v.data.size == 1 else None
@@ -349,7 +400,9 @@ def _extreme(name: str, function: Callable[[Element, Element], Element]) -> None
     def apply(x: Any, y: Any) -> Traced:
         (u, v), library = _operands(x, y)
         kind = common([u.typed, v.typed], library)
-        return _made(each(function, as_kind(u, kind).data, as_kind(v, kind).data), kind, u, v, library=library)
+        return _made(
+            each(function, as_kind(u, kind).data, as_kind(v, kind).data), kind, u, v, library=library
+        )
 
     _named(name)(apply)
 
@@ -371,7 +424,9 @@ def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
     value = elements.cast(elements.constant(float(nan)), FLOAT, u.kind, u.library)
     if any(isinstance(s, Floating) and known(s.infinite) is not False for s in u.data.reshape(-1)):
         raise refused("nan_to_num of what may be infinite")
-    return _made(each(lambda s: chosen_element(_flag(s, "nan"), value, s), u.data), u.kind, u, library=u.library)
+    return _made(
+        each(lambda s: chosen_element(_flag(s, "nan"), value, s), u.data), u.kind, u, library=u.library
+    )
 
 
 # ---- reductions -----------------------------------------------------------------------------------------------------
@@ -380,7 +435,13 @@ def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
 def _reduced(
     x: Traced, axis: Any, keep: bool, function: Callable[[Sequence[Element]], Element], kind: Kind
 ) -> Traced:
-    axes = tuple(range(x.data.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = (
+        tuple(range(x.data.ndim))
+        if axis is None
+        else tuple(axis)
+        if isinstance(axis, tuple | list)
+        else (axis,)
+    )
     axes = tuple(sorted(a % x.data.ndim for a in axes)) if x.data.ndim else ()
     rest = [a for a in range(x.data.ndim) if a not in axes]
     moved = x.data.transpose([*rest, *axes]).reshape((*(x.data.shape[a] for a in rest), -1))
@@ -513,7 +574,9 @@ def _permuted(x: NDArray[np.object_], *axes: Any) -> NDArray[np.object_]:
 def _expanded(x: NDArray[np.object_], *sizes: Any) -> NDArray[np.object_]:
     shape = _sizes(sizes)
     before = (1,) * (len(shape) - x.ndim) + x.shape
-    return np.broadcast_to(x, tuple(old if new == -1 else new for old, new in zip(before, shape, strict=True)))
+    return np.broadcast_to(
+        x, tuple(old if new == -1 else new for old, new in zip(before, shape, strict=True))
+    )
 
 
 _structural(lambda x, dim: np.expand_dims(x, dim), "unsqueeze")
@@ -546,7 +609,7 @@ def _view(x: Any, *given: Any, **kwargs: Any) -> Any:
     target = given[0] if given else next(iter(kwargs.values()))
     if isinstance(target, int | tuple | list) or "Size" in type(target).__name__:
         return _shaped(u, u.data.reshape(_sizes(given)))
-    kind = u.library.kind(target)
+    kind = target if isinstance(target, Kind) else u.library.kind(target)
     if kind == u.kind:
         return u
     if u.kind.bits != kind.bits or BOOL in (u.kind, kind):
@@ -588,7 +651,7 @@ def _taken(u: Traced, mask: Traced) -> Traced:
         raise refused("a mask on what was taken with a mask: use where")
     if mask.data.shape != u.data.shape:
         raise refused("a mask of another shape: use where")
-    from mmaformal.hardware.programs.floating import implied
+    from mmaformal.hardware.tracing.floating import implied
 
     data = each(lambda m, s: implied(m, s, True) if isinstance(s, Whole) else s, mask.data, u.data)
     return Traced(data, u.kind, u.library, mask.data)
@@ -617,7 +680,11 @@ def _entry(rows: Sequence[Element], place: Whole) -> Element:
         return rows[place.value]
     bits = max(1, place.most.bit_length())
     term = place.term(bits)
-    fixed = [x for x in rows if isinstance(x, Floating) and z3.is_bv_value(x.significand) and known(x.special) is False]
+    fixed = [
+        x
+        for x in rows
+        if isinstance(x, Floating) and z3.is_bv_value(x.significand) and known(x.special) is False
+    ]
     if len(fixed) == len(rows):
         return _number_of_table(fixed, term)
     found = rows[min(place.high, len(rows) - 1)]
@@ -635,7 +702,9 @@ def _number_of_table(rows: Sequence[Floating], index: z3.BitVecRef) -> Floating:
     signs = [x.sign for x in rows]
     sizes = [z3.simplify(x.magnitude_at(low, width)) if x in some else z3.BitVecVal(0, width) for x in rows]
     term = _mux(sizes, index)
-    return Floating(_mux(signs, index), term, Whole.of(low), low, high, max(x.digits for x in some), term == 0)
+    return Floating(
+        _mux(signs, index), term, Whole.of(low), low, high, max(x.digits for x in some), term == 0
+    )
 
 
 def _mux(entries: Sequence[z3.BitVecRef], index: z3.BitVecRef) -> z3.BitVecRef:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mmaformal.formats import FORMATS, Format
-from mmaformal.hardware.programs.refusal import refused
+from mmaformal.hardware.tracing.refusal import refused
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,21 @@ class Kind:
         """The integers that it holds; None of all."""
         if self.bits is None:
             return None
-        return (0, (1 << self.bits) - 1) if self.letter == "u" else (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
+        return (
+            (0, (1 << self.bits) - 1)
+            if self.letter == "u"
+            else (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
+        )
 
 
 BOOL = Kind("bool", "b", 8)
 INT = Kind("int", "i")
 FLOAT = Kind("float", "f", 64, FORMATS["fp64"])
-_WHOLE = {f"{'u' * (x == 'u')}int{bits}": Kind(f"{'u' * (x == 'u')}int{bits}", x, bits) for x in "iu" for bits in (8, 16, 32, 64)}
+_WHOLE = {
+    f"{'u' * (x == 'u')}int{bits}": Kind(f"{'u' * (x == 'u')}int{bits}", x, bits)
+    for x in "iu"
+    for bits in (8, 16, 32, 64)
+}
 _FLOATS = {
     name: Kind(name, "f", FORMATS[fmt].storage_bits, FORMATS[fmt])
     for name, fmt in {

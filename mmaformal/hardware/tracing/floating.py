@@ -29,9 +29,9 @@ from mmaformal.encodings.smt.blocks import (
     sticky_shift_right,
 )
 from mmaformal.formats import Format, Specials
-from mmaformal.hardware.programs.context import FALSE, TRUE, both, either, known, negated, state
-from mmaformal.hardware.programs.refusal import refused
-from mmaformal.hardware.programs.whole import Whole, maximum
+from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
+from mmaformal.hardware.tracing.refusal import refused
+from mmaformal.hardware.tracing.whole import Whole, maximum
 from mmaformal.hardware.rebuild import Rebuilt, constants_in
 from mmaformal.rounding import Conversion, Rounding
 
@@ -54,7 +54,9 @@ class Floating:
     zero: z3.BoolRef  #: that it is 0, of finite numbers alone
     infinite: z3.BoolRef = FALSE
     nan: z3.BoolRef = FALSE  #: goes before `infinite`
-    normal: tuple[z3.BitVecRef, int] | None = None  #: the significand shifted to its leading one, and its exponent then
+    normal: tuple[z3.BitVecRef, int] | None = (
+        None  #: the significand shifted to its leading one, and its exponent then
+    )
     total: z3.BitVecRef | None = None  #: ±significand in two's complement, where that is at hand
     code: tuple[Format, z3.BitVecRef] | None = None  #: of which it was decoded
     whole: Whole | None = None  #: where it was an integer of the program's
@@ -100,7 +102,9 @@ class Floating:
         x = decode(code, fmt)
         fraction_bits = fmt.fraction_bits if fmt.has_zero else 0
         significand, strip = _stripped(x.significand)
-        nan, infinite = (state().flag(name, z3.simplify(each)) for name, each in (("nan", x.nan), ("inf", x.infinite)))
+        nan, infinite = (
+            state().flag(name, z3.simplify(each)) for name, each in (("nan", x.nan), ("inf", x.infinite))
+        )
         exponent = Whole.atom(x.field, False) + (strip - fmt.bias - fraction_bits)
         least = (fmt.min_exponent if fmt.has_zero else -fmt.bias) - fraction_bits + strip
         zero = significand == 0 if fmt.has_zero else FALSE
@@ -146,7 +150,9 @@ class Floating:
         return _chosen(self.nan, self._nan_code(fmt), _chosen(self.infinite, infinity, number))
 
     def _small_code(self, fmt: Format) -> z3.BitVecRef:
-        raise refused(f"a result is rounded to {fmt.name}, which is not modelled: give it in fp16, bf16, fp32 or fp64")
+        raise refused(
+            f"a result is rounded to {fmt.name}, which is not modelled: give it in fp16, bf16, fp32 or fp64"
+        )
 
     def _nan_code(self, fmt: Format) -> z3.BitVecRef:
         """Some NaN: which one is not defined."""
@@ -192,7 +198,9 @@ class Floating:
         """The number in units of 2^place, which it is a multiple of, in two's complement of so many bits."""
         if self.total is not None and self.exponent.value is not None and self.exponent.value >= place:
             term, more = self.total, self.exponent.value - place
-            term = z3.SignExt(bits - term.size(), term) if bits > term.size() else z3.Extract(bits - 1, 0, term)
+            term = (
+                z3.SignExt(bits - term.size(), term) if bits > term.size() else z3.Extract(bits - 1, 0, term)
+            )
             return term << more if more else term
         return negate_if(self.sign, self.magnitude_at(place, bits))
 
@@ -273,7 +281,9 @@ def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
         return number
     flags = [z3.Bool(name) for name in used]
     given = negated(special)
-    if now.proved("no operand of a number is an infinity or a NaN", [given], z3.And([z3.Not(x) for x in flags])):
+    if now.proved(
+        "no operand of a number is an infinity or a NaN", [given], z3.And([z3.Not(x) for x in flags])
+    ):
         return Rebuilt(dict.fromkeys(used, FALSE))(number)
     return number
 
@@ -317,7 +327,9 @@ def product(x: Floating, y: Floating) -> Floating:
     """The exact product."""
     if x.power and not y.power:
         x, y = y, x
-    sign = z3.simplify(x.sign ^ y.sign) if z3.is_bv_value(x.sign) or z3.is_bv_value(y.sign) else x.sign ^ y.sign
+    sign = (
+        z3.simplify(x.sign ^ y.sign) if z3.is_bv_value(x.sign) or z3.is_bv_value(y.sign) else x.sign ^ y.sign
+    )
     nan = either(x.nan, y.nan, both(x.infinite, y.zero), both(x.zero, y.infinite))
     infinite = either(x.infinite, y.infinite)
     zero = both(either(x.zero, y.zero), negated(x.special), negated(y.special))
@@ -381,7 +393,9 @@ def total_of(every: Sequence[Floating], positive_zero: bool = False) -> Floating
 
 def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
     """That x < y, and that x = y, of numbers that are no NaNs."""
-    finite = total_of([replace(x, nan=FALSE, infinite=FALSE), replace(y, nan=FALSE, infinite=FALSE).negative()])
+    finite = total_of(
+        [replace(x, nan=FALSE, infinite=FALSE), replace(y, nan=FALSE, infinite=FALSE).negative()]
+    )
     if finite is None or finite.total is None:
         raise refused("two numbers of very different sizes are compared: compare their codes")
     less, same = finite.total < 0, finite.total == 0
@@ -488,9 +502,7 @@ def implied(claim: z3.BoolRef, x: Whole, holds: bool) -> Whole:
     if meaning is None:
         return x
     low, high = (meaning[1].true if holds else meaning[1].false).get(x.key, (None, None))
-    return x.within(
-        None if low is None else low + x.constant, None if high is None else high + x.constant
-    )
+    return x.within(None if low is None else low + x.constant, None if high is None else high + x.constant)
 
 
 def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
@@ -499,7 +511,9 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
         return x if value else y
     if x is y:
         return x
-    nan, infinite, zero = (_if(claim, *pair) for pair in ((x.nan, y.nan), (x.infinite, y.infinite), (x.zero, y.zero)))
+    nan, infinite, zero = (
+        _if(claim, *pair) for pair in ((x.nan, y.nan), (x.infinite, y.infinite), (x.zero, y.zero))
+    )
     sign = _chosen(claim, x.sign, y.sign)
     code = None
     if x.code is not None and y.code is not None and x.code[0] == y.code[0]:
@@ -529,7 +543,9 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
         if bits <= max(2 * digits, 64):
             terms = [resize(pad(z.significand, end - place), bits) for z, end in ((x, ends[0]), (y, ends[1]))]
             significand = z3.If(claim, *terms)
-            return Floating(sign, significand, Whole.of(place), low, high, digits, zero, infinite, nan, code=code)
+            return Floating(
+                sign, significand, Whole.of(place), low, high, digits, zero, infinite, nan, code=code
+            )
     significand = z3.If(claim, resize(x.significand, bits), resize(y.significand, bits))
     exponent = chosen_whole(claim, x.exponent, y.exponent)
     return settled(Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan, code=code))

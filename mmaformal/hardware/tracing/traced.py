@@ -12,11 +12,22 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr, short_text
-from mmaformal.hardware.programs.context import both, known, negated
-from mmaformal.hardware.programs.elements import Element, cast, chosen_element, constant, equal_zero
-from mmaformal.hardware.programs.kinds import BOOL, FLOAT, INT, NUMPY, PYTHON, TORCH, Kind, Library, Typed, torch
-from mmaformal.hardware.programs.paths import decide, journal
-from mmaformal.hardware.programs.refusal import ProgramError, refused
+from mmaformal.hardware.tracing.context import both, either, known, negated
+from mmaformal.hardware.tracing.elements import Element, cast, chosen_element, constant, equal_zero
+from mmaformal.hardware.tracing.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    NUMPY,
+    PYTHON,
+    TORCH,
+    Kind,
+    Library,
+    Typed,
+    torch,
+)
+from mmaformal.hardware.tracing.paths import decide, decided, under
+from mmaformal.hardware.tracing.refusal import ProgramError, refused
 
 #: What a program may do with values, by the names of NumPy, torch and Python: filled by `operations`.
 OPERATIONS: dict[str, Callable[..., Any]] = {}
@@ -26,6 +37,7 @@ def operate(name: str, *args: Any, **kwargs: Any) -> Any:
     """An operation of values.  Raises ProgramError for one that is not followed."""
     if name not in OPERATIONS:
         raise refused(f"{name} is not followed")
+    args = tuple(x.narrowed() if isinstance(x, Alternatives) else x for x in args)
     several = [x for x in args if isinstance(x, Alternatives)]
     if several:
         return _each(several[0], name, args, kwargs)
@@ -37,8 +49,6 @@ def operate(name: str, *args: Any, **kwargs: Any) -> Any:
 
 def _each(first: Alternatives, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """An operation of what a value is in each case, put together."""
-    from mmaformal.hardware.programs.paths import under
-
     found: list[tuple[z3.BoolRef, Any]] = []
     for claim, value in first.choices:
         with under(claim):
@@ -226,7 +236,9 @@ class Operators:
     # ---- the protocols of NumPy and torch ---------------------------------------------------------------------------
 
     def __array__(self, *args: object, **kwargs: object) -> Any:
-        raise refused("a value that depends on the inputs is put into a NumPy array: use np.array on its code elsewhere")
+        raise refused(
+            "a value that depends on the inputs is put into a NumPy array: use np.array on its code elsewhere"
+        )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
@@ -274,7 +286,12 @@ _NUMPY = {
     "amax": "max",
     "amin": "min",
 }
-_TORCH = {"concat": "cat", "concatenate": "cat", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
+_TORCH = {
+    "concat": "cat",
+    "concatenate": "cat",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+}
 _REDUCED = {"add": "sum", "maximum": "max", "minimum": "min", "logical_or": "any", "logical_and": "all"}
 #: Python's names of operators.
 _REVERSED = {
@@ -315,6 +332,11 @@ class Traced(Operators):
         return short_text(self, f"{self.kind.name}{list(self.data.shape)}")
 
     @property
+    def memory(self) -> NDArray[np.object_]:
+        """What a program may write."""
+        return self.data
+
+    @property
     def typed(self) -> Typed:
         return Typed(self.kind, self.data.ndim, self.plain)
 
@@ -333,7 +355,6 @@ class Traced(Operators):
 
     def write(self, index: Any, values: Any) -> None:
         """Put values into places."""
-        journal(self.data)
         self.data[index] = values
         for other in self.family:
             other.stale = other is not self and other.data.base is not self.data
@@ -355,8 +376,31 @@ class Alternatives(Operators, ShortRepr):
     def __init__(self, choices: Sequence[tuple[z3.BoolRef, Any]]) -> None:
         self.choices = list(choices)
 
+    def narrowed(self) -> Any:
+        """What is left of it in the way that is run."""
+        left = [each for each in self.choices if decided(each[0]) is not False]
+        sure = [each for each in left if decided(each[0])]
+        if sure or len(left) == 1:
+            return (sure or left)[0][1]
+        return self
+
+    def is_none(self, holds: bool) -> Traced:
+        """That it is None, or is not."""
+        claim = either(*(given for given, value in self.choices if value is None))
+        return Traced(_array(claim if holds else negated(claim)), BOOL, PYTHON)
+
     def __setitem__(self, index: Any, value: Any) -> None:
         raise refused("a value is written whose type depends on the inputs")
+
+
+class Unbound:
+    """What a variable has that is bound on the other side of a condition alone."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise refused("a variable is used that is set on one side of a condition only")
+
+
+UNBOUND = Unbound()
 
 
 def _array(data: Any) -> NDArray[np.object_]:
@@ -468,19 +512,26 @@ def merged(claim: z3.BoolRef, x: Any, y: Any) -> Any:
     """`If` of two values, or of tuples, lists and dictionaries of them."""
     if (value := known(claim)) is not None:
         return x if value else y
-    if x is y:
+    if x is y or x is UNBOUND:
         return x
+    if y is UNBOUND:
+        return y
     if isinstance(x, tuple | list) and type(x) is type(y) and len(x) == len(y):
         parts = [merged(claim, u, v) for u, v in zip(x, y, strict=True)]
         return parts if isinstance(x, list) else type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+    if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
+        return chosen_element(claim, x, y)
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.dtype == y.dtype == object:
+        return each(lambda u, v: u if u is v else chosen_element(claim, u, v), x, y)
     if isinstance(x, dict) and isinstance(y, dict) and x.keys() == y.keys():
         return {key: merged(claim, x[key], y[key]) for key in x}
     if not isinstance(x, Operators) and not isinstance(y, Operators):
         if type(x) is type(y) and _alike(x, y):
             return x
-        if not isinstance(x, bool | int | float) or not isinstance(y, bool | int | float):
+        plain = (bool, int, float, type(None))
+        if not isinstance(x, plain) or not isinstance(y, plain):
             raise refused(f"{type(x).__name__} or {type(y).__name__}, as the inputs are")
-    if isinstance(x, Alternatives) or isinstance(y, Alternatives):
+    if isinstance(x, Alternatives) or isinstance(y, Alternatives) or x is None or y is None:
         return _among(claim, x, y)
     u, v = (lifted(z, library_of(x, y)) for z in (x, y))
     if u.kind != v.kind or u.data.shape != v.data.shape or (u.mask is None) != (v.mask is None):
@@ -497,17 +548,16 @@ def _alike(x: Any, y: Any) -> bool:
 
 def _among(claim: z3.BoolRef, x: Any, y: Any) -> Any:
     """Alternatives of two, those of one type as one."""
-    found: list[tuple[z3.BoolRef, Any]] = []
+    groups: dict[object, list[tuple[z3.BoolRef, Any]]] = {}
     for given, value in ((claim, x), (negated(claim), y)):
         for other, each_value in value.choices if isinstance(value, Alternatives) else [(None, value)]:
-            found.append((given if other is None else both(given, other), lifted(each_value, library_of(value))))
-    groups: dict[object, list[tuple[z3.BoolRef, Any]]] = {}
-    for given, value in found:
-        groups.setdefault((value.kind, value.data.shape), []).append((given, value))
+            there = given if other is None else both(given, other)
+            found = None if each_value is None else lifted(each_value, library_of(value))
+            key = None if found is None else (found.kind, found.data.shape)
+            if known(there) is not False:
+                groups.setdefault(key, []).append((there, found))
     made = []
     for members in groups.values():
-        from mmaformal.hardware.programs.context import either
-
         joined = members[-1][1]
         for given, value in reversed(members[:-1]):
             joined = merged(given, value, joined)
@@ -517,6 +567,7 @@ def _among(claim: z3.BoolRef, x: Any, y: Any) -> Any:
 
 __all__ = [
     "OPERATIONS",
+    "UNBOUND",
     "Alternatives",
     "Operators",
     "ProgramError",
