@@ -87,7 +87,13 @@ class SigningPython(Signing):
 
     @classmethod
     def of_traced(
-        cls, program: TracedProgram, question: str, instruction: Instruction, asker: Asker, say: Progress, same: Same
+        cls,
+        program: TracedProgram,
+        question: str,
+        instruction: Instruction,
+        asker: Asker,
+        say: Progress,
+        same: Same,
     ) -> SigningPython:
         """Of a program that is read."""
         inputs = symbolic_inputs(instruction.spec)
@@ -103,11 +109,13 @@ class SigningPython(Signing):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise HardwareError(
-                f"{self.module.name} was followed wrongly: for {rows[row].text} it gives {int(theirs[row]):#x}, and its "
-                f"terms {int(mine[row]):#x}; please report it with the file"
+                f"{self.module.name} was followed wrongly: for {rows[row].text} it gives {int(theirs[row]):#x}, and "
+                f"its terms {int(mine[row]):#x}; please report it with the file"
             )
 
-    def _left_open(self, rows: Rows, mine: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def _left_open(
+        self, rows: Rows, mine: NDArray[np.uint64], theirs: NDArray[np.uint64]
+    ) -> NDArray[np.bool_]:
         """The rows on which both may differ: NaNs of which none is said, and what the program's types leave open."""
         fmt = self.spec.d_format
         nans: Any = is_nan(mine.astype(np.int64), fmt) & is_nan(theirs.astype(np.int64), fmt)
@@ -119,15 +127,17 @@ class SigningPython(Signing):
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         self.progress("the program itself is run")
         edge = generate(self.spec, _LAST // 4, seed=6, distributions=("edge",))
-        rows = Rows.join([self.drawn(_LAST, 5), edge, generate(self.spec, 1, seed=8, distributions=DISTRIBUTIONS)])
+        rows = Rows.join(
+            [self.drawn(_LAST, 5), edge, generate(self.spec, 1, seed=8, distributions=DISTRIBUTIONS)]
+        )
         rows = rows.at(self._allowed(rows))
         theirs, model = self.program.run(rows), self.model_results(rows)
         wrong = np.flatnonzero(self.is_shown(rows, theirs, model))
         if len(wrong):
             row = int(wrong[0])
             raise HardwareError(
-                f"{self.module.name} was followed wrongly: its terms are the model's, but for {rows[row].text} it gives "
-                f"{int(theirs[row]):#x}, not {int(model[row]):#x}; please report it with the file"
+                f"{self.module.name} was followed wrongly: its terms are the model's, but for {rows[row].text} it "
+                f"gives {int(theirs[row]):#x}, not {int(model[row]):#x}; please report it with the file"
             )
         self.notes = (*self.notes, f"run as it is on {len(rows):,} rows, it gives the model's d")
         return super()._holds(proof)

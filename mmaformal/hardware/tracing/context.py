@@ -12,8 +12,8 @@ import numpy as np
 import z3
 
 from mmaformal.cases.evaluate import evaluate_all
-from mmaformal.hardware.tracing.whole import Key, keep
 from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
+from mmaformal.hardware.tracing.whole import Key, keep
 from mmaformal.solver.asking import Asker
 
 Ranges = Mapping[Key, tuple[int | None, int | None]]
@@ -87,7 +87,7 @@ class ReadingState:
         """A code as a constant of its own where it is made of much, so that facts of it are about every code."""
         return code if _small(code) else self.fresh("code", code)
 
-    # ---- facts -----------------------------------------------------------------------------------------------------
+    # ---- facts ----
 
     def constant_where(self, term: z3.BitVecRef, care: z3.BoolRef) -> int | None:
         """The one value, unsigned, that a term is proved to have wherever a claim holds; None if there is none."""
@@ -180,7 +180,7 @@ def reading(new: ReadingState) -> Iterator[ReadingState]:
         _STATE.reset(token)
 
 
-# ---- claims ---------------------------------------------------------------------------------------------------------
+# ---- claims ----
 
 TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
 

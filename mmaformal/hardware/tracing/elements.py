@@ -11,6 +11,7 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.formats import Specials
+from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.tracing.context import (
     FALSE,
     TRUE,
@@ -30,13 +31,13 @@ from mmaformal.hardware.tracing.floating import (
     difference_sign,
     fraction_and_exponent,
     product,
+    settled,
     total_of,
     toward,
 )
 from mmaformal.hardware.tracing.kinds import KINDS, Kind, Library
 from mmaformal.hardware.tracing.refusal import refused
 from mmaformal.hardware.tracing.whole import Whole, maximum, minimum
-from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.rounding import Rounding
 
 Element: TypeAlias = "z3.BoolRef | Whole | Floating"
@@ -52,7 +53,7 @@ def constant(value: bool | int | float) -> Element:
     return Whole.of(value) if isinstance(value, int) else Floating.of(value)
 
 
-# ---- conversions ----------------------------------------------------------------------------------------------------
+# ---- conversions ----
 
 
 def cast(x: Element, source: Kind, target: Kind, library: Library) -> Element:
@@ -146,7 +147,7 @@ def of_code(code: z3.BitVecRef, kind: Kind) -> Element:
     return Floating.from_code(code, _fmt(kind)) if kind.is_float else Whole.atom(code, kind.letter == "i")
 
 
-# ---- order ------------------------------------------------------------------------------------------------------------
+# ---- order ----
 
 
 def less(x: Element, y: Element) -> z3.BoolRef:
@@ -274,7 +275,7 @@ def smaller(x: Element, y: Element) -> Element:
     return chosen(either(x.nan, both(negated(y.nan), less(x, y))), x, y)
 
 
-# ---- arithmetic -----------------------------------------------------------------------------------------------------
+# ---- arithmetic ----
 
 
 def add(x: Element, y: Element, kind: Kind) -> Element:
@@ -298,7 +299,8 @@ def subtract(x: Element, y: Element, kind: Kind) -> Element:
 def multiply(x: Element, y: Element, kind: Kind) -> Element:
     """x · y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
-        return product(x, y).rounded_to(_fmt(kind))
+        exact = product(x, y)
+        return (settled(exact) if x.power or y.power else exact).rounded_to(_fmt(kind))
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return both(x, y)
     assert isinstance(x, Whole)
@@ -362,7 +364,7 @@ def _whole(x: Element) -> Whole:
     return x
 
 
-# ---- bits -----------------------------------------------------------------------------------------------------------
+# ---- bits ----
 
 
 def bitwise(name: str, x: Element, y: Element, kind: Kind) -> Element:
@@ -486,7 +488,7 @@ def bit_length(x: Element) -> Whole:
     return fraction_and_exponent(number)[1] if value.atoms else Whole.of(abs(value.constant).bit_length())
 
 
-# ---- numbers ----------------------------------------------------------------------------------------------------------
+# ---- numbers ----
 
 
 def power_of_two(x: Element, kind: Kind) -> Floating:

@@ -29,10 +29,10 @@ from mmaformal.encodings.smt.blocks import (
     sticky_shift_right,
 )
 from mmaformal.formats import Format, Specials
+from mmaformal.hardware.rebuild import Rebuilt, constants_in
 from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
 from mmaformal.hardware.tracing.refusal import refused
 from mmaformal.hardware.tracing.whole import Whole, maximum
-from mmaformal.hardware.rebuild import Rebuilt, constants_in
 from mmaformal.rounding import Conversion, Rounding
 
 #: Bits that a sum, or a comparison, of numbers may need as integers.
@@ -67,7 +67,7 @@ class Floating:
 
     @property
     def is_constant_zero(self) -> bool:
-        return z3.is_true(self.zero)
+        return bool(z3.is_true(self.zero))
 
     @property
     def power(self) -> bool:
@@ -75,7 +75,7 @@ class Floating:
         one = z3.is_bv_value(self.significand) and self.significand.as_long() == 1
         return bool(one and z3.is_bv_value(self.sign) and known(self.special) is False)
 
-    # ---- from values and codes -----------------------------------------------------------------------------------------
+    # ---- from values and codes ----
 
     @staticmethod
     def of(value: float | Fraction) -> Floating:
@@ -131,7 +131,7 @@ class Floating:
         high = max(abs(value.low), abs(value.high)).bit_length()
         return Floating(sign, term, Whole.of(0), 0, high, high, term == 0, whole=value)
 
-    # ---- to codes ---------------------------------------------------------------------------------------------------
+    # ---- to codes ----
 
     def to_code(self, fmt: Format) -> z3.BitVecRef:
         """The code of the number in a format, rounded to nearest even where it does not fit."""
@@ -192,7 +192,7 @@ class Floating:
             return exact and self.low >= fmt.min_exponent - fmt.fraction_bits and self.high <= top
         return False
 
-    # ---- forms --------------------------------------------------------------------------------------------------------
+    # ---- forms ----
 
     def fixed(self, place: int, bits: int) -> z3.BitVecRef:
         """The number in units of 2^place, which it is a multiple of, in two's complement of so many bits."""
@@ -320,7 +320,7 @@ def _right(word: z3.BitVecRef, by: Whole, bits: int, sticky: bool) -> z3.BitVecR
     return resize(found, bits)
 
 
-# ---- operations ---------------------------------------------------------------------------------------------------------
+# ---- operations ----
 
 
 def product(x: Floating, y: Floating) -> Floating:

@@ -17,7 +17,16 @@ from mmaformal.hardware.tracing.context import is_reading
 from mmaformal.hardware.tracing.kinds import BOOL, FLOAT, INT, KINDS, PYTHON, torch
 from mmaformal.hardware.tracing.paths import explored
 from mmaformal.hardware.tracing.refusal import refused
-from mmaformal.hardware.tracing.traced import UNBOUND, Alternatives, Operators, Traced, as_kind, lifted, merged, operate
+from mmaformal.hardware.tracing.traced import (
+    UNBOUND,
+    Alternatives,
+    Operators,
+    Traced,
+    as_kind,
+    lifted,
+    merged,
+    operate,
+)
 
 
 def _both_ways(test: Any, run: Callable[[bool], Any], roots: Sequence[Any]) -> Any:
@@ -105,7 +114,11 @@ class Hooks:
 def _symbolic(x: Any) -> bool:
     if isinstance(x, Operators | _Packed):
         return True
-    return any(map(_symbolic, x.values() if isinstance(x, dict) else x)) if isinstance(x, list | tuple | dict) else False
+    return (
+        any(map(_symbolic, x.values() if isinstance(x, dict) else x))
+        if isinstance(x, list | tuple | dict)
+        else False
+    )
 
 
 def _is_maker(f: Any) -> bool:
@@ -135,7 +148,13 @@ def _extreme(name: str) -> Callable[..., Any]:
                 continue
             u, v = key(x), key(made)
             further = u > v if name == "maximum" else u < v
-            made = merged(operate("truth", further), x, made) if isinstance(further, Operators) else x if further else made
+            made = (
+                merged(operate("truth", further), x, made)
+                if isinstance(further, Operators)
+                else x
+                if further
+                else made
+            )
         return made
 
     return of
@@ -163,7 +182,16 @@ def _as_python(kind: Any) -> Callable[..., Any]:
 
 
 #: struct's letters.
-_LETTERS = {"e": "float16", "f": "float32", "d": "float64", "b": "int8", "h": "int16", "i": "int32", "l": "int32", "q": "int64"}
+_LETTERS = {
+    "e": "float16",
+    "f": "float32",
+    "d": "float64",
+    "b": "int8",
+    "h": "int16",
+    "i": "int32",
+    "l": "int32",
+    "q": "int64",
+}
 _LETTERS |= {"B": "uint8", "H": "uint16", "I": "uint32", "L": "uint32", "Q": "uint64"}
 
 

@@ -74,10 +74,10 @@ class Library:
 
     def kind(self, dtype: object) -> Kind:
         """The kind that a library calls so."""
-        found = {bool: BOOL, int: INT, float: FLOAT}.get(dtype)  # type: ignore[call-overload]
-        if found is None:
-            raise refused(f"{dtype} is no type that is followed")
-        return found
+        for plain, kind in ((bool, BOOL), (int, INT), (float, FLOAT)):
+            if dtype is plain:
+                return kind
+        raise refused(f"{dtype} is no type that is followed")
 
     def dtype(self, kind: Kind) -> object:
         """What the library calls a kind."""
@@ -112,8 +112,6 @@ class OfNumpy(Library):
     name = "numpy"
 
     def kind(self, dtype: object) -> Kind:
-        if dtype in (int, float, bool):
-            return KINDS[{int: "int64", float: "float64", bool: "bool"}[dtype]]  # type: ignore[index]
         try:
             found = KINDS.get(np.dtype(dtype).name)  # type: ignore[call-overload]
         except TypeError:
@@ -135,7 +133,7 @@ class OfNumpy(Library):
         def sample(x: Typed) -> object:
             if x.plain:
                 return {"b": True, "i": 1, "f": 1.0}[x.kind.letter]
-            return np.zeros((1,) * x.dimensions, self.dtype(x.kind))
+            return np.zeros((1,) * x.dimensions, np.dtype(self.dtype(x.kind)))  # type: ignore[call-overload]
 
         return self.kind(np.result_type(sample(one), sample(other)))  # type: ignore[arg-type]
 
@@ -152,9 +150,10 @@ class OfTorch(Library):
     name = "torch"
 
     def kind(self, dtype: object) -> Kind:
-        if dtype in (int, float, bool):
-            return KINDS[{int: "int64", float: "float32", bool: "bool"}[dtype]]  # type: ignore[index]
-        found = KINDS.get(str(dtype).removeprefix("torch."))
+        plain = next(
+            (name for x, name in ((int, "int64"), (float, "float32"), (bool, "bool")) if dtype is x), None
+        )
+        found = KINDS.get(plain or str(dtype).removeprefix("torch."))
         if found is None:
             raise refused(f"{dtype} is no type that is followed")
         return found

@@ -18,7 +18,17 @@ from mmaformal.hardware.tracing.hooks import Hooks
 from mmaformal.hardware.tracing.rewriting import HOOKS, rewritten
 
 #: Libraries whose modules are run as they are.
-_LIBRARIES = {"numpy", "torch", "triton", "ml_dtypes", "numba", "scipy", "z3", "mmaformal", *sys.stdlib_module_names}
+_LIBRARIES = {
+    "numpy",
+    "torch",
+    "triton",
+    "ml_dtypes",
+    "numba",
+    "scipy",
+    "z3",
+    "mmaformal",
+    *sys.stdlib_module_names,
+}
 
 
 def plain_module(path: Path) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -73,7 +74,7 @@ def _made(data: NDArray[np.object_], kind: Kind, *of: Traced, library: Library |
     return Traced(data, kind, library or library_of(*of), masks[0] if masks else None, plain)
 
 
-# ---- elementwise ----------------------------------------------------------------------------------------------------
+# ---- elementwise ----
 
 
 def _arithmetic(name: str, function: elements.Binary, division: bool = False) -> None:
@@ -98,8 +99,8 @@ _arithmetic("mul", elements.multiply)
 _arithmetic("div", elements.divide, division=True)
 _arithmetic("floor_divide", elements.floor_divide)
 _arithmetic("remainder", elements.remainder)
-for _name, _bits in (("and", "and"), ("or", "or"), ("xor", "xor")):
-    _arithmetic(f"bitwise_{_name}", lambda s, t, kind, _bits=_bits: elements.bitwise(_bits, s, t, kind))
+for _name in ("and", "or", "xor"):
+    _arithmetic(f"bitwise_{_name}", functools.partial(elements.bitwise, _name))
 
 
 def _bitwise_on_claims(name: str) -> None:
@@ -183,6 +184,7 @@ def _unary(function: Callable[[Element, Kind], Element], *names: str, result: Ki
 
 _unary(elements.negative, "neg")
 _unary(elements.absolute, "abs")
+_unary(lambda x, kind: x, "pos")
 _unary(lambda x, kind: elements.rounded(x, Rounding.RZ), "trunc", "fix")
 _unary(lambda x, kind: elements.rounded(x, Rounding.RD), "floor")
 _unary(lambda x, kind: elements.rounded(x, Rounding.RU), "ceil")
@@ -358,11 +360,8 @@ def _pow(x: Any, y: Any) -> Traced:
     )
     if two:
         if not u.kind.is_float and not v.kind.is_float:
-            return (
-                OPERATIONS["left_shift"](1, v)
-                if library is PYTHON
-                else OPERATIONS["left_shift"](u.with_data(each(lambda s: Whole.of(1), u.data)), v)
-            )  # type: ignore[no-any-return]
+            one = 1 if library is PYTHON else u.with_data(each(lambda s: Whole.of(1), u.data))
+            return lifted(OPERATIONS["left_shift"](one, v))
         kind = common([u.typed, v.typed], library)
         return _made(each(lambda s: elements.power_of_two(s, kind), v.data), kind, v, library=library)
     exponent = v.data.reshape(-1)[0] if v.data.size == 1 else None
@@ -429,7 +428,7 @@ def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
     )
 
 
-# ---- reductions -----------------------------------------------------------------------------------------------------
+# ---- reductions ----
 
 
 def _reduced(
@@ -541,7 +540,7 @@ def _count(x: Any, *given: Any, **kwargs: Any) -> Traced:
     return made
 
 
-# ---- structure --------------------------------------------------------------------------------------------------------
+# ---- structure ----
 
 
 def _shaped(x: Traced, data: NDArray[np.object_], mask: NDArray[np.object_] | None = None) -> Traced:
@@ -807,7 +806,7 @@ _named("ones_like")(_like(1))
 _named("full_like")(_like(0))
 
 
-# ---- types ------------------------------------------------------------------------------------------------------------
+# ---- types ----
 
 
 @_named("to", "astype", "type")
@@ -917,7 +916,7 @@ def _equal(x: Any, y: Any, *args: Any, **kwargs: Any) -> Any:
     (u, v), library = _operands(x, y)
     if u.data.shape != v.data.shape:
         return False
-    claims = [c for c in OPERATIONS["eq"](u, v).data.reshape(-1)]
+    claims = list(OPERATIONS["eq"](u, v).data.reshape(-1))
     made = np.empty((), object)
     made[()] = both(*claims) if claims else TRUE
     return Traced(made, BOOL, library)

@@ -108,14 +108,18 @@ def explored(run: Callable[[], Any], merge: Merge, roots: Iterable[Any] = ()) ->
         fresh = range(len(way.chosen), len(way.taken))
         waiting += [[holds for _, holds in way.taken[:i]] + [False] for i in fresh]
         if len(done) + len(waiting) >= _MOST:
-            raise refused(f"more than {_MOST} ways through a function: write a loop's conditions without continue")
+            raise refused(
+                f"more than {_MOST} ways through a function: write a loop's conditions without continue"
+            )
         if not waiting and not done:
             return result
         if before.iterators:
             raise refused("an iterator is used on both sides of a condition on data: make it a list")
         done.append((way.taken, result, before.contents()))
         before.restore()
-    before.put([_joined([(taken, found[i]) for taken, _, found in done], 0, merge) for i in range(len(before))])
+    before.put(
+        [_joined([(taken, found[i]) for taken, _, found in done], 0, merge) for i in range(len(before))]
+    )
     return _joined([(taken, result) for taken, result, _ in done], 0, merge)
 
 
@@ -132,7 +136,7 @@ def _joined(every: Sequence[tuple[Decisions, Any]], depth: int, merge: Merge) ->
     return merge(claim, *(_joined(side, depth + 1, merge) for side in sides))
 
 
-# ---- what a program may write -----------------------------------------------------------------------------------------
+# ---- what a program may write ----
 
 
 class _Memory:
@@ -172,7 +176,9 @@ class _Memory:
 
     def contents(self) -> list[Any]:
         """What each holds now."""
-        return [x.copy() if isinstance(x, list | dict | set | np.ndarray) else dict(vars(x)) for x in self._all]
+        return [
+            x.copy() if isinstance(x, list | dict | set | np.ndarray) else dict(vars(x)) for x in self._all
+        ]
 
     def restore(self) -> None:
         """Give each what it had at first."""

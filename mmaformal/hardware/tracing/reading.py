@@ -75,7 +75,9 @@ class Slot:
         return f"{self.kind.name}{shift}{f', {self.packed} codes each' if self.packed > 1 else ''}"
 
 
-def read_traced(text: str, spec: DotAdd, ports: Mapping[str, str], asker: Asker | None = None) -> TracedProgram:
+def read_traced(
+    text: str, spec: DotAdd, ports: Mapping[str, str], asker: Asker | None = None
+) -> TracedProgram:
     """The design that a program is.
 
     ports: types of operands that are not those of its annotations.  asker: proves facts of exponents; without it less
@@ -106,7 +108,9 @@ def read_traced(text: str, spec: DotAdd, ports: Mapping[str, str], asker: Asker 
     undefined = {key: term for key, term in now.undefined.items() if str(term.decl().name()) in used}
     told = [f"{name} takes {', '.join(f'{each}: {slot}' for each, slot in slots.items())}"]
     if now.facts:
-        told.append(f"read with {counted(now.facts, 'fact')} of its exponents and special values, which are proved")
+        told.append(
+            f"read with {counted(now.facts, 'fact')} of its exponents and special values, which are proved"
+        )
     if undefined:
         told.append("left open: " + ", ".join(sorted({key.partition(", use")[0] for key in undefined})))
     made = Module(name, with_codes(symbolic_inputs(spec)), {"d": d}, {}, undefined)
@@ -118,7 +122,9 @@ def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        there = [x for x, y in vars(module).items() if inspect.isfunction(y) and y.__module__ == module.__name__]
+        there = [
+            x for x, y in vars(module).items() if inspect.isfunction(y) and y.__module__ == module.__name__
+        ]
         names = ", ".join(x for x in there if not x.startswith("_"))
         raise HardwareError(f"there is no function {name} in {path.name}; there are {names or 'none'}")
     return found  # type: ignore[no-any-return]
@@ -135,23 +141,32 @@ def _line(error: Exception, path: Path) -> str:
     return found
 
 
-# ---- how it takes operands --------------------------------------------------------------------------------------------
+# ---- how it takes operands ----
 
 
-def _slots(function: Callable[..., Any], module: ModuleType, spec: DotAdd, ports: Mapping[str, str]) -> dict[str, Slot]:
+def _slots(
+    function: Callable[..., Any], module: ModuleType, spec: DotAdd, ports: Mapping[str, str]
+) -> dict[str, Slot]:
     wanted = _OPERANDS[: 5 if spec.scale_format is not None else 3]
     parameters = [x for x in inspect.signature(function).parameters.values() if x.kind is not x.VAR_KEYWORD]
     needed = [x for x in parameters if x.default is x.empty]
     if len(parameters) < len(wanted) or len(needed) > len(wanted):
         many = counted(len(parameters), "argument")
-        raise HardwareError(f"{function.__name__} takes {many}; the model has {len(wanted)}: {', '.join(wanted)}")
+        raise HardwareError(
+            f"{function.__name__} takes {many}; the model has {len(wanted)}: {', '.join(wanted)}"
+        )
     for name in ports:
         if name not in wanted:
             raise HardwareError(f"--port {name}: a program's operands are {', '.join(wanted)}")
-    return {name: _slot(name, each, module, spec, ports.get(name)) for name, each in zip(wanted, parameters, strict=False)}
+    return {
+        name: _slot(name, each, module, spec, ports.get(name))
+        for name, each in zip(wanted, parameters, strict=False)
+    }
 
 
-def _slot(name: str, parameter: inspect.Parameter, module: ModuleType, spec: DotAdd, port: str | None) -> Slot:
+def _slot(
+    name: str, parameter: inspect.Parameter, module: ModuleType, spec: DotAdd, port: str | None
+) -> Slot:
     fmt = _format(name, spec)
     said = str(parameter.annotation if parameter.annotation is not inspect.Parameter.empty else "")
     used = {getattr(x, "__name__", "") for x in vars(module).values() if isinstance(x, ModuleType)}
@@ -164,9 +179,13 @@ def _slot(name: str, parameter: inspect.Parameter, module: ModuleType, spec: Dot
         return _said_slot(name, port, library)
     if library is PYTHON:
         if "float" in said:
-            raise HardwareError(f"{parameter.name} is annotated as {said}: a program in Python takes codes, as integers")
+            raise HardwareError(
+                f"{parameter.name} is annotated as {said}: a program in Python takes codes, as integers"
+            )
         return Slot(PYTHON, INT)
-    said_kind = next((kind for kind in sorted(KINDS, key=len, reverse=True) if re.search(rf"\b{kind}\b", said)), None)
+    said_kind = next(
+        (kind for kind in sorted(KINDS, key=len, reverse=True) if re.search(rf"\b{kind}\b", said)), None
+    )
     bits = next(word for word in (8, 16, 32, 64) if fmt.storage_bits <= word)
     native = _FLOATS.get(fmt.name)
     if library is NUMPY and native not in ("float16", "float32", "float64"):
@@ -178,19 +197,21 @@ def _said_slot(name: str, port: str, library: Library) -> Slot:
     """`float16`, `uint8<<2`, `uint8x2`."""
     found = re.fullmatch(r"(\w+?)(?:<<(\d+)|x(\d+))?", port)
     if found is None or found[1] not in (*KINDS, "int"):
-        raise HardwareError(f"--port {name}={port}: a type of the program's is needed, as float16, uint8<<2, uint8x2")
+        raise HardwareError(
+            f"--port {name}={port}: a type of the program's is needed, as float16, uint8<<2, uint8x2"
+        )
     kind = INT if found[1] == "int" else KINDS[found[1]]
     return Slot(PYTHON if kind == INT else library, kind, int(found[2] or 0), int(found[3] or 1))
 
 
 def _format(name: str, spec: DotAdd) -> Format:
     formats = {"a": spec.a_format, "b": spec.b_format, "c": spec.c_format, "scale_a": spec.scale_format}
-    found = formats[name] if name in formats else spec.scale_format
+    found = formats.get(name, spec.scale_format)
     assert isinstance(found, Format)
     return found
 
 
-# ---- running it on symbols --------------------------------------------------------------------------------------------
+# ---- running it on symbols ----
 
 
 def _d_of(function: Callable[..., Any], slots: Mapping[str, Slot], spec: DotAdd, name: str) -> z3.BitVecRef:
@@ -247,13 +268,15 @@ def _code_of_result(result: Any, spec: DotAdd, name: str) -> z3.BitVecRef:
         return found
     if not isinstance(element, Whole) or (kind.bits or fmt.storage_bits) < fmt.storage_bits:
         raise HardwareError(f"{name} returns {kind.name}, where the model's d has {fmt.storage_bits} bits")
-    if kind.bits != fmt.storage_bits and not (0 <= element.low and element.high < 1 << fmt.storage_bits):
+    if kind.bits != fmt.storage_bits and (element.low < 0 or element.high >= 1 << fmt.storage_bits):
         mask = f"& {(1 << fmt.storage_bits) - 1:#x}"
-        raise HardwareError(f"{name} may return {element.low} to {element.high}, which are no codes: end it with {mask}")
+        raise HardwareError(
+            f"{name} may return {element.low} to {element.high}, which are no codes: end it with {mask}"
+        )
     return element.term(fmt.storage_bits)
 
 
-# ---- running it as it is ------------------------------------------------------------------------------------------------
+# ---- running it as it is ----
 
 
 def _run(
@@ -286,8 +309,10 @@ def _concrete(codes: list[int], slot: Slot, bits: int) -> Any:
     size = (slot.kind.bits or 64) // 8
     data = np.array(codes, f"u{size}")
     if slot.library is NUMPY:
-        return data.view(slot.library.dtype(slot.kind))  # type: ignore[call-overload]
-    return torch().from_numpy(data if size == 1 else data.view(f"i{size}")).view(slot.library.dtype(slot.kind))
+        return data.view(slot.library.dtype(slot.kind))
+    return (
+        torch().from_numpy(data if size == 1 else data.view(f"i{size}")).view(slot.library.dtype(slot.kind))
+    )
 
 
 def _concrete_code(result: Any, bits: int) -> int:

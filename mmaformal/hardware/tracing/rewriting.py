@@ -10,7 +10,17 @@ import ast
 from collections.abc import Sequence
 
 #: What a side of a condition that is put together has not: it is left early, or binds names of other scopes.
-_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await, ast.Raise, ast.Assert, ast.Delete)
+_LEAVES = (
+    ast.Return,
+    ast.Break,
+    ast.Continue,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.Raise,
+    ast.Assert,
+    ast.Delete,
+)
 _SCOPED = (ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.NamedExpr, ast.ClassDef, ast.Try)
 #: Functions that look at the frame they are called from.
 _OF_FRAMES = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "breakpoint"}
@@ -25,7 +35,9 @@ def rewritten(source: bytes | str, path: str) -> ast.Module:
 
 
 def _hook(name: str, *arguments: ast.expr, keywords: Sequence[ast.keyword] = ()) -> ast.Call:
-    return ast.Call(ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load()), list(arguments), list(keywords))
+    return ast.Call(
+        ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load()), list(arguments), list(keywords)
+    )
 
 
 def _later(value: ast.expr) -> ast.Lambda:
@@ -40,7 +52,10 @@ def _has(nodes: Sequence[ast.AST], kinds: tuple[type[ast.AST], ...]) -> bool:
 def _assigned(nodes: Sequence[ast.AST]) -> list[str]:
     """Names that statements bind."""
     found = dict.fromkeys(
-        x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)
+        x.id
+        for node in nodes
+        for x in ast.walk(node)
+        if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)
     )
     named = (x.name for node in nodes for x in ast.walk(node) if isinstance(x, ast.FunctionDef))
     return list(dict.fromkeys((*found, *named)))
@@ -53,11 +68,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self._inside += 1
-        node.body = [y for x in node.body for y in _listed(self.visit(x))]
+        self.generic_visit(node)
         self._inside -= 1
         yields = _has(node.body, (ast.Yield, ast.YieldFrom))
         if not yields:
-            node.decorator_list.append(ast.copy_location(ast.Attribute(ast.Name(HOOKS, ast.Load()), "function", ast.Load()), node))
+            node.decorator_list.append(
+                ast.copy_location(ast.Attribute(ast.Name(HOOKS, ast.Load()), "function", ast.Load()), node)
+            )
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -74,20 +91,21 @@ class _Rewriter(ast.NodeTransformer):
         if not self._inside or not whole:
             return node
         self._number += 1
-        tuple_of = lambda context: ast.Tuple([ast.Name(x, context) for x in names], context)  # noqa: E731
         functions: list[ast.AST] = []
         for side, body in zip(("then", "else"), sides, strict=True):
             given = ast.arguments(
                 posonlyargs=[], args=[ast.arg(x) for x in names], kwonlyargs=[], kw_defaults=[], defaults=[]
             )
-            made = ast.FunctionDef(f"_mmaformal_{side}{self._number}", given, [*body, ast.Return(tuple_of(ast.Load()))], [])
+            made = ast.FunctionDef(
+                f"_mmaformal_{side}{self._number}", given, [*body, ast.Return(_tuple(names, ast.Load()))], []
+            )
             functions.append(ast.copy_location(made, node))
-        before = [
+        before: list[ast.expr] = [
             _hook("bound", ast.Call(ast.Name("locals", ast.Load()), [], []), ast.Constant(x)) for x in names
         ]
         calls = [ast.Name(f"_mmaformal_{side}{self._number}", ast.Load()) for side in ("then", "else")]
         chosen = _hook("branch", node.test, *calls, ast.Tuple(before, ast.Load()))
-        last = ast.Assign([tuple_of(ast.Store())], chosen) if names else ast.Expr(chosen)
+        last = ast.Assign([_tuple(names, ast.Store())], chosen) if names else ast.Expr(chosen)
         return [*functions, ast.copy_location(last, node)]
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
@@ -115,14 +133,14 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         of_none = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
         if self._inside and of_none and isinstance(node.ops[0], ast.Is | ast.IsNot):
-            return ast.copy_location(_hook("is_none", node.left, ast.Constant(isinstance(node.ops[0], ast.Is))), node)
+            return ast.copy_location(
+                _hook("is_none", node.left, ast.Constant(isinstance(node.ops[0], ast.Is))), node
+            )
         middle = node.comparators[:-1]
         if not middle or not self._inside or not all(isinstance(x, ast.Name | ast.Constant) for x in middle):
             return node
         ends = [node.left, *node.comparators]
-        pairs: list[ast.expr] = [
-            ast.Compare(ends[i], [op], [ends[i + 1]]) for i, op in enumerate(node.ops)
-        ]
+        pairs: list[ast.expr] = [ast.Compare(ends[i], [op], [ends[i + 1]]) for i, op in enumerate(node.ops)]
         made = pairs[-1]
         for each in reversed(pairs[:-1]):
             made = _hook("both", each, _later(made))
@@ -135,8 +153,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_hook("call", node.func, *node.args, keywords=node.keywords), node)
 
 
-def _listed(made: ast.AST | list[ast.AST]) -> list[ast.AST]:
-    return made if isinstance(made, list) else [made]
+def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:
+    return ast.Tuple([ast.Name(x, context) for x in names], context)
 
 
 __all__ = ["HOOKS", "rewritten"]

@@ -74,145 +74,6 @@ class Operators:
             raise refused(f".{name} is not followed")
         return lambda *args, **kwargs: operate(name, self, *args, **kwargs)
 
-    # Python's own operators: the operation of the same name.
-    def __add__(self, other: Any) -> Any:
-        return operate("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return operate("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return operate("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return operate("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return operate("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return operate("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return operate("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return operate("div", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return operate("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return operate("floor_divide", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return operate("remainder", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return operate("remainder", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return operate("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return operate("pow", other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return operate("bitwise_and", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return operate("bitwise_and", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return operate("bitwise_or", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return operate("bitwise_or", other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return operate("bitwise_xor", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return operate("bitwise_xor", other, self)
-
-    def __lshift__(self, other: Any) -> Any:
-        return operate("left_shift", self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return operate("left_shift", other, self)
-
-    def __rshift__(self, other: Any) -> Any:
-        return operate("right_shift", self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return operate("right_shift", other, self)
-
-    def __iadd__(self, other: Any) -> Any:
-        return operate("in_place", "add", self, other)
-
-    def __isub__(self, other: Any) -> Any:
-        return operate("in_place", "sub", self, other)
-
-    def __imul__(self, other: Any) -> Any:
-        return operate("in_place", "mul", self, other)
-
-    def __itruediv__(self, other: Any) -> Any:
-        return operate("in_place", "div", self, other)
-
-    def __ifloordiv__(self, other: Any) -> Any:
-        return operate("in_place", "floor_divide", self, other)
-
-    def __iand__(self, other: Any) -> Any:
-        return operate("in_place", "bitwise_and", self, other)
-
-    def __ior__(self, other: Any) -> Any:
-        return operate("in_place", "bitwise_or", self, other)
-
-    def __ixor__(self, other: Any) -> Any:
-        return operate("in_place", "bitwise_xor", self, other)
-
-    def __ilshift__(self, other: Any) -> Any:
-        return operate("in_place", "left_shift", self, other)
-
-    def __irshift__(self, other: Any) -> Any:
-        return operate("in_place", "right_shift", self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return operate("lt", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return operate("le", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return operate("gt", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return operate("ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return operate("eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return operate("ne", self, other)
-
-    def __neg__(self) -> Any:
-        return operate("neg", self)
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return operate("abs", self)
-
-    def __invert__(self) -> Any:
-        return operate("bitwise_not", self)
-
-    def __round__(self) -> Any:
-        return operate("round_to_int", self)
-
-    def __trunc__(self) -> Any:
-        return operate("trunc_to_int", self)
-
     def __getitem__(self, index: Any) -> Any:
         return operate("getitem", self, index)
 
@@ -233,7 +94,7 @@ class Operators:
     def __float__(self) -> float:
         raise refused("float(…) of a value that depends on the inputs")
 
-    # ---- the protocols of NumPy and torch ---------------------------------------------------------------------------
+    # ---- the protocols of NumPy and torch ----
 
     def __array__(self, *args: object, **kwargs: object) -> Any:
         raise refused(
@@ -304,11 +165,28 @@ _REVERSED = {
     "lshift": "left_shift",
     "rshift": "right_shift",
     "invert": "bitwise_not",
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "pow": "pow",
+    **{
+        name: name
+        for name in ("add", "sub", "mul", "pow", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs")
+    },
+    "round": "round_to_int",
+    "trunc": "trunc_to_int",
 }
+
+
+def _operator(name: str, order: int = 1) -> Callable[..., Any]:
+    return lambda self, *others: operate(name, *(self, *others)[::order])
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    return lambda self, other: operate("in_place", name, self, other)
+
+
+for _python, _name in _REVERSED.items():
+    setattr(Operators, f"__{_python}__", _operator(_name))
+    setattr(Operators, f"__r{_python}__", _operator(_name, -1))
+    if _python not in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "round", "trunc", "invert"):
+        setattr(Operators, f"__i{_python}__", _in_place(_name))
 _PROPERTIES = frozenset(("shape", "dtype", "ndim", "T", "device", "is_cuda", "itemsize", "real", "mT"))
 
 

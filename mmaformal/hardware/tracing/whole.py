@@ -66,7 +66,7 @@ class Whole:
         least, most = max(least, least if low is None else low), min(most, most if high is None else high)
         return Whole.of(least) if least == most else Whole(((Atom(keep(term), signed), 1),), 0, least, most)
 
-    # ---- what is known -----------------------------------------------------------------------------------------------
+    # ---- what is known ----
 
     @property
     def key(self) -> Key:
@@ -100,7 +100,7 @@ class Whole:
             return Whole.of(least)
         return Whole(self.atoms, self.constant, least, most)
 
-    # ---- terms ----------------------------------------------------------------------------------------------------
+    # ---- terms ----
 
     def term(self, bits: int) -> z3.BitVecRef:
         """The number modulo 2^bits."""
@@ -112,10 +112,8 @@ class Whole:
             size = abs(factor)
             if size != 1:
                 part = part << size.bit_length() - 1 if size & size - 1 == 0 else part * size
-            if total is None:
-                total = part if factor > 0 else -part
-            else:
-                total = total + part if factor > 0 else total - part
+            part = part if factor > 0 or total is not None else -part
+            total = part if total is None else total + part if factor > 0 else total - part
         assert total is not None
         return total + z3.BitVecVal(self.constant % (1 << bits), bits) if self.constant else total
 
@@ -127,7 +125,7 @@ class Whole:
         """The number, which is not negative, in as few bits as hold it."""
         return self.term(max(1, self.most.bit_length()))
 
-    # ---- arithmetic -------------------------------------------------------------------------------------------------
+    # ---- arithmetic ----
 
     def __add__(self, other: Whole | int) -> Whole:
         other = other if not isinstance(other, int) else Whole.of(other)
@@ -229,7 +227,9 @@ def maximum(x: Whole, y: Whole) -> Whole:
         return y
     least = min(x.low, y.low)
     bits = max(1, (max(x.high, y.high) - least).bit_length())
-    bits = max(bits, *(each.term.size() for each, _ in (*x.atoms, *y.atoms)))  # all bits, whatever is known of them
+    bits = max(
+        bits, *(each.term.size() for each, _ in (*x.atoms, *y.atoms))
+    )  # all bits, whatever is known of them
     u, v = (x - least).term(bits), (y - least).term(bits)  # unsigned, as models compare exponents
     made = Whole.atom(z3.If(z3.UGT(u, v), u, v), False)
     below: dict[Key, int] = {}

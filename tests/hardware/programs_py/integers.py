@@ -63,12 +63,12 @@ def dot(a, b, c):
     for x, y in zip(a, b):
         (sx, ex, mx), (sy, ey, my) = decode(x, 5, 10), decode(y, 5, 10)
         product = mx * my << 3
-        terms.append((-product if sx ^ sy else product, ex + ey if product else LEAST))
+        terms.append((sx ^ sy, ex + ey if product else LEAST, product))
     s, e, m = decode(c, 8, 23)
-    terms.append((-m if s else m, e if m else LEAST))
-    largest = max(e for _, e in terms)
+    terms.append((s, e if m else LEAST, m))
+    largest = max(e for _, e, _ in terms)
     total = 0
-    for m, e in terms:
-        size = abs(m) >> largest - e
-        total += -size if m < 0 else size
+    for s, e, m in terms:
+        kept = m >> largest - e
+        total += -kept if s else kept
     return truncated(total, largest)

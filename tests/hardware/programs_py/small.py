@@ -1,7 +1,7 @@
-"""Dot products of two e5m2 products and an fp16 addend, exact and rounded to nearest even, in integers."""
+"""Dot products of e2m1 products and an fp16 addend, cut below the largest term and rounded to nearest even."""
 
 PLACES = 13
-LEAST = -40  # below every exponent that a term other than 0 may have
+LEAST = -15  # the exponent of a term that is 0
 
 
 def decode(code, exponent_bits, fraction_bits):
@@ -22,23 +22,12 @@ def special(code, exponent_bits, fraction_bits):
     return largest and fraction != 0, largest and fraction == 0
 
 
-def specials(a, b, c):
-    """The code of the result where an operand is an infinity or a NaN; else None."""
-    nan, infinite_c = special(c, 5, 10)
-    plus = infinite_c and c >> 15 == 0
-    minus = infinite_c and c >> 15 == 1
-    for x, y in zip(a, b):
-        (nan_x, infinite_x), (nan_y, infinite_y) = special(x, 5, 2), special(y, 5, 2)
-        zero = x & 0x7F == 0 or y & 0x7F == 0
-        infinite = infinite_x or infinite_y
-        nan = nan or nan_x or nan_y or (infinite and zero)
-        plus = plus or (infinite and (x ^ y) >> 7 == 0)
-        minus = minus or (infinite and (x ^ y) >> 7 == 1)
-    if nan or (plus and minus):
+def specials(c):
+    """The code of the result where c is an infinity or a NaN; else None."""
+    nan, infinite = special(c, 5, 10)
+    if nan:
         return 0x7FFF
-    if plus:
-        return 0x7C00
-    return 0xFC00 if minus else None
+    return c if infinite else None
 
 
 def nearest(total, exponent):
@@ -56,24 +45,25 @@ def nearest(total, exponent):
         half = 1 << -shift - 1
         if rest > half or (rest == half and kept & 1):
             kept += 1
-    return (0x8000 if total < 0 else 0) | min((top + 14 << 10) + kept, 0x7C00)
+    code = min((top + 14 << 10) + kept, 0x7C00)
+    return code | 0x8000 if total < 0 and code else code
 
 
 def dot(a, b, c):
     """d = Σ a·b + c, the terms cut where the largest one's places end, and rounded to nearest even."""
-    found = specials(a, b, c)
+    found = specials(c)
     if found is not None:
         return found
     terms = []
     for x, y in zip(a, b):
-        (sx, ex, mx), (sy, ey, my) = decode(x, 5, 2), decode(y, 5, 2)
-        product = mx * my << 9
-        terms.append((-product if sx ^ sy else product, ex + ey if product else LEAST))
+        (sx, ex, mx), (sy, ey, my) = decode(x, 2, 1), decode(y, 2, 1)
+        product = mx * my << 11
+        terms.append((sx ^ sy, ex + ey if product else LEAST, product))
     s, e, m = decode(c, 5, 10)
-    terms.append((-m << 3 if s else m << 3, e if m else LEAST))
-    largest = max(e for _, e in terms)
+    terms.append((s, e if m else LEAST, m << 3))
+    largest = max(e for _, e, _ in terms)
     total = 0
-    for m, e in terms:
-        size = abs(m) >> largest - e
-        total += -size if m < 0 else size
+    for s, e, m in terms:
+        kept = m >> largest - e
+        total += -kept if s else kept
     return nearest(total, largest)
