@@ -330,9 +330,8 @@ class Follower(_Proving):
         partial = self.partials.of(seen)
         if partial is None or not partial.fits:
             return False
-        given = list(
-            {id(x): x for x in (*self._given(node, partial.term, 0), *self._bounds(partial))}.values()
-        )
+        bounds = self._bounds(partial) if len(partial.places) > 1 else ()  # of one term alone it would be cut
+        given = list({id(x): x for x in (*self._given(node, partial.term, 0), *bounds)}.values())
         link = _of_sum(node, partial.term, partial.bounded)
         if not self.attempt(link, given, _PATIENCE[1]):
             return False

@@ -253,6 +253,15 @@ def chosen_element(claim: z3.BoolRef, x: Element, y: Element) -> Element:
     return either(both(claim, x), both(negated(claim), y))
 
 
+def _of_zeros(x: Floating, y: Floating, found: Floating) -> Floating:
+    """The larger or the smaller of two, of which zeros of two signs is left open (IEEE 754-2019 §9.6)."""
+    zeros = both(x.zero, y.zero)
+    if known(zeros) is False or x.sign.eq(y.sign):
+        return found
+    sign = z3.If(x.sign == y.sign, x.sign, state().unknown("sign of the larger or smaller of two zeros", 1))
+    return chosen(zeros, replace(Floating.of(0.0), sign=sign), found)
+
+
 def larger(x: Element, y: Element) -> Element:
     """The larger of two; a NaN, if one is."""
     if isinstance(x, Whole) and isinstance(y, Whole):
@@ -261,7 +270,7 @@ def larger(x: Element, y: Element) -> Element:
         return either(x, y)
     assert isinstance(x, Floating)
     assert isinstance(y, Floating)
-    return chosen(either(x.nan, both(negated(y.nan), less(y, x))), x, y)
+    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), less(y, x))), x, y))
 
 
 def smaller(x: Element, y: Element) -> Element:
@@ -272,7 +281,7 @@ def smaller(x: Element, y: Element) -> Element:
         return both(x, y)
     assert isinstance(x, Floating)
     assert isinstance(y, Floating)
-    return chosen(either(x.nan, both(negated(y.nan), less(x, y))), x, y)
+    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), less(x, y))), x, y))
 
 
 # ---- arithmetic ----
@@ -523,7 +532,8 @@ def split(x: Element) -> tuple[Floating, Whole]:
 def summed(every: Sequence[Element], kind: Kind, library: str) -> Element:
     """The sum of several values of one kind."""
     if kind.is_float:
-        found = total_of([x for x in every if isinstance(x, Floating)], positive_zero=library == "torch")
+        minus = z3.BitVecVal(0, 1) if library == "torch" else state().unknown("sign of a sum of -0", 1)
+        found = total_of([x for x in every if isinstance(x, Floating)], minus)
         if found is None or not found.fits(_fmt(kind)):
             if len(every) == 2:
                 return add(every[0], every[1], kind)

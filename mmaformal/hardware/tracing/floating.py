@@ -29,7 +29,7 @@ from mmaformal.encodings.smt.blocks import (
     sticky_shift_right,
 )
 from mmaformal.formats import Format, Specials
-from mmaformal.hardware.rebuild import Rebuilt, constants_in
+from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
 from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
 from mmaformal.hardware.tracing.refusal import refused
 from mmaformal.hardware.tracing.whole import Whole, maximum
@@ -351,10 +351,10 @@ def product(x: Floating, y: Floating) -> Floating:
     return Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan)
 
 
-def total_of(every: Sequence[Floating], positive_zero: bool = False) -> Floating | None:
+def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -> Floating | None:
     """The exact sum; None where it may have more bits than are worth it.
 
-    A sum that is 0 is +0 unless all are −0; with `positive_zero` then too.
+    A sum that is 0 is +0 unless all are −0; then its sign is −, or `zero_sign`.
     """
     some = [x for x in every if not x.is_constant_zero] or list(every[:1])
     low = min(x.low for x in some)
@@ -374,12 +374,10 @@ def total_of(every: Sequence[Floating], positive_zero: bool = False) -> Floating
     for term in terms[1:]:
         total = total + term
     top = z3.Extract(bits - 1, bits - 1, total)
-    minus = z3.BitVecVal(0, 1)
-    if not positive_zero:
-        minus = every[0].sign
-        for x in every[1:]:
-            minus = minus & x.sign
-        minus = z3.simplify(minus) if all(z3.is_bv_value(x.sign) for x in every) else minus
+    minus = every[0].sign if zero_sign is None else zero_sign & every[0].sign
+    for x in every[1:]:
+        minus = minus & x.sign
+    minus = z3.simplify(minus) if is_value(minus) or any(map(is_value, minus.children())) else minus
     is_zero = total == 0
     sign = z3.If(is_zero, minus, top)
     plus = either(*(both(x.infinite, negated(x.negated)) for x in every))

@@ -91,6 +91,13 @@ class Hooks:
         return x.is_none(holds) if isinstance(x, Alternatives) else (x is None) is holds
 
     @staticmethod
+    def item(x: Any, index: Any) -> Any:
+        """`x[index]`, of a table of known values too."""
+        if isinstance(index, Traced) and not isinstance(x, Operators | dict):
+            return operate("getitem", lifted(x), index)
+        return x[index]
+
+    @staticmethod
     def call(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A function that knows no symbolic values, of symbolic ones; any other as it is."""
         if not is_reading():

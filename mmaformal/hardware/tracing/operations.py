@@ -699,7 +699,10 @@ def _number_of_table(rows: Sequence[Floating], index: z3.BitVecRef) -> Floating:
     high = max(x.high for x in some)
     width = high - low
     signs = [x.sign for x in rows]
-    sizes = [z3.simplify(x.magnitude_at(low, width)) if x in some else z3.BitVecVal(0, width) for x in rows]
+    sizes = [
+        z3.BitVecVal(0, width) if x.is_constant_zero else z3.simplify(x.magnitude_at(low, width))
+        for x in rows
+    ]
     term = _mux(sizes, index)
     return Floating(
         _mux(signs, index), term, Whole.of(low), low, high, max(x.digits for x in some), term == 0

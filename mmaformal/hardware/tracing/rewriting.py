@@ -146,6 +146,16 @@ class _Rewriter(ast.NodeTransformer):
             made = _hook("both", each, _later(made))
         return ast.copy_location(made, node)
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if (
+            not self._inside
+            or not isinstance(node.ctx, ast.Load)
+            or _has([node.slice], (ast.Slice, ast.Starred))
+        ):
+            return node
+        return ast.copy_location(_hook("item", node.value, node.slice), node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if not self._inside or (isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES):

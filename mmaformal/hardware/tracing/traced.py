@@ -169,8 +169,6 @@ _REVERSED = {
         name: name
         for name in ("add", "sub", "mul", "pow", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs")
     },
-    "round": "round_to_int",
-    "trunc": "trunc_to_int",
 }
 
 
@@ -182,7 +180,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     return lambda self, other: operate("in_place", name, self, other)
 
 
-for _python, _name in _REVERSED.items():
+for _python, _name in {**_REVERSED, "round": "round_to_int", "trunc": "trunc_to_int"}.items():
     setattr(Operators, f"__{_python}__", _operator(_name))
     setattr(Operators, f"__r{_python}__", _operator(_name, -1))
     if _python not in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "round", "trunc", "invert"):
