@@ -147,7 +147,7 @@ def test_a_usual_bug_is_refuted_by_the_smallest_input(bug: str, tmp_path: Path) 
     answer = signoff_python(_changed(tmp_path, "small.py", *BUGS[bug]), FOUR, timeout=120)
     assert isinstance(answer, Fails)
     assert isinstance(answer.witness, CaseWitness)
-    assert answer.witness.minimality[0].startswith("proved minimal")
+    assert "proved minimal" in str(answer)
     assert any("run as it is" in note for note in answer.witness.notes)
 
 

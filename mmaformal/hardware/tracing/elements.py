@@ -250,6 +250,10 @@ def chosen_element(claim: z3.BoolRef, x: Element, y: Element) -> Element:
         return chosen_whole(claim, x, y)
     assert isinstance(x, z3.BoolRef)
     assert isinstance(y, z3.BoolRef)
+    if known(x) is not None:
+        return either(claim, y) if known(x) else both(negated(claim), y)
+    if known(y) is not None:
+        return either(negated(claim), x) if known(y) else both(claim, x)
     return either(both(claim, x), both(negated(claim), y))
 
 

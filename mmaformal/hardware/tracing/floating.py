@@ -165,6 +165,8 @@ class Floating:
     def _rounded(self, rho: Conversion) -> Rounded:
         """The fields of the number, rounded."""
         least, significand, exponent = rho.format.min_exponent, self.significand, self.exponent
+        if significand.size() == 1:  # what rounds takes two bits or more
+            significand, exponent = pad(significand, 1), exponent - 1
         width = significand.size()
         above = max(0, least - (exponent.low + width - 1))
         if above > _ABOVE:
