@@ -142,6 +142,7 @@ BUGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_usual_bug_is_refuted_by_the_smallest_input(bug: str, tmp_path: Path) -> None:
     answer = signoff_python(_changed(tmp_path, "small.py", *BUGS[bug]), FOUR, timeout=120)
@@ -178,6 +179,7 @@ def test_a_program_that_catches_a_refusal_is_refused(tmp_path: Path) -> None:
         read_traced(f"{path}:one", HALF.spec, {})
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = _changed(tmp_path, "small.py", *BUGS["sign of zero"])
     model = ["--against", "datapath", "fda(k=4,frac_bits=13,a=e2m1,rho=RNE-FP16)"]
@@ -190,6 +192,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "--port" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_program_in_numpy_is_proved() -> None:
     model = datapath["fda(k=1,frac_bits=30,a=e2m1,rho=RNE-FP16)"]
     answer = signoff_python(f"{FOLDER / 'doubled.py'}:dot", model, alike=["nan"], timeout=60)

@@ -12,6 +12,7 @@ import z3
 
 from mmaformal.formats import Specials
 from mmaformal.hardware.read_btor2 import sliced
+from mmaformal.hardware.tracing.choosing import added, chosen, settled
 from mmaformal.hardware.tracing.context import (
     FALSE,
     TRUE,
@@ -25,13 +26,10 @@ from mmaformal.hardware.tracing.context import (
 )
 from mmaformal.hardware.tracing.floating import (
     Floating,
-    added,
-    chosen,
     chosen_whole,
     difference_sign,
     fraction_and_exponent,
     product,
-    settled,
     total_of,
     toward,
 )

@@ -14,7 +14,6 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     Rounded,
     decode,
@@ -22,7 +21,6 @@ from mmaformal.encodings.smt.blocks import (
     negate_if,
     normalise,
     pad,
-    quiet_nan,
     resize,
     round_code,
     round_magnitude,
@@ -147,14 +145,14 @@ class Floating:
         below = z3.BitVecVal(fmt.infinity, fmt.storage_bits - 1)
         infinity = z3.Concat(self.sign, below)
         number = without_specials(self.special, number)
-        return _chosen(self.nan, self._nan_code(fmt), _chosen(self.infinite, infinity, number))
+        return chosen_term(self.nan, self.nan_code(fmt), chosen_term(self.infinite, infinity, number))
 
     def _small_code(self, fmt: Format) -> z3.BitVecRef:
         raise refused(
             f"a result is rounded to {fmt.name}, which is not modelled: give it in fp16, bf16, fp32 or fp64"
         )
 
-    def _nan_code(self, fmt: Format) -> z3.BitVecRef:
+    def nan_code(self, fmt: Format) -> z3.BitVecRef:
         """Some NaN: which one is not defined."""
         if known(self.nan) is False:
             return z3.BitVecVal(0, fmt.storage_bits)
@@ -263,7 +261,8 @@ def _stripped(significand: z3.BitVecRef) -> tuple[z3.BitVecRef, int]:
     return significand, 0
 
 
-def _chosen(claim: z3.BoolRef, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+def chosen_term(claim: z3.BoolRef, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    """`If` of two terms."""
     value = known(claim)
     if value is not None:
         return x if value else y
@@ -385,7 +384,7 @@ def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -
     plus = either(*(both(x.infinite, negated(x.negated)) for x in every))
     below = either(*(both(x.infinite, x.negated) for x in every))
     nan, infinite = either(*(x.nan for x in every), both(plus, below)), either(plus, below)
-    sign = _chosen(plus, z3.BitVecVal(0, 1), _chosen(below, z3.BitVecVal(1, 1), sign))
+    sign = chosen_term(plus, z3.BitVecVal(0, 1), chosen_term(below, z3.BitVecVal(1, 1), sign))
     zero = both(is_zero, negated(either(nan, infinite)))
     magnitude = negate_if(top, total)
     return Floating(sign, magnitude, Whole.of(place), low, high, high - low, zero, infinite, nan, total=total)
@@ -505,123 +504,14 @@ def implied(claim: z3.BoolRef, x: Whole, holds: bool) -> Whole:
     return x.within(None if low is None else low + x.constant, None if high is None else high + x.constant)
 
 
-def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
-    """`If` of two numbers."""
-    if (value := known(claim)) is not None:
-        return x if value else y
-    if x is y:
-        return x
-    nan, infinite, zero = (
-        _if(claim, *pair) for pair in ((x.nan, y.nan), (x.infinite, y.infinite), (x.zero, y.zero))
-    )
-    sign = _chosen(claim, x.sign, y.sign)
-    code = None
-    if x.code is not None and y.code is not None and x.code[0] == y.code[0]:
-        code = (x.code[0], _chosen(claim, x.code[1], y.code[1]))
-    low, high, digits = min(x.low, y.low), max(x.high, y.high), max(x.digits, y.digits)
-    for blank, full in ((x, y), (y, x)):
-        if not blank.digits:  # 0, an infinity or a NaN: its significand is nobody's
-            zeroed = known(blank.zero) is not False
-            significand, exponent = full.significand, full.exponent
-            if zeroed:
-                nothing = z3.BitVecVal(0, significand.size())
-                pair = (nothing, significand) if blank is x else (significand, nothing)
-                significand = _chosen(claim, *pair)
-            made = Floating(
-                sign, significand, exponent, full.low, full.high, full.digits, zero, infinite, nan, code=code
-            )
-            return made if zeroed else replace(made, normal=full.normal)
-    if x.significand.eq(y.significand):
-        exponent = chosen_whole(claim, x.exponent, y.exponent)
-        made = Floating(sign, x.significand, exponent, low, high, digits, zero, infinite, nan, code=code)
-        return settled(made)
-    bits = max(x.significand.size(), y.significand.size())
-    ends = (x.exponent.value, y.exponent.value)
-    if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-        place = min(ends[0], ends[1])
-        bits = max(z.significand.size() + end - place for z, end in ((x, ends[0]), (y, ends[1])))
-        if bits <= max(2 * digits, 64):
-            terms = [resize(pad(z.significand, end - place), bits) for z, end in ((x, ends[0]), (y, ends[1]))]
-            significand = z3.If(claim, *terms)
-            return Floating(
-                sign, significand, Whole.of(place), low, high, digits, zero, infinite, nan, code=code
-            )
-    significand = z3.If(claim, resize(x.significand, bits), resize(y.significand, bits))
-    exponent = chosen_whole(claim, x.exponent, y.exponent)
-    return settled(Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan, code=code))
-
-
-def _if(claim: z3.BoolRef, x: z3.BoolRef, y: z3.BoolRef) -> z3.BoolRef:
-    if x.eq(y):
-        return x
-    if known(x) is not None and known(y) is not None:
-        return claim if known(x) else negated(claim)
-    if known(x) is not None:
-        return either(claim, y) if known(x) else both(negated(claim), y)
-    if known(y) is not None:
-        return either(negated(claim), x) if known(y) else both(claim, x)
-    return z3.If(claim, x, y)
-
-
-def settled(x: Floating) -> Floating:
-    """A number whose exponent is proved to be constant wherever it counts, with that exponent."""
-    if x.exponent.value is not None or len(x.exponent.atoms) > 2:
-        return x
-    care = z3.And(x.significand != 0, negated(x.special))
-    bits = x.exponent.bits
-    found = state().constant_where(x.exponent.own(), care)
-    if found is None:
-        return x
-    value = found - (found >> (bits - 1) << bits)
-    width = x.significand.size()
-    return replace(
-        x, exponent=Whole.of(value), low=max(x.low, value), high=min(x.high, value + width), normal=None
-    )
-
-
-def added(x: Floating, y: Floating, fmt: Format) -> Floating:
-    """The sum of two numbers of a format, rounded to nearest even."""
-    for zero, other in ((x, y), (y, x)):
-        if zero.is_constant_zero and other.code is not None:
-            return _with_zero(other, zero)
-    exact = total_of([x, y])
-    if exact is not None and exact.fits(fmt):
-        return exact
-    if exact is not None and exact.high - exact.low <= 2 * (fmt.fraction_bits + 4):
-        return exact.rounded_to(fmt)
-    rho = Conversion(f"IEEE-{fmt.name.upper()}", fmt, fmt.fraction_bits, Rounding.RNE, signed_zero=True)
-    codes = [z.to_code(fmt) for z in (x, y)]
-    found = ieee.add(codes[0], codes[1], rho, quiet_nan(fmt)).result
-    nan = decode(found, fmt).nan
-    other_nan = Floating.of(float("nan"))._nan_code(fmt)
-    return Floating.from_code(z3.If(nan, other_nan, found), fmt)
-
-
-def _with_zero(x: Floating, zero: Floating) -> Floating:
-    """x + 0: x but for −0, and a NaN that is made quiet, as processors do it (IEEE 754-2019 §6.2.3)."""
-    assert x.code is not None
-    fmt, code = x.code
-    bits = fmt.storage_bits
-    if fmt.specials != Specials.IEEE:
-        return replace(x, code=None)
-    quiet = code | z3.BitVecVal(1 << (fmt.fraction_bits - 1), bits)
-    x_nan = state().cuts.get(str(x.nan), x.nan) if z3.is_const(x.nan) else x.nan
-    made = _chosen(x_nan, quiet, code)
-    if not z3.is_true(zero.negated):
-        made = z3.If(code == z3.BitVecVal(1 << (bits - 1), bits), z3.BitVecVal(0, bits), made)
-    return replace(x, sign=z3.If(x.zero, x.sign & zero.sign, x.sign), code=(fmt, made), total=None)
-
-
 __all__ = [
     "Floating",
-    "added",
-    "chosen",
+    "chosen_term",
     "chosen_whole",
     "difference_sign",
     "fraction_and_exponent",
     "implied",
     "product",
-    "settled",
     "shifted",
     "total_of",
     "toward",

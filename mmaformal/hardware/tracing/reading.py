@@ -25,7 +25,7 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import Format
 from mmaformal.hardware.module import HardwareError, Module, with_codes
 from mmaformal.hardware.rebuild import constants_in
-from mmaformal.hardware.tracing import operations  # noqa: F401  (fills the table)
+from mmaformal.hardware.tracing import shapes  # noqa: F401  (with operations it fills the table)
 from mmaformal.hardware.tracing.context import ReadingState, reading
 from mmaformal.hardware.tracing.elements import of_code
 from mmaformal.hardware.tracing.kinds import INT, KINDS, NUMPY, PYTHON, TORCH, Kind, Library, torch
