@@ -138,7 +138,10 @@ def test_a_wrong_operation_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 BUGS = {
     "zero's exponent": (("ex + ey if product else LEAST", "ex + ey"),),
     "ties": (("rest == half and kept & 1", "rest == half"),),
-    "overflow": (("min((top + 14 << 10) + kept, 0x7C00)", "(top + 14 << 10) + kept"),),
+    "shift of negative numbers": (
+        ("kept = m >> largest - e", "kept = (-m if s else m) >> largest - e"),
+        ("-kept if s else kept", "kept"),
+    ),
 }
 
 
@@ -185,7 +188,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     model = ["--against", "datapath", "fda(k=4,frac_bits=13,a=e2m1,rho=RNE-FP16)"]
     assert cli.main(["signoff", program, *model, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["verdict"] == "fails"
+    assert found["answer"] == "fails"
     assert cli.main(["signoff", program + "s", *model]) == 2
     assert "there is no function dots in small.py" in capsys.readouterr().err
     assert cli.main(["signoff", program, *model, "--top", "x"]) == 2
@@ -195,12 +198,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.slow
 def test_a_program_in_numpy_is_proved() -> None:
     model = datapath["fda(k=1,frac_bits=30,a=e2m1,rho=RNE-FP16)"]
-    answer = signoff_python(f"{FOLDER / 'doubled.py'}:dot", model, alike=["nan"], timeout=60)
+    answer = signoff_python(f"{FOLDER / 'doubled.py'}:dot", model, where="c=0x0", alike=["nan"], timeout=300)
     assert isinstance(answer, Holds)
     assert any("run as it is on" in note for note in answer.notes)
-
-
-@pytest.mark.slow
-def test_a_program_in_integers_is_proved() -> None:
-    answer = signoff_python(f"{FOLDER / 'small.py'}:dot", FOUR, timeout=900)
-    assert isinstance(answer, Holds)

@@ -97,6 +97,8 @@ def read_traced(
             d = _d_of(_function(module, name, path), slots, spec, name)
         except ProgramError:
             raise REFUSED[0] if REFUSED else HardwareError(f"{name} cannot be followed") from None
+        except HardwareError:
+            raise
         except RecursionError:
             raise HardwareError(f"{path.name}: {name} calls itself too often") from None
         except Exception as error:
