@@ -1,4 +1,4 @@
-"""A dot product of four fp16 products and an fp32 addend, in Python's integers: the largest exponent, then truncation."""
+"""A dot product of four fp16 products and an fp32 addend in integers: the largest exponent, then truncation."""
 
 PLACES = 23  # kept behind the point of the largest term
 LEAST = -131  # below every exponent that a term other than 0 may have
@@ -27,7 +27,7 @@ def specials(a, b, c):
     nan, infinite_c = special(c, 8, 23)
     plus = infinite_c and c >> 31 == 0
     minus = infinite_c and c >> 31 == 1
-    for x, y in zip(a, b):
+    for x, y in zip(a, b, strict=True):
         (nan_x, infinite_x), (nan_y, infinite_y) = special(x, 5, 10), special(y, 5, 10)
         zero = x & 0x7FFF == 0 or y & 0x7FFF == 0
         infinite = infinite_x or infinite_y
@@ -60,7 +60,7 @@ def dot(a, b, c):
     if found is not None:
         return found
     terms = []
-    for x, y in zip(a, b):
+    for x, y in zip(a, b, strict=True):
         (sx, ex, mx), (sy, ey, my) = decode(x, 5, 10), decode(y, 5, 10)
         product = mx * my << 3
         terms.append((sx ^ sy, ex + ey if product else LEAST, product))

@@ -55,7 +55,7 @@ def dot(a, b, c):
     if found is not None:
         return found
     terms = []
-    for x, y in zip(a, b):
+    for x, y in zip(a, b, strict=True):
         (sx, ex, mx), (sy, ey, my) = decode(x, 2, 1), decode(y, 2, 1)
         product = mx * my << 11
         terms.append((sx ^ sy, ex + ey if product else LEAST, product))
