@@ -14,6 +14,7 @@ LINKED = {
 
 linked = Path("mmaformal/queries").is_dir()  # not where Git makes no symbolic links, as on Windows
 setup(
+    py_modules=["mmaformal_pytest"],
     packages=sorted({*find_packages(include=["mmaformal", "mmaformal.*"]), *LINKED}),
     # Of {"": "."} an editable install is a plain path, which type checkers and editors follow; by default it is code.
     package_dir={"": "."} if linked else LINKED,

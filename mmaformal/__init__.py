@@ -15,6 +15,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mmaformal import _interrupts as _interrupts
 from mmaformal.architectures import (
     ARCHITECTURES,
     Architecture,
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.probes import Probed, probe
+    from mmaformal.queries.batch_invariant import BatchInvariance, batch_invariant
     from mmaformal.queries.bound import bound
     from mmaformal.queries.diagnose import Diagnosis, diagnose
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
+    from mmaformal.queries.explain import explain
+    from mmaformal.queries.explained import Explanation
     from mmaformal.queries.find_difference import find_difference
     from mmaformal.queries.find_difference import find_difference as diff
     from mmaformal.queries.fingerprint import Fingerprint, fingerprint
@@ -79,10 +83,12 @@ __all__ = [
     "Answer",
     "Apart",
     "Architecture",
+    "BatchInvariance",
     "Checks",
     "Diagnosis",
     "Different",
     "Equal",
+    "Explanation",
     "Fails",
     "Fingerprint",
     "GemmDiagnosis",
@@ -105,6 +111,7 @@ __all__ = [
     "ampere",
     "apple_amx",
     "armv8_6",
+    "batch_invariant",
     "blackwell",
     "bound",
     "cdna1",
@@ -117,6 +124,7 @@ __all__ = [
     "diff",
     "e9s12",
     "emulation",
+    "explain",
     "find_difference",
     "fingerprint",
     "from_rtl",
@@ -155,9 +163,12 @@ _LAZY = {
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
         "probes": "Probed probe",
+        "queries.batch_invariant": "BatchInvariance batch_invariant",
         "queries.bound": "bound",
         "queries.diagnose": "Diagnosis diagnose",
         "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",
+        "queries.explain": "explain",
+        "queries.explained": "Explanation",
         "queries.find_difference": "find_difference",
         "queries.fingerprint": "Fingerprint fingerprint",
         "queries.identify": "Identified identify",

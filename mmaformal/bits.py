@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mmaformal.display import columns
-from mmaformal.explain import shown_steps
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers.rows import Row, code_text
+from mmaformal.shown_stages import shown_steps
 
 #: The most places that are drawn of what is cut off.
 _CUT_PLACES = 24

@@ -17,6 +17,7 @@ REQUIRED = {
 EXTRAS = {
     "cvc5": "confirm",
     "distributed": "cluster",
+    "hypothesis": "hypothesis",
     "matplotlib": "plots",
     "pyarrow": "parquet",
     "safetensors": "matrices",

@@ -477,3 +477,38 @@ e3m2, e2m3, e2m1, ue8m0, ue4m3 = (FORMATS[n] for n in ("e3m2", "e2m3", "e2m1", "
 def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
     """Return the format whose numbers an array of this dtype holds, if there is one; of float32 it is fp32."""
     return next((fmt for fmt in (fp32, *FORMATS.values()) if fmt.dtype == dtype), None)
+
+
+#: Formats by the names of their types in NumPy with ml_dtypes, in torch, and in safetensors, in lower case.
+_TYPE_NAMES = {
+    "float64": fp64,
+    "double": fp64,
+    "f64": fp64,
+    "float32": fp32,
+    "float": fp32,
+    "f32": fp32,
+    "bfloat16": bf16,
+    "float16": fp16,
+    "half": fp16,
+    "f16": fp16,
+    "float8_e4m3fn": e4m3,
+    "f8_e4m3": e4m3,
+    "float8_e4m3fnuz": e4m3fnuz,
+    "f8_e4m3fnuz": e4m3fnuz,
+    "float8_e5m2": e5m2,
+    "f8_e5m2": e5m2,
+    "float8_e5m2fnuz": e5m2fnuz,
+    "f8_e5m2fnuz": e5m2fnuz,
+    "float8_e8m0fnu": ue8m0,
+    "f8_e8m0": ue8m0,
+    "float4_e2m1fn": e2m1,
+}
+
+
+def format_called(name: str) -> Format | None:
+    """Return the format of a name: its own, or that of its type in NumPy, torch or safetensors (`torch.bfloat16`,
+    `F8_E4M3`); None if there is none."""
+    for spelled in (name, name.lower().removeprefix("torch.")):
+        if spelled in FORMATS:
+            return FORMATS[spelled]
+    return _TYPE_NAMES.get(spelled)

@@ -13,22 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.formats import Format
+from mmaformal.formats import Format, format_called, format_of_dtype
 from mmaformal.instruction import GivenOperand, Instruction, check_meant, kind_of, read_operand
 
 Codes = NDArray[Any]
 #: an array, numbers or lists of them, or a tensor of torch, which need not be there
 Matrix: TypeAlias = Any
 
-#: torch's names of formats that NumPy's DLPack does not know
-_TORCH_NAMES = {
-    "torch.bfloat16": "bf16",
-    "torch.float8_e5m2": "e5m2",
-    "torch.float8_e4m3fn": "e4m3",
-    "torch.float8_e5m2fnuz": "e5m2fnuz",
-    "torch.float8_e4m3fnuz": "e4m3fnuz",
-    "torch.float8_e8m0fnu": "ue8m0",
-}
+#: formats that NumPy's DLPack does not know
+_NOT_BY_DLPACK = frozenset(("bf16", "e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz", "ue8m0"))
+
+
+def _viewed(x: Matrix) -> Format | None:
+    """The format of a tensor that NumPy takes as bit patterns alone."""
+    fmt = format_called(str(x.dtype)) if is_tensor(x) else None
+    return fmt if fmt is not None and fmt.name in _NOT_BY_DLPACK else None
 
 
 def is_tensor(x: object) -> bool:
@@ -41,14 +40,28 @@ def as_operand(x: Matrix, fmt: Format, name: str) -> GivenOperand:
     if is_tensor(x):
         # A view may say that its numbers are to be negated or conjugated, of which DLPack knows nothing.
         x = x.detach().resolve_conj().resolve_neg()
-    if is_tensor(x) and str(x.dtype) in _TORCH_NAMES:
-        if _TORCH_NAMES[str(x.dtype)] != fmt.name:
+    if (viewed := _viewed(x)) is not None:
+        if viewed != fmt:
             raise TypeError(f"{name} is {x.dtype}; {fmt} is needed")
         torch = sys.modules["torch"]
         x = np.from_dlpack(x.view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(fmt.dtype)
     elif is_tensor(x) or (not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__")):
         x = np.from_dlpack(x)
     return read_operand(x, fmt, name)
+
+
+def float_format(x: Matrix) -> Format | None:
+    """Return the format of an array or tensor of floats (of float32 it is fp32); None of bit patterns, and of numbers
+    and lists, which have no type of their own."""
+    if (viewed := _viewed(x)) is not None:
+        return viewed
+    if not hasattr(x, "dtype"):
+        return None
+    try:
+        dtype = np.dtype(str(x.dtype).removeprefix("torch.")) if is_tensor(x) else np.asarray(x).dtype
+        return format_of_dtype(dtype)
+    except TypeError:  # of no array that NumPy reads
+        return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,4 +214,4 @@ def _addend(c: Codes, outputs: tuple[int, ...], dropped: tuple[int, ...]) -> Cod
     return np.broadcast_to(c, seen).reshape(outputs)
 
 
-__all__ = ["Matrix", "Operands", "ProductCodes", "as_operand", "is_tensor"]
+__all__ = ["Matrix", "Operands", "ProductCodes", "as_operand", "float_format", "is_tensor"]

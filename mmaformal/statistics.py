@@ -245,14 +245,20 @@ def exact_errors(
     d: NDArray[Any],
     scale_a: NDArray[Any] | None = None,
     scale_b: NDArray[Any] | None = None,
+    *,
+    d_format: Format | None = None,
 ) -> tuple[Floats, Floats]:
-    """x = c + Σ a_k·b_k and d - x for codes a (m, K), b (n, K), c and d (m, n); NaN where one is special."""
+    """x = c + Σ a_k·b_k and d - x for codes a (m, K), b (n, K), c and d (m, n); NaN where one is special.
+
+    d_format: of d, if it is not the instruction's.
+    """
     from mmaformal.kernels import reference
 
     fmt, block = i.spec.scale_format, i.spec.scale_block
     x = _numbers(i.a_format, a, None if fmt is None or scale_a is None else (fmt, scale_a, block))
     y = _numbers(i.b_format, b, None if fmt is None or scale_b is None else (fmt, scale_b, block))
-    z, result = _numbers(i.c_format, c), _numbers(i.d_format, d)
+    d_format = d_format or i.d_format
+    z, result = _numbers(i.c_format, c), _numbers(d_format, d)
 
     (x_low, x_high), (y_low, y_high), ends = x.range(), y.range(), (z.range(), result.range())
     low = min(x_low + y_low, *(each[0] for each in ends))
@@ -264,7 +270,7 @@ def exact_errors(
 
     def run(rows: slice) -> None:
         reference.exact_errors(
-            i.d_format,
+            d_format,
             x.parts[rows],
             a_place=x.places[rows],
             b=y.parts,

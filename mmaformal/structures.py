@@ -16,17 +16,32 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.formats import Format, fp32
+from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds, matmul, rounded, values
-from mmaformal.instruction import Instruction, as_codes
+from mmaformal.instruction import Instruction
+from mmaformal.operands import as_operand, float_format
 from mmaformal.renamed import keywords
 
 Codes = NDArray[Any]
 T = TypeVar("T")
 Merging = Literal["sequential", "pairwise", "halves"]
+#: Where C enters: the first chain starts from it; it is added before the chains' results, or after them, in their type;
+#: it is added to D, which is rounded before and after.
+CPlace = Literal["start", "first", "last", "after"]
+ORDER_WORDS: dict[Merging, str] = {
+    "sequential": "in order",
+    "pairwise": "in pairs",
+    "halves": "each to that half of them on",
+}
+_C_WORDS = {
+    "start": "the first from C",
+    "first": "C before them",
+    "last": "C after them",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +62,7 @@ class Structure(ShortRepr):
     #: Where more than one block is left and less than two, they are cut in two, the first of a multiple of so many
     #: products (as Goto's GEMM does, and libraries after it).  None: the last block takes what the others leave.
     halved: int | None = None
+    c_enters: CPlace | None = None  #: None: there is no C
 
     def __post_init__(self) -> None:
         i = self.instruction
@@ -68,10 +84,62 @@ class Structure(ShortRepr):
             raise ValueError(f"halves of a multiple of {self.halved}; {i.label} takes {i.k} at a time")
         if self.order not in get_args(Merging):
             raise ValueError(f"order is one of {', '.join(get_args(Merging))}, not {self.order!r}")
+        if self.c_enters not in (None, *get_args(CPlace)):
+            raise ValueError(f"C enters at {', '.join(get_args(CPlace))}, not {self.c_enters!r}")
+        if self.c_enters == "first" and self.order != "sequential":
+            raise ValueError("C is added before the chains' results where these are added in order")
         if self.total.dtype is None or self.total.word.itemsize < 4 or not holds(self.total, i.d_format):
             raise ValueError(
                 f"sums of {i.d_format} are added in fp32 or fp64 that holds them, not {self.total}"
             )
+
+    @classmethod
+    def named(
+        cls,
+        instruction: str,
+        *,
+        block: int | None = None,
+        lanes: int = 1,
+        order: Merging = "sequential",
+        total: str = "fp32",
+        d_format: str | None = None,
+        halved: int | None = None,
+        c_enters: CPlace | None = None,
+    ) -> Structure:
+        """Returns the structure of names: `Structure.named("h100 HMMA.16816.F32", block=128, d_format="fp16")`.
+
+        Raises ValueError for what there is not or does not fit together.
+        """
+        for name in (total, *([d_format] if d_format is not None else [])):
+            if name not in FORMATS:
+                raise ValueError(f"no format {name!r}; there are {', '.join(FORMATS)}")
+        return cls(
+            instruction_meant(instruction),
+            block,
+            lanes,
+            order,
+            FORMATS[total],
+            None if d_format is None else FORMATS[d_format],
+            halved,
+            c_enters,
+        )
+
+    @property
+    def python(self) -> str:
+        """The call of `named` that makes it, for a program."""
+        i = self.instruction
+        whole = i.d_format if self.whole else self.total
+        given = {
+            "block": self.block,
+            "lanes": self.lanes if self.lanes != 1 else None,
+            "order": self.order if self.order != "sequential" else None,
+            "total": self.total.name if self.total != fp32 else None,
+            "d_format": None if self.d_format in (None, whole) else self.d_format.name,
+            "halved": self.halved,
+            "c_enters": self.c_enters,
+        }
+        said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        return f"Structure.named({i.label!r}{said})".replace("'", '"')
 
     def parts(self, K: int) -> list[range]:
         """Which instructions of a product of that K each chain takes, in the order of the chains."""
@@ -89,7 +157,13 @@ class Structure(ShortRepr):
     @property
     def result(self) -> Format:
         """The type of D."""
-        return self.d_format or (self.instruction.d_format if self.whole else self.total)
+        alone = self.whole and self.c_enters in (None, "start")
+        return self.d_format or (self.instruction.d_format if alone else self.total)
+
+    @property
+    def c_format(self) -> Format:
+        """The type of C: that of the instruction, or that in which sums are added."""
+        return self.instruction.c_format if self.c_enters == "start" else self.total
 
     @property
     def whole(self) -> bool:
@@ -100,19 +174,20 @@ class Structure(ShortRepr):
     def text(self) -> str:
         """In words, for a person."""
         i = self.instruction
-        chains = f"a chain of {plain_name(i)} over K, {i.k} at a time, from +0"
+        start = "C" if self.c_enters == "start" and self.whole else "+0"
+        chains = f"a chain of {plain_name(i)} over K, {i.k} at a time, from {start}"
         if not self.whole:
             parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
             if self.halved is not None:
                 parts += f", less than two left halved to a multiple of {self.halved}"
-            order = {
-                "sequential": "in order",
-                "pairwise": "in pairs",
-                "halves": "each to that half of them on",
-            }
-            chains = f"K in {parts}, each {chains.replace(' over K', '')}; added {order[self.order]} in {self.total}"
+            added = f"added {ORDER_WORDS[self.order]} in {self.total}"
+            chains = f"K in {parts}, each {chains.replace(' over K', '')}; {added}"
+        if self.whole and self.c_enters in ("first", "last"):
+            chains += f"; C added in {self.total}"
+        elif not self.whole and self.c_enters in _C_WORDS:
+            chains += f", {_C_WORDS[self.c_enters]}"
         end = f"; rounded to {self.d_format} (RNE)" if self.d_format not in (None, i.d_format) else ""
-        return chains + end
+        return chains + end + ("; then C added and rounded again" if self.c_enters == "after" else "")
 
     def __str__(self) -> str:
         return self.text
@@ -129,6 +204,7 @@ class Structure(ShortRepr):
             "order": self.order,
             "total": self.total.name,
             "d_format": self.result.name,
+            "c_enters": self.c_enters,
             "name": plain_name(i),
             "text": self.text,
         }
@@ -144,26 +220,60 @@ def replay(
     A: ArrayLike,
     B: ArrayLike,
     structure: Structure,
+    C: ArrayLike | None = None,
     *,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Codes:
-    """Compute D (M×N) = A (M×K) · B (K×N) as the structure makes it: bit patterns of `structure.result`.
+    """Compute D (M×N) = A (M×K) · B (K×N) + C as the structure makes it: bit patterns of `structure.result`.
 
-    A, B: bit patterns of the instruction's types, or floats of exactly these; `jobs` and `progress` as in `matmul`.
+    A, B: bit patterns of the instruction's types, or floats of exactly these; C, broadcast to D, where the structure
+    says where it enters: floats, or bit patterns of what `Structure.c_format` is; `jobs` and `progress` as in `matmul`.
 
-    Raises ValueError for shapes that do not fit, TypeError for other types.
+    Raises ValueError for shapes that do not fit, and for a C that the structure does not have, TypeError for other
+    types.
     """
     i = structure.instruction
-    a, b = as_codes(A, i.a_format, "A"), as_codes(B, i.b_format, "B")
+    a, b = as_operand(A, i.a_format, "A").codes, as_operand(B, i.b_format, "B").codes
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
-    sums = []
+    if (C is None) != (structure.c_enters is None):
+        raise ValueError("C is given where the structure has `c_enters`, and only there")
+    c = None if C is None else addend(C, structure, (len(a), b.shape[1]))
+    sums = list[Codes]()
     for part in structure.parts(a.shape[1]):
         taken = products(part, i.k, a.shape[1])
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        sums.append(matmul(left, right, instruction=i, jobs=jobs, progress=progress))
-    return finished(sums, structure)
+        start = c if structure.c_enters == "start" and not sums else None
+        sums.append(matmul(left, right, start, instruction=i, jobs=jobs, progress=progress))
+    return finished(sums, structure, c)
+
+
+def addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
+    """C as codes of `structure.c_format` and of D's shape.
+
+    Raises ValueError for another shape and for floats that are not exactly of that format, TypeError as `as_operand`.
+    """
+    wanted = structure.c_format
+    given = float_format(C)
+    codes = as_operand(C, given or wanted, "C").codes
+    if given is not None and not holds(wanted, given):
+        raise ValueError(f"C is {given}, of which {wanted} does not hold all")
+    codes = exactly(codes, given or wanted, wanted)
+    try:
+        return np.ascontiguousarray(np.broadcast_to(codes, shape))
+    except ValueError:
+        raise ValueError(
+            f"C has shape {codes.shape}; {shape} is needed, or one that is broadcast to it"
+        ) from None
+
+
+def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
+    """Codes of a format as those of one that holds it; a NaN becomes its quiet one."""
+    if fmt == wanted:
+        return codes
+    wide = fp32 if holds(fp32, wanted) else fp64
+    return rounded(values(codes, fmt, wide), wide, wanted, quiet_nan(wanted))
 
 
 def products(part: range, k: int, K: int) -> slice | NDArray[np.intp]:
@@ -174,13 +284,21 @@ def products(part: range, k: int, K: int) -> slice | NDArray[np.intp]:
     return taken[taken < K]
 
 
-def finished(sums: Sequence[Codes], structure: Structure) -> Codes:
-    """D's bit patterns from those of all chains' results."""
-    i, result = structure.instruction, structure.result
-    if len(sums) == 1 and result == i.d_format:
+def finished(sums: Sequence[Codes], structure: Structure, c: Codes | None = None) -> Codes:
+    """D's bit patterns from those of all chains' results, and of C (`addend`)."""
+    i, result, wide = structure.instruction, structure.result, structure.total
+    enters = structure.c_enters if structure.c_enters != "start" else None
+    if len(sums) == 1 and result == i.d_format and enters is None:
         return sums[0]
-    total = added([values(each, i.d_format, structure.total) for each in sums], structure.order)
-    return rounded(total, structure.total, result, quiet_nan(result))
+    terms = [values(each, i.d_format, wide) for each in sums]
+    more = [] if c is None or enters is None else [values(c, wide, wide)]
+    total = added([*more, *terms] if enters == "first" else terms, structure.order)
+    if enters == "last":
+        total = added([total, *more], "sequential")
+    d = rounded(total, wide, result, quiet_nan(result))
+    if enters == "after":
+        d = rounded(added([values(d, result, wide), *more], "sequential"), wide, result, quiet_nan(result))
+    return d
 
 
 def added(sums: Sequence[NDArray[Any]], order: Merging) -> NDArray[Any]:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from mmaformal.brief import products_text
 from mmaformal.display import counted, html_folded, html_text, html_title, short_text
-from mmaformal.explain import (
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import (
     code_text,
     exact_dot_add,
     explain_difference,
@@ -21,8 +23,6 @@ from mmaformal.explain import (
     number_text,
     ulps_apart,
 )
-from mmaformal.formats import Format
-from mmaformal.instruction import Instruction
 from mmaformal.spec import DotAdd, plain_parameter
 
 

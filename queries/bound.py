@@ -2,6 +2,7 @@
 
     from mmaformal.queries.bound import bound
     print(bound(hopper["HMMA.16816.F32"], 4096))
+    print(bound(Structure(hopper["HMMA.16816.F32.BF16"], block=128, d_format=bf16), 4096))
 
 `mmaformal bound` is the command.  `analysis/units` states the bound: ((1 + U)^m − 1) · (w(c) + Σ w(a)·w(b)) after m
 steps, w(x) = max(|x|, the least normal number), where nothing overflows.  It rests on
@@ -10,6 +11,9 @@ steps, w(x) = max(|x|, the least normal number), where nothing overflows.  It re
 - what rounding is off, of ρ's format (`facts/rounding_model`);
 - that 2^e_max is at most the weights of some term, and that errors grow as (1 + U) says (`facts/product_bound`);
 - one rule: steps follow each other.
+
+Of a structure, `analysis/structure_bounds` states it, and what is proved of totals and of the last rounding comes
+besides.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from mmaformal.analysis.structure_bounds import StructureBound
 from mmaformal.analysis.units import SumStage, Unit
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
@@ -27,7 +32,7 @@ from mmaformal.display import counted
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import UnsupportedError
-from mmaformal.formats import fp32
+from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.failure import with_failure
@@ -40,15 +45,17 @@ from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
 from mmaformal.solver.session import Cache, Solver, session
+from mmaformal.structures import Structure
 from mmaformal.witness import WitnessError
 
 
 @keywords(K="k", backends="solver")
 def bound(
-    instruction: Instruction | str,
+    instruction: Instruction | Structure | str,
     k: int | None = None,
     *,
     promote_every: int | None = None,
+    d_format: str | Format | None = None,
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
@@ -58,50 +65,54 @@ def bound(
     """Prove how far a product of k products (default: as many as the instruction has) is from the exact one, at most.
 
     Returns `Holds`, whose `.number` is the bound, or `Unknown`.  `promote_every`: as `matmul` has it, of results of
-    fp32.  `timeout` in seconds, `memory` in megabytes for each process of `solver` (default: all that are installed);
-    `progress` is called with a line of text for each question; `cache`: as `prove` has it.
+    fp32; or a `Structure` stands for the instruction.  `d_format`: what d is rounded to in the end, to nearest even
+    (default: as it is).  `timeout` in seconds, `memory` in megabytes for each process of `solver` (default: all that
+    are installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it.
 
     Raises ValueError for an instruction without such a bound (`Unit.of`), NoSolverError if there is no solver.
     """
     caller(progress)
+    what = instruction if isinstance(instruction, Structure) else instruction_meant(instruction)
+    fmt = FORMATS[d_format] if isinstance(d_format, str) else d_format
     with session(solver, memory, cache) as portfolio, watching(progress):
-        return of_instruction(
-            instruction_meant(instruction), portfolio, k, promote_every=promote_every, timeout=timeout
-        )
+        return of_instruction(what, portfolio, k, promote_every=promote_every, d_format=fmt, timeout=timeout)
 
 
 def of_instruction(
-    instruction: Instruction,
+    what: Instruction | Structure,
     portfolio: Portfolio,
     K: int | None = None,
     *,
     promote_every: int | None = None,
+    d_format: Format | None = None,
     timeout: float = 600.0,
 ) -> Answer:
     """Returns what `bound` does, from solvers that are there."""
+    instruction = what.instruction if isinstance(what, Structure) else what
     # The bound is of sums over all products, so the order in which they are taken does not enter.
     unit, k = provable(replace(instruction, spec=instruction.spec.in_order)), K or instruction.k
     spec = instruction.spec
-    if spec.c_format != spec.d_format and k > instruction.k * (promote_every or 1):
-        raise ValueError(
-            f"{instruction.label}: d of {spec.d_format} is no c of {spec.c_format}, so it has no chain"
-        )
     if promote_every is not None and (promote_every < 1 or spec.d_format != fp32):
         raise ValueError(f"{instruction.label}: promoted every n ≥ 1 instructions, of results of fp32")
+    stated = StructureBound.of(what, k, promote_every=promote_every, d_format=d_format)
     promoted = f" promoted every {promote_every} instructions" if promote_every else ""
+    promoted = f", {what}" if isinstance(what, Structure) else promoted
     weights = "w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number)"
-    if promote_every:
+    if stated.sums > 1 or promote_every:
         weights += ", once more for each sum"
+    last = ""
+    if stated.narrowed is not None:
+        last = f" + u · max(|c + Σ a·b| + f · σ, 2^{stated.narrowed.min_exponent})"
     question = (
-        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ, σ = {weights}, where no step's sum is "
-        "above the largest number"
+        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ{last}, σ = {weights}, where no step's sum "
+        "is above the largest number"
     )
     asker = Asker(portfolio, checked_timeout(timeout))
 
     def settled() -> Answer:
         answer: Answer
         try:
-            answer = settle(question, unit, k, promote_every, asker)
+            answer = settle(question, unit, stated, asker)
             if isinstance(answer, Holds) and spec.product_order:
                 answer = replace(answer, proof=by_rule(_ORDER, answer.proof))
         except (NotProvedError, UnsupportedError) as error:
@@ -134,14 +145,14 @@ def provable(instruction: Instruction) -> Unit:
     return unit
 
 
-def settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) -> Holds | Unknown:
-    """The answer of the SMT encoding's terms; `every` is how often it is promoted.  Raises NotProvedError."""
+def settle(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Holds | Unknown:
+    """The answer of the SMT encoding's terms.  Raises NotProvedError."""
     step = error_bound.settle(unit.instruction, asker)
     if not isinstance(step, Holds):
         assert isinstance(step, Unknown)
         return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
     most = max(Fraction(x.value) for x in step.numbers)
-    _check(unit, most, K)
+    _check(unit, most, error.K)
     proofs = [step.proof, *(_rounding(stage, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
     if unit.stages[0].n:
@@ -150,13 +161,17 @@ def settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) -
     proofs.append(theorem(product_bound.prove_growth, asker))
     if spec.parameters.made_of(spec) is not None:
         proofs.append(theorem(product_bound.prove_join, asker))
-    factor = unit.factor(K)
-    if every is not None:
-        proofs += [theorem(product_bound.prove_beside, asker), prove(asker, rounding_model.argue(fp32))]
-        factor = unit.promoted_factor(K, every)
+    if error.structure is not None:
+        proofs += [
+            theorem(product_bound.prove_beside, asker),
+            prove(asker, rounding_model.argue(error.total)),
+        ]
     numbers = [
-        Number("f", rounded_up(factor), "what d is off at most, relative to all terms' weights; rounded up")
+        Number("f", rounded_up(error.f), "what d is off at most, relative to all terms' weights; rounded up")
     ]
+    if (fmt := error.narrowed) is not None:
+        proofs += [theorem(product_bound.prove_narrowed, asker), prove(asker, rounding_model.argue(fmt))]
+        numbers.append(Number("u", error.u, f"of the last rounding, to nearest in {fmt}"))
     for i, stage in enumerate(unit.stages, 1):
         name = f"U_{i}" if len(unit.stages) > 1 else "U"
         numbers.append(Number(name, rounded_up(stage.U), _meaning(stage)))

@@ -33,12 +33,12 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.explain import code_text
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.property import Property
 from mmaformal.rounding import IEEE_FP32, NanRule
+from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd, Parameters

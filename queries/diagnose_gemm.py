@@ -12,35 +12,29 @@ those that reproduce them, on all.  Structures that explain every element are on
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.architectures import ARCHITECTURES, ON_PAPER
-from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
-from mmaformal.cases.codes import is_nan
+from mmaformal.architectures.known import known_but_for_nans
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
-from mmaformal.formats import FORMATS, Format, format_of_dtype, fp32, fp64
-from mmaformal.gemm import holds
-from mmaformal.instruction import Instruction, as_codes
-from mmaformal.kernels import Kernel, kernel_for
+from mmaformal.formats import Format
+from mmaformal.given_matrices import format_named
+from mmaformal.instruction import Instruction
+from mmaformal.operands import as_operand
 from mmaformal.proof.lemmas import LazyPortfolio
-from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureClasses
+from mmaformal.queries.structure_classes import MOST, SameAs, StructureClasses
+from mmaformal.queries.structure_search import SPACE, StructureSearch, built, chained_ones, differ
 from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.deadline import Deadline, check, checked_timeout
-from mmaformal.spec import DotAdd
-from mmaformal.structures import Codes, Structure, finished, plain_name, replay
+from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.structures import Codes, Structure, plain_name, replay
 
-#: How many chains may take the instructions of K in turn.
-LANES = (2, 4, 8, 16, 32)
-#: Of how many instructions the first half of what is left is a multiple.
-HALVED = (1, 2, 4, 8, 16)
 #: Rows that a structure has to reproduce before it is run on all.
 _FIRST_ROWS = 2
 #: How many of those that explain not all are told; and of those that do, for a person.
@@ -203,11 +197,11 @@ def diagnose_gemm(
     say = lines(progress, "done, all, instruction") or (lambda *_: None)
     start = time.monotonic()
     checked_timeout(timeout)
-    given = _format(a_format, A, "A"), _format(b_format, B, "B"), _format(d_format, D, "D")
+    given = format_named(a_format, A, "A"), format_named(b_format, B, "B"), format_named(d_format, D, "D")
     a, b, d = _checked((A, B, D), given)
     alike = _tried(instructions, given)
     chosen = [first for first, *_ in alike]
-    search = _Search(a, b, d, given[2])
+    search = _Exact(a, b, d, given[2])
     with Deadline(_SEARCHING * timeout) as deadline:
         for done, each in enumerate(chosen, 1):
             search.run(each)
@@ -229,14 +223,13 @@ def diagnose_gemm(
         instructions=tuple(chosen),
         shape=(len(a), a.shape[1], b.shape[1]),
         seconds=time.monotonic() - start,
-        space=f"blocks of every size, the last two even or not, {', '.join(map(str, LANES))} lanes; "
-        + ", ".join(ORDERS),
+        space=SPACE,
     )
 
 
 def _checked(arrays: Sequence[ArrayLike], formats: Sequence[Format]) -> tuple[Codes, Codes, Codes]:
     """A, B and D as codes.  Raises ValueError for shapes that do not fit or are empty, TypeError for other types."""
-    a, b, d = (as_codes(x, fmt, name) for x, fmt, name in zip(arrays, formats, "ABD", strict=True))
+    a, b, d = (as_operand(x, fmt, name).codes for x, fmt, name in zip(arrays, formats, "ABD", strict=True))
     if not (a.ndim == b.ndim == d.ndim == 2 and a.shape[1] == b.shape[0] and d.shape == (len(a), b.shape[1])):
         raise ValueError(f"A {a.shape}, B {b.shape}, D {d.shape}: M×K, K×N and M×N are needed")
     if not (a.size and b.size):
@@ -257,149 +250,46 @@ def _who(instruction: Instruction) -> list[str]:
 
 def _tried(instructions: Iterable[Instruction] | None, given: _Formats) -> list[list[Instruction]]:
     """Return the `chained_ones` of the formats; raise ValueError if there are none."""
-    there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
-    found = chained_ones(there_are if instructions is None else instructions, *given)
+    found = chained_ones(built() if instructions is None else instructions, *given)
     if not found:
         raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")
     return found
 
 
-def _format(x: str | Format | None, matrix: ArrayLike, name: str) -> Format:
-    """Return the format that is named, or that of the matrix's floats."""
-    if x is None:
-        fmt = _format_of(matrix)
-        if fmt is None:
-            raise ValueError(f"{name} is no array of floats: {name.lower()}_format says what it holds")
-        return fmt
-    if isinstance(x, Format):
-        return x
-    if x not in FORMATS:
-        raise ValueError(f"no format {x!r}; there are {', '.join(FORMATS)}")
-    return FORMATS[x]
-
-
-def _format_of(matrix: ArrayLike) -> Format | None:
-    """Return the format of an array of floats; None for bit patterns, and for what has no type of its own."""
-    try:
-        return format_of_dtype(np.asarray(matrix).dtype) if hasattr(matrix, "dtype") else None
-    except TypeError:  # of no array that NumPy reads
-        return None
-
-
-def chained_ones(
-    instructions: Iterable[Instruction], a: Format, b: Format, d: Format
-) -> list[list[Instruction]]:
-    """Those that take the types and can be chained, of each function that of the fewest products.
-
-    Functions that differ only in which NaNs they give stand together, that of the fewest products first.
-    """
-    found: dict[DotAdd, dict[DotAdd, Instruction]] = {}
-    for i in instructions:
-        takes = (i.a_format, i.b_format) == (a, b) and i.spec.scale_format is None and not i.spec.is_signed
-        if not takes or i.c_format != i.d_format or not holds(i.d_format, d) or not holds(fp64, i.d_format):
-            continue
-        # A longer K is a chain of steps, as a chain of instructions is.
-        step = i.spec.replace(k=i.spec.period)
-        of_step = found.setdefault(without_nan_rule(step), {})
-        if step not in of_step or i.k < of_step[step].k:
-            of_step[step] = i
-    return [sorted(each.values(), key=lambda i: i.k) for each in found.values()]
-
-
 # ---- searching ---------------------------------------------------------------------------------------------------
 
 
-class _Search:
-    """Structures run on a product."""
+class _Exact(StructureSearch):
+    """Structures that explain a few rows, run on the whole product."""
 
     def __init__(self, a: Codes, b: Codes, d: Codes, d_format: Format) -> None:
-        self.a, self.b, self.d, self.d_format = a, b, d, d_format
-        self.rows = np.unique(np.linspace(0, len(a) - 1, _FIRST_ROWS).astype(np.intp))
+        rows = np.unique(np.linspace(0, len(a) - 1, _FIRST_ROWS).astype(np.intp))
+        super().__init__(a[rows], b, d[rows], d_format)
+        self.whole = a, b, d
         self.exact: list[Structure] = []
-        self.tried = 0
         self._missed: list[tuple[int, Structure]] = []  #: wrong ones of the first rows
 
-    def run(self, instruction: Instruction) -> None:
-        """All structures of one instruction."""
-        chains = _Chains(instruction, self.a[self.rows], self.b)
-        wanted = self.d[self.rows]
-        for structures in self._alike(instruction):
-            self._missed = sorted(self._missed, key=lambda x: x[0])[:_NEAREST]
-            parts = structures[0].parts(self.a.shape[1])
-            sums = [chains.run(part) for part in parts]
-            for structure in structures:
-                check()
-                self.tried += 1
-                wrong = int(differ(finished(sums, structure), wanted, self.d_format).sum())
-                if wrong or self._miss(structure):
-                    self._missed.append((wrong, structure))
-                else:
-                    self.exact.append(structure)
-
-    def _alike(self, i: Instruction) -> Iterator[list[Structure]]:
-        """All structures, those of the same chains together."""
-        K = self.a.shape[1]
-        steps = -(-K // i.k)
-        end = None if i.d_format == self.d_format else self.d_format
-        total = fp32 if holds(fp32, i.d_format) else fp64
-        yield [Structure(i, total=total, d_format=end)]
-        for block, lanes in [(each * i.k, 1) for each in range(1, steps)] + [
-            (None, n) for n in LANES if n < steps
-        ]:
-            two = (lanes if block is None else -(-K // block)) == 2
-            of_parts: dict[tuple[range, ...], list[Structure]] = {}
-            for halved in (None, *(i.k * n for n in HALVED)) if block is not None and K % block else (None,):
-                for order in ORDERS[:1] if two else ORDERS:
-                    cut = Structure(
-                        i, block, halved=halved, lanes=lanes, order=order, total=total, d_format=self.d_format
-                    )
-                    of_parts.setdefault(tuple(cut.parts(K)), []).append(cut)
-            yield from of_parts.values()
+    def seen(self, structure: Structure, wrong: NDArray[np.bool_]) -> None:
+        count = int(wrong.sum())
+        if count or self._miss(structure):
+            self._missed = sorted([*self._missed, (count, structure)], key=lambda x: x[0])[: _NEAREST + 1]
+        else:
+            self.exact.append(structure)
 
     def _miss(self, structure: Structure) -> Miss | None:
         """What it gets wrong of the whole product; None if nothing."""
-        d = replay(self.a, self.b, structure)
-        wrong = differ(d, self.d, self.d_format)
+        a, b, wanted = self.whole
+        d = replay(a, b, structure)
+        wrong = differ(d, wanted, self.d_format)
         if not wrong.any():
             return None
         row, column = (int(x[0]) for x in np.nonzero(wrong))
-        gives, recorded = int(d[row, column]), int(self.d[row, column])
+        gives, recorded = int(d[row, column]), int(wanted[row, column])
         return Miss(structure, int(wrong.sum()), row, column=column, gives=gives, recorded=recorded)
 
     def nearest(self) -> list[Miss]:
         """Those that get the fewest elements wrong, of the ones nearest on the first rows."""
-        nearest = sorted(self._missed, key=lambda x: x[0])[:_NEAREST]
-        misses = [miss for _, structure in nearest if (miss := self._miss(structure)) is not None]
+        misses = [
+            miss for _, structure in self._missed[:_NEAREST] if (miss := self._miss(structure)) is not None
+        ]
         return sorted(misses, key=lambda miss: miss.wrong)
-
-
-class _Chains:
-    """Chains of one instruction over any part of K, of a few rows; operands are decoded once."""
-
-    def __init__(self, instruction: Instruction, a: Codes, b: Codes) -> None:
-        k = instruction.k
-        self.steps = -(-a.shape[1] // k)
-        missing = self.steps * k - a.shape[1]
-        self.kernel: Kernel = kernel_for(instruction.spec)
-        self.a = self.kernel.rows(np.pad(a, ((0, 0), (0, missing))))
-        self.b = self.kernel.columns(np.pad(b, ((0, missing), (0, 0))))
-        self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
-
-    def run(self, part: range) -> Codes:
-        """The codes of one chain's results, from +0."""
-        d = np.zeros(self.shape, self.word)
-        if part.step == 1:
-            self.kernel.run(self.a, self.b, d, part.start, part.stop)
-        else:
-            for step in part:
-                self.kernel.run(self.a, self.b, d, step, step + 1)
-        return d
-
-
-def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
-    """Where codes differ; NaNs are one."""
-    return np.asarray((x != y) & ~(_nan(x, fmt) & _nan(y, fmt)))
-
-
-def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
-    return np.asarray(is_nan(x.astype(np.int64), fmt))

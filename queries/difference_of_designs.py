@@ -20,7 +20,8 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signoff import Same, Signing, SmallestWrong, signoff
+from mmaformal.queries.signing import Same, Signing, SmallestWrong
+from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY

@@ -39,8 +39,6 @@ _WRONG = 0.1
 _FIRST, _SECOND = 5, 200
 #: How many details of a model that is refuted are tried, to tell how near it is.
 _LIKELY = 64
-#: Algorithms whose models have so many details that they are tried after the others.
-_LAST = ("lowered",)
 #: How many parts the models of an algorithm are divided into, for worker processes.
 _PARTS = 8
 #: Once so many of one part explain every row, the rows tell little, and details of further models are not tried.
@@ -207,10 +205,16 @@ def sums(
 
 def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     """Rows on which a model gives the same whatever its details are."""
-    if spec.parameters.made_of(spec) is not None or rows.types.scale is not None:  # steps from zero; scales
+    if rows.types.scale is not None:
         return np.zeros(len(rows), np.bool_)
     x, L = rows.rows, spec.parameters.step_products
     known, d = ordinary(x, rows.types), x.c
+    if spec.parameters.made_of(spec) is not None:  # whatever its steps give: they begin with zeros
+        types, recorded = rows.types, rows.d
+        exponents = exponent(x.a, types.a) + exponent(x.b, types.b)
+        known &= sure(spec.parameters.algorithm, exponents, exponent(x.c, types.c))
+        known &= np.asarray(is_finite(recorded, types.d)) & ~np.asarray(is_zero(recorded, types.d))
+        return known
     step = spec.replace(k=L, product_order=())
     for first in range(0, spec.k, L):
         products = spec.taken[first : first + L]
@@ -234,8 +238,7 @@ class ModelElimination:
 
     def __init__(self, rows: RecordedRows, names: Sequence[str], jobs: int, progress: Progress) -> None:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
-        tasks = ((name, part) for part in range(_PARTS) for name in names)
-        self._tasks = sorted(tasks, key=lambda task: task[0] in _LAST)
+        self._tasks = [(name, part) for part in range(_PARTS) for name in names]
         self._parts: list[Found] = []
         self._reached: set[str] = set()  #: algorithms of which models were tried
 
@@ -266,15 +269,25 @@ class ModelElimination:
 def _done(
     rows: RecordedRows, tasks: Sequence[tuple[str, int]], jobs: int, until: float
 ) -> Iterator[tuple[str, Found]]:
-    """Parts as they are done, with the names of their algorithms."""
+    """Parts as they are done, with the names of their algorithms.
+
+    In one process the next part is of the algorithm that took the least time so far, so that a large space, or one
+    of which many details explain the rows, does not keep the others waiting.
+    """
     if jobs == 1:
-        yield from ((name, _searched(rows, name, part, until)) for name, part in tasks)
+        left, spent = list(tasks), dict.fromkeys((name for name, _ in tasks), 0.0)
+        while left:
+            task = min(left, key=lambda each: spent[each[0]])  # the first of them
+            left.remove(task)
+            start = time.monotonic()
+            yield task[0], _searched(rows, *task, until)
+            spent[task[0]] += time.monotonic() - start
         return
     with processes(jobs) as executor:
         running = {executor.submit(_searched, rows, name, part, until): name for name, part in tasks}
-        left = None if until == math.inf else max(until - time.monotonic(), 0) + _GRACE
+        limit = None if until == math.inf else max(until - time.monotonic(), 0) + _GRACE
         try:
-            yield from ((running[future], future.result()) for future in as_completed(running, left))
+            yield from ((running[future], future.result()) for future in as_completed(running, limit))
         except TimeoutError:
             return
 

@@ -41,7 +41,6 @@ from mmaformal.encodings.smt.blocks import (
     multiply,
     product_range,
 )
-from mmaformal.explain import number_text
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -50,6 +49,7 @@ from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
+from mmaformal.shown_stages import number_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd

@@ -18,14 +18,15 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Condition, Relation
 from mmaformal.display import HtmlText, counted, short_text
 from mmaformal.encodings import smt
-from mmaformal.explain import code_text
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
+from mmaformal.shown_stages import code_text
+from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
@@ -195,6 +196,20 @@ def passes_factor_on(spec: DotAdd) -> Pairing:
     return pairing
 
 
+def exact_sums(spec: DotAdd, asker: Asker) -> Proof:
+    """The proof that every number is the exact sum of some input, and d that, rounded.  Raises NotProvedError or
+    ArgumentError."""
+    facts, proving = facts_of(spec), Composing(asker)
+    proving.rests_on(facts.every_exact_sum(spec))
+    a, b, c = (
+        [z3.BitVecVal(0, fmt.storage_bits)] * count
+        for fmt, count in ((spec.a_format, spec.k), (spec.b_format, spec.k), (spec.c_format, 1))
+    )
+    proving.claim("zero", "products +0·+0 give +0", smt.dot_add(spec, a, b, c[0]).result == 0)
+    facts.rounds_exact_sum(proving, spec)
+    return proving.proof()
+
+
 def answer_every_number(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label} gives every number of {spec.d_format} but −0, and both infinities, for some input"
@@ -204,6 +219,10 @@ def answer_every_number(instruction: Instruction, asker: Asker) -> Answer:
             return Holds(question, prove(asker, passes_on(spec)), asker.elapsed)
         except (NotProvedError, ArgumentError) as error:
             why.append(str(error))
+    try:
+        return Holds(question, exact_sums(spec, asker), asker.elapsed)
+    except (NotProvedError, ArgumentError) as error:
+        why.append(str(error))
     for way in facts_of(spec).unreachable:
         try:
             pairing, code, text = way(spec)

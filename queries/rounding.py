@@ -19,7 +19,6 @@ from functools import partial
 
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, find_case, shown
-from mmaformal.explain import code_text
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
@@ -34,6 +33,7 @@ from mmaformal.proof.definitions import (
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.rounding import Conversion
+from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd

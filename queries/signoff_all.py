@@ -49,7 +49,8 @@ from mmaformal.queries.chance import Some
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.mismatches import TRIED, Descent, kind_of
-from mmaformal.queries.signoff import Same, Signing, SmallestWrong, port_map, read_design
+from mmaformal.queries.signing import Same, Signing, SmallestWrong
+from mmaformal.queries.signoff import port_map, read_design
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker

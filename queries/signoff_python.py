@@ -27,7 +27,7 @@ from mmaformal.hardware.tracing.reading import TracedProgram, read_traced
 from mmaformal.hardware.undefined import drawn
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signoff import Same, Signing, check_names
+from mmaformal.queries.signing import Same, Signing, check_names
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY

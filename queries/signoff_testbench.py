@@ -11,7 +11,6 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness
-from mmaformal.explain import explain_case
 from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import Module, codes_at, ports_of
 from mmaformal.hardware.ports import PortMap
@@ -20,8 +19,9 @@ from mmaformal.hardware.testbench import Bench, Case
 from mmaformal.hardware.undefined import choose
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signoff import Same, differ
+from mmaformal.queries.signing import Same, differ
 from mmaformal.queries.signoff_all import Kinds
+from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails
 from mmaformal.spec import DotAdd
 

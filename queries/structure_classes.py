@@ -156,7 +156,7 @@ class StructureClasses:
     def _why_same(self, p: _Planned, q: _Planned) -> tuple[str, Proof | None] | None:
         """Why both give the same D for all A and B; None where that is not known."""
         x, y, K = p.structure, q.structure, self.K
-        if x.result != y.result or x.total != y.total:
+        if (x.result, x.total, x.c_enters) != (y.result, y.total, y.c_enters):
             return None
         if p.same_plan(q):
             if x.instruction.spec == y.instruction.spec:

@@ -142,6 +142,16 @@ BUGGY = {
         },
         "fma_lza",
     ),
+    "fma_lza, Booth": Buggy(
+        _HALF,
+        ("fma_lza.sv", "booth_mul.sv"),
+        {
+            "NEGATIVE": "a negative row of Booth's digits has zeros below",
+            "PREFIX": "a level of the prefix adder is missing",
+        },
+        "fma_lza",
+        parameters={"Booth": 2},
+    ),
 }
 
 

@@ -520,6 +520,8 @@ def _tested(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> tupl
     options = ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), "-x", "--tb=line"]
     options += ["-m", "" if any("::" in each for each in tests) else "not slow"]
     options += ["-p", "no:cacheprovider", "-p", "no:randomly"]
+    # The package is imported before pytest is, which would rewrite its assertions since it has a plugin.
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     words = [str(ROOT / each) if each.startswith("tests/") else each for each in tests]
     status, out = _run(_PYTEST, [*options, *words], mutant, timeout)
     failed = re.search(r"^(?:FAILED|ERROR) (\S+?::[^\n]*?)(?: - .*)?$", out, re.MULTILINE)

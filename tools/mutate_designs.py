@@ -47,7 +47,7 @@ from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.hardware.undefined import constants_undefined
 from mmaformal.instruction import Instruction
-from mmaformal.queries.signoff import Signing
+from mmaformal.queries.signing import Signing
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.session import session

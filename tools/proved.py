@@ -1,4 +1,4 @@
-"""Write tests/store anew: run the quick suite, everything asked, and keep what was proved (`tests/support/known.py`).
+"""Write tests/store anew: run the quick suite, everything asked, and keep what came of it (`tests/support/known.py`).
 
     python tools/proved.py                 every question is asked: minutes
     python tools/proved.py --add           only what is not known yet is asked, and nothing is forgotten
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ def asking_digest() -> str:
         *(ROOT / "mmaformal" / "solver").glob("*.py"),
         ROOT / "mmaformal" / "proof" / "kernel.py",
         ROOT / "mmaformal" / "proof" / "claims.py",
+        ROOT / "tests" / "support" / "answers.py",
         ROOT / "tests" / "support" / "known.py",
         Path(__file__),
     ]
@@ -93,6 +95,25 @@ class Proved:
         }
 
 
+def answers_beside(path: Path) -> Path:
+    """Where the answers stand that are no proofs (`tests/support/answers.py`)."""
+    return path.with_name("answers.json" if path == PATH else f"{path.name}.json")
+
+
+def read_answers(path: Path) -> dict[str, dict[str, object]]:
+    """Returns the fields of each answer in a file, by its question's key; none if there is no file."""
+    found: dict[str, dict[str, object]] = (
+        json.loads(path.read_text(encoding="ascii")) if path.exists() else {}
+    )
+    return found
+
+
+def write_answers(answers: Mapping[str, Mapping[str, object]], path: Path) -> None:
+    """Write answers, one to a line, in an order that depends on nothing else."""
+    lines = [f"{json.dumps(key)}: {json.dumps(answers[key], sort_keys=True)}" for key in sorted(answers)]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")
+
+
 def command(path: Path, add: bool, more: Sequence[str]) -> list[str]:
     """The run of pytest that writes what it proved, and what it knew, to a file."""
     asked = [] if add else ["--ask-all"]
@@ -111,12 +132,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not new.exists():
         return status or 1
     found = Proved.read(new)
+    answers = read_answers(answers_beside(new))
     new.unlink()
+    answers_beside(new).unlink()
     if args.add and before.of:
         found = before.joined(found)
+        answers = read_answers(answers_beside(PATH)) | answers
     found.write()
+    write_answers(answers, answers_beside(PATH))
     count, size = sum(map(len, found.of.values())), PATH.stat().st_size
-    print(f"{count} questions, {size:,} bytes: {PATH.relative_to(ROOT)}")
+    print(f"{count} questions, {size:,} bytes: {PATH.relative_to(ROOT)}; {len(answers)} answers beside it")
     return status
 
 

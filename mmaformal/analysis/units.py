@@ -145,11 +145,30 @@ class Unit(ShortRepr):
 
         Operands as `matmul` takes them, K at least 1.  Raises as it does, and ValueError for K = 0.
         """
-        i, spec = self.instruction, self.instruction.spec
         if not np.shape(A)[1]:
             raise ValueError("no products, of which there is no bound: K = 0")
         if self.flushing is not None:
             return self._flushed_bound(A, B, C)
+        K = np.shape(A)[1]
+        found: Floats = float(self.factor(K)) * self.sigma(A, B, C, scale_a=scale_a, scale_b=scale_b)
+        return found
+
+    def sigma(
+        self,
+        A: Matrix,
+        B: Matrix,
+        C: Matrix | None = None,
+        *,
+        scale_a: Matrix | None = None,
+        scale_b: Matrix | None = None,
+        sums: int = 1,
+    ) -> Floats:
+        """σ = w(c) + Σ w(a)·w(b) of each element of `matmul(A, B, C)`, rounded up; infinite of what is no number.
+
+        sums: that start at +0 each and are added, with the least normal number as the weight of each such c; C, if
+        given, is added besides.  Raises as `bound`.
+        """
+        i, spec = self.instruction, self.instruction.spec
         a, b = weights(A, i.a_format, "A"), weights(B, i.b_format, "B")
         if spec.scale_format is not None:
             if scale_a is None or scale_b is None:
@@ -161,10 +180,11 @@ class Unit(ShortRepr):
             a = a * np.repeat(s, spec.scale_block, axis=1)[:, : a.shape[1]]
             b = b * np.repeat(t, spec.scale_block, axis=0)[: b.shape[0]]
         least = float(i.c_format.value(1 << (i.c_format.fraction_bits + i.c_format.ignored_low_bits)))
-        c = least if C is None else weights(C, i.c_format, "C")
+        c = least * sums if C is None else weights(C, i.c_format, "C") + (least * sums if sums > 1 else 0.0)
         # What is added up in binary64 is rounded, each sum and product by at most 2^-53: as many and some more.
         rounding = 1 + (a.shape[1] + 8) * 2.0**-52
-        found: Floats = float(self.factor(a.shape[1])) * rounding * (a @ b + c)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found: Floats = rounding * (a @ b + c)
         return found
 
     def _flushed_bound(self, A: Matrix, B: Matrix, C: Matrix | None) -> Floats:

@@ -409,11 +409,14 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
 
     def canonical(self, name: str) -> str | None:
         """The name of the architecture that a name means, without its revision; None if there is none."""
-        spelled = name.strip().lower()
-        for each in (spelled, re.sub(r"[\s-]+", "_", spelled), products.architecture_of(name)):
-            if each is not None and (each in self._builders or each in self._unlisted):
-                return each
-        return None
+        names = [*self._builders, *self._unlisted]
+        if (spelled := name.strip().lower()) in names:
+            return spelled
+        key = products.squeezed(name)
+        meant = next(
+            (each for each in names if products.squeezed(each) == key), products.architecture_of(name)
+        )
+        return meant if meant in names else None
 
     def add(self, architecture: Architecture) -> None:
         """List one more, under its name; `models.known` takes it away again."""
@@ -430,14 +433,8 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
         base = name.strip().partition("@")[0]
         if (why := products.why_not_modelled(base)) is not None:
             return f"no model of {base}: {why} (`mmaformal list --devices` has what is)"
-        devices = {name.lower(): name for each in products.PRODUCTS for name in each.names}
-        names = {name: name for name in [*self._builders, *self._unlisted]}
-        near = [
-            *difflib.get_close_matches(base.lower(), names, n=1),
-            *difflib.get_close_matches(base.lower(), devices, n=1),
-        ]
-        if near:
-            return f"no architecture {base!r}; did you mean {(names | devices)[near[0]]}?"
+        if (near := products.nearest(base, [*self._builders, *self._unlisted])) is not None:
+            return f"no architecture {base!r}; did you mean {near}?"
         return f"no architecture {base!r}; there are {', '.join(self._builders)}"
 
     def __repr__(self) -> str:

@@ -6,7 +6,9 @@ alike is taken from its generation, which the source gives, and is not measured.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mmaformal.display import ShortRepr
@@ -34,7 +36,7 @@ def _numbered(prefix: str, *numbers: int | str) -> tuple[str, ...]:
 
 
 PRODUCTS = (
-    GenerationDevices("volta", ("V100", "V100S", "TITAN V", "GV100", "sm_70"), _NVIDIA),
+    GenerationDevices("volta", ("V100", "V100S", "TITAN V", "GV100", "sm_70", "Xavier", "sm_72"), _NVIDIA),
     GenerationDevices(
         "turing",
         (
@@ -48,21 +50,25 @@ PRODUCTS = (
     GenerationDevices("turing", ("sm_75",), _NVIDIA),
     GenerationDevices("ampere", ("A100", "A800", "A30", "sm_80"), _NVIDIA),
     GenerationDevices("ampere", ("A2", "A10", "A10G", "A16", "A40", "sm_86"), _NVIDIA),
+    GenerationDevices("ampere", ("Orin", "sm_87"), _NVIDIA),
     GenerationDevices(
         "ampere", _numbered("RTX", 3050, 3060, 3070, 3080, 3090, "A2000", "A4000", "A5000", "A6000"), _NVIDIA
     ),
-    GenerationDevices(
-        "ada", ("L4", "L40", "L40S", *_numbered("RTX", 4050, 4060, 4070, 4080, 4090), "sm_89"), _NVIDIA
-    ),
+    GenerationDevices("ada", ("Ada Lovelace", "L4", "L20", "L40", "L40S", "sm_89"), _NVIDIA),
+    GenerationDevices("ada", _numbered("RTX", 4050, 4060, 4070, 4080, 4090, "4090 D"), _NVIDIA),
     GenerationDevices("ada", tuple(f"RTX {n} Ada" for n in (1000, 2000, 4000, 5000, 6000)), _NVIDIA),
-    GenerationDevices("hopper", ("H100", "H200", "H800", "H20", "GH200", "sm_90", "sm_90a"), _NVIDIA),
+    GenerationDevices(
+        "hopper", ("H100", "H200", "H800", "H20", "GH200", "Grace Hopper", "sm_90", "sm_90a"), _NVIDIA
+    ),
     GenerationDevices("blackwell", ("B100", "B200", "GB200", "sm_100", "sm_100a", "sm_100f"), _NVIDIA),
-    GenerationDevices("rtx_blackwell", _numbered("RTX", 5050, 5060, 5070, 5080, 5090), _NVIDIA),
+    GenerationDevices("rtx_blackwell", _numbered("RTX", 5050, 5060, 5070, 5080, 5090, "5090 D"), _NVIDIA),
     GenerationDevices("rtx_blackwell", _numbered("RTX PRO", 4000, 4500, 5000, 6000), _NVIDIA),
     GenerationDevices("rtx_blackwell", ("sm_120", "sm_120a", "sm_120f"), _NVIDIA),
     GenerationDevices("cdna1", ("MI100", "gfx908"), _AMD),
-    GenerationDevices("cdna2", ("MI210", "MI250", "MI250X", "gfx90a"), _AMD),
-    GenerationDevices("cdna3", ("MI300A", "MI300X", "MI325X", "gfx942"), _AMD),
+    GenerationDevices("cdna2", ("MI200", "MI210", "MI250", "MI250X", "gfx90a"), _AMD),
+    GenerationDevices(
+        "cdna3", ("MI300", "MI300A", "MI300X", "MI308X", "MI325X", "gfx940", "gfx941", "gfx942"), _AMD
+    ),
     GenerationDevices("sapphire_rapids", ("Sapphire Rapids", "SPR", "Xeon Max"), _INTEL),
     GenerationDevices("sapphire_rapids", ("Emerald Rapids", "EMR", "Granite Rapids", "GNR"), _INTEL),
     GenerationDevices(
@@ -79,11 +85,22 @@ PRODUCTS = (
 
 #: Devices that are asked about and have no model, and why.
 NOT_MODELLED = {
-    "P100": "Pascal (sm_60) has no tensor cores",
+    **dict.fromkeys(("P100", "GTX 1080", "sm_60", "sm_61"), "Pascal has no tensor cores"),
+    **dict.fromkeys(("GTX 1650", "GTX 1660"), "of Turing these have no tensor cores"),
+    **dict.fromkeys(("K80", "M40"), "Kepler and Maxwell have no tensor cores"),
+    **dict.fromkeys(("MI50", "MI60", "gfx906"), "Vega (gfx906) has no matrix cores"),
+    **dict.fromkeys(("Thor", "sm_101", "sm_110"), "it is not modelled"),
+    **dict.fromkeys(
+        ("Zen 4", "Zen 5", "EPYC", "Ryzen", "Genoa", "Turin"),
+        "AMD's AVX512_BF16 is not measured",
+    ),
+    **dict.fromkeys(
+        ("Cooper Lake", "Ice Lake"), "it is not measured; VDPBF16PS is modelled of sapphire_rapids"
+    ),
     "B300": "Blackwell Ultra (sm_103) is not modelled",
     "GB300": "Blackwell Ultra (sm_103) is not modelled",
     "sm_103": "Blackwell Ultra is not modelled",
-    "GB10": "sm_121 is not modelled",
+    **dict.fromkeys(("GB10", "DGX Spark"), "sm_121 is not modelled"),
     "sm_121": "it is not modelled",
     **dict.fromkeys(
         ("MI350X", "MI355X", "gfx950"),
@@ -98,30 +115,45 @@ NOT_MODELLED = {
         "of Tenstorrent's matrix units the products are published, not the order of the sum: docs/specified.md",
     ),
     "TPU": "Google's TPUs are not modelled",
-    "Trainium": "AWS Trainium is not modelled",
-    "Gaudi": "Intel Gaudi is not modelled",
+    **dict.fromkeys(("Trainium", "Trainium2"), "AWS Trainium is not modelled"),
+    **dict.fromkeys(("Gaudi", "Gaudi2", "Gaudi3"), "Intel Gaudi is not modelled"),
 }
 
 #: What drivers and shops write around a name: `NVIDIA A100-SXM4-80GB`, `Intel(R) Xeon(R) Platinum 8480+`.
 _AROUND = re.compile(
     r"nvidia|geforce|quadro|tesla|amd|instinct|intel|apple|aws|arm|azure|platinum|gold|silver|ti|super|max|pro|ultra"
-    r"|laptop|gpu|cpu|processor|generation|edition|workstation|server|blackwell|sxm\d*|pcie|nvl|oam|hbm\d*e?|\d+gb"
+    r"|jetson|agx|nx|nano|mobile|sff|laptop|gpu|cpu|processor|generation|edition|workstation|server|blackwell|sxm\d*|pcie|nvl|oam|hbm\d*e?|\d+gb"
 )
 #: words of those that a name can do without only where it is not one of its own
 _OWN = ("pro", "max", "quadro")
 
 
+#: `compute_90a`, `cc 9.0` and `9.0` say what `sm_90a` says
+_CAPABILITY = re.compile(r"compute_(\d{2,3}[af]?)|(?:cc|compute capability)?\s*(\d{1,2})\.(\d)")
+
+
 def _words(name: str) -> list[str]:
-    text = re.sub(r"\((r|tm|c)\)|[+]", " ", name.lower())
+    text = name.strip().lower().partition(":")[0]  # a target's features follow, as in gfx90a:sramecc+:xnack-
+    if said := _CAPABILITY.fullmatch(text):
+        return ["sm", said[1] or said[2] + said[3]]
+    text = re.sub(r"\((r|tm|c)\)|[+]", " ", text)
+    text = re.sub(r"(\d)(ti|super)\b", r"\1 \2", text)
     return [word for word in re.split(r"[\s_\-]+", text) if word]
 
 
-def _key(name: str) -> str:
+def squeezed(name: str) -> str:
+    """A name as it is compared: in lower case, without what is between its words."""
     return "".join(_words(name))
 
 
-_BY_KEY = {_key(name): each.architecture for each in PRODUCTS for name in each.names}
-_NONE_BY_KEY = {_key(name): why for name, why in NOT_MODELLED.items()}
+_BY_KEY = {squeezed(name): each.architecture for each in PRODUCTS for name in each.names}
+#: People leave RTX out: of `4090`, `A6000`; a name that it does not leave alone in its meaning is not taken.
+_BY_KEY |= {
+    key.removeprefix("rtx"): found
+    for key, found in _BY_KEY.items()
+    if re.fullmatch(r"rtx(\d{4}d?|a\d{4})", key) and key.removeprefix("rtx") not in _BY_KEY
+}
+_NONE_BY_KEY = {squeezed(name): why for name, why in NOT_MODELLED.items()}
 
 
 def _keys(name: str) -> list[str]:
@@ -139,7 +171,16 @@ def architecture_of(name: str) -> str | None:
 
 def why_not_modelled(name: str) -> str | None:
     """Why a device that is known has no model; None of others."""
-    return next((_NONE_BY_KEY[key] for key in _keys(name) if key in _NONE_BY_KEY), None)
+    keys = [*_keys(name), *_words(name)[:1]]  # `EPYC 9654`, `TPU v4`: the line says it
+    return next((_NONE_BY_KEY[key] for key in keys if key in _NONE_BY_KEY), None)
+
+
+def nearest(name: str, others: Iterable[str] = ()) -> str | None:
+    """The name of a device, or one of the others, that a wrong name is most like; None if it is like none."""
+    names = {squeezed(each): each for each in [*(x for each in PRODUCTS for x in each.names), *others]}
+    names |= {key.removeprefix("rtx"): each for key, each in names.items() if key[3:] in _BY_KEY}
+    near = difflib.get_close_matches(squeezed(name), names, n=1)
+    return names[near[0]] if near else None
 
 
 def names_of(architecture: str) -> tuple[str, ...]:
@@ -147,4 +188,13 @@ def names_of(architecture: str) -> tuple[str, ...]:
     return tuple(name for each in PRODUCTS if each.architecture == architecture for name in each.names)
 
 
-__all__ = ["NOT_MODELLED", "PRODUCTS", "GenerationDevices", "architecture_of", "names_of", "why_not_modelled"]
+__all__ = [
+    "NOT_MODELLED",
+    "PRODUCTS",
+    "GenerationDevices",
+    "architecture_of",
+    "names_of",
+    "nearest",
+    "squeezed",
+    "why_not_modelled",
+]

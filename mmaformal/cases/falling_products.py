@@ -16,8 +16,8 @@ from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
-from mmaformal.explain import code_text, number_text
 from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import code_text, number_text
 from mmaformal.spec import DotAdd
 
 Pair: TypeAlias = tuple[Codes, Codes]
@@ -37,11 +37,13 @@ def equal_products(
         i, j = rng.randint(a.min_exponent, a.max_exponent), rng.randint(b.min_exponent, b.max_exponent)
         x, y = Fraction(2) ** i, Fraction(2) ** j
         down = Fraction(1, 1 << rng.randint(1, a.fraction_bits))
-        least = Fraction(2) ** a.min_exponent
+        low = max(down, Fraction(1, 1 << b.fraction_bits))
+        least, least_b = Fraction(2) ** a.min_exponent, Fraction(2) ** b.min_exponent
         for first, second in (
             ((half * x, half * y), (eighth * x, 2 * y)),
             ((half * x, half * y), (2 * x, eighth * y)),
             ((least, down * y), (down * least, y)),
+            ((low * x, least_b), (x, low * least_b)),
         ):
             codes = [any_code(v, fmt) for v, fmt in zip((*first, *second), (a, b, a, b), strict=True)]
             if None not in codes:
@@ -94,7 +96,8 @@ def exponent_of(spec: DotAdd, factors: tuple[int, int]) -> int:
 
 def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
     """Two inputs that differ in one product, but not in its value, where the formats are so narrow that all products
-    can be looked at: with a larger sum of exponents it takes a bit from the only term that does not cancel.
+    can be looked at: with a larger sum of exponents it takes a bit from the only term that does not cancel, or, cut to
+    odd, gives it one.
 
     That term is c, and another product cancels the first one; or it is a product, and c cancels the first one.
     """
@@ -119,7 +122,8 @@ def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
                 others.append((cancelling, {1: alike[rest][min(alike[rest])]}))
             for code, more in others:
                 base = replace(zeros(spec), c=code)
-                out.append(tuple(with_products(base, more | {0: mine}) for mine in (first, second)))  # type: ignore[arg-type]
+                x, y = (with_products(base, more | {0: mine}) for mine in (first, second))
+                out += [(x, y), (y, x)]
     return out
 
 

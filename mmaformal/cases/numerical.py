@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -11,8 +12,8 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.explain import exact_dot_add
 from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import exact_dot_add
 from mmaformal.spec import DotAdd
 
 Breaks = Callable[[Codes, int], bool]  #: whether a case, with its result, shows what is looked for
@@ -33,14 +34,28 @@ def find_case(instruction: Instruction, breaks: Breaks, *, count: int = 3000, se
     def shows(cases: Sequence[Codes]) -> map[bool]:
         return map(breaks, cases, run(instruction, cases))
 
-    for start in range(0, count, _BATCH):
-        cases = generate(spec, _BATCH, seed + start, ["numbers"]).cases()
+    for start in (*range(0, count, _BATCH), None):
+        if start is None:  # at last, what was rounded away before c was added is all that is left
+            cases = _cancelling(instruction, generate(spec, _BATCH, seed, ["numbers"]).cases())
+        else:
+            cases = generate(spec, _BATCH, seed + start, ["numbers"]).cases()
         cases.sort(key=lambda codes: size(spec, codes))
         found = (codes for codes, so in zip(cases, shows(cases), strict=True) if so)
         small = [shrink(spec, codes, shows) for codes in islice(found, _STARTS)]
         if small:
             return min(small, key=lambda codes: size(spec, codes))
     return None
+
+
+def _cancelling(instruction: Instruction, cases: Sequence[Codes]) -> list[Codes]:
+    """The same products, with the c that makes d zero if c is added last; none where c and d have other formats."""
+    spec = instruction.spec
+    if spec.c_format != spec.d_format or not spec.reads_c:
+        return []
+    alone = [replace(codes, c=0) for codes in cases]
+    given = zip(alone, run(instruction, alone), strict=True)
+    turned = spec.d_format.sign_mask if spec.c_sign > 0 else 0
+    return [replace(codes, c=d ^ turned) for codes, d in given if spec.d_format.is_finite(d)]
 
 
 def shown(

@@ -10,9 +10,9 @@ from itertools import groupby
 from mmaformal.brief import products_text
 from mmaformal.cases.inputs import Codes
 from mmaformal.display import HtmlText, ShortRepr, counted, minimality_lines, short_text
-from mmaformal.explain import code_text, input_lines, number_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import code_text, input_lines, number_text
 from mmaformal.spec import DotAdd
 
 

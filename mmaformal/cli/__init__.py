@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from mmaformal import _interrupts
 from mmaformal.cli.app import app
 from mmaformal.cli.running import execute
 
@@ -22,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def script() -> NoReturn:
     """Run one command and end the process, without waiting for a kernel whose time was up while it was compiled."""
+    _interrupts.as_usual()
     status = main()
     background = sys.modules.get("mmaformal.kernels.background")
     if background is not None and background.compiling():

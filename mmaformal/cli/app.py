@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mmaformal.cli.amx import amx
+from mmaformal.cli.batch_invariant import batch_invariant
 from mmaformal.cli.bound import bound
 from mmaformal.cli.check import check
 from mmaformal.cli.completion import completion
@@ -12,6 +13,7 @@ from mmaformal.cli.diagnose import diagnose
 from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.e9s12 import e9s12
+from mmaformal.cli.explain import explain
 from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.help import help_
 from mmaformal.cli.identify import identify
@@ -62,6 +64,8 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
         (mismatches, "in which stage a model differs from a recording"),
         (diagnose, "which arithmetic gave the rows of a recording"),
         (diagnose_gemm, "which instruction made a library's product"),
+        (explain, "three matrices: the unit, the structure, what is wrong"),
+        (batch_invariant, "whether a row's result depends on its batch"),
         (probe, "what a unit does, read from its answers"),
     ),
     "Your design": (

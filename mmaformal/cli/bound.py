@@ -13,6 +13,7 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
+from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--promote-every", type=click.IntRange(1), metavar="N", help="Added to fp32 after N instructions."
 )
+@click.option("--d-format", metavar="FORMAT", help="Rounded to it in the end, to nearest (bf16, fp16, …).")
 @click.option(
     "--within", type=click.FloatRange(0, min_open=True), metavar="F", help="Say how often to promote."
 )
@@ -54,6 +56,7 @@ def bound(
     name: str,
     K: int | None,
     promote_every: int | None,
+    d_format: str | None,
     within: float | None,
     least: int | None,
     changes: tuple[options.Change, ...],
@@ -80,6 +83,10 @@ def bound(
     """
     instruction = options.instruction_of(arch, name, changes, None)
     of_program = instruction.parameters.is_program
+    if d_format is not None and d_format not in FORMATS:
+        raise UsageError(f"no format {d_format!r}; there are {', '.join(FORMATS)}")
+    if of_program and d_format is not None:
+        raise UsageError(f"{instruction.label} is a program, and its d is of {instruction.d_format}")
     if of_program and (promote_every or within is not None):
         raise UsageError(
             f"{instruction.label} says itself where its sums go: `promoted(…, every=N)` is a program"
@@ -91,9 +98,9 @@ def bound(
     with options.remembering(evidence, no_cache) as store:
 
         def ask() -> Answer:
-            return _asked(instruction, K, promote_every, least, timeout, memory, solvers)
+            return _asked(instruction, K, promote_every, d_format, least, timeout, memory, solvers)
 
-        words = f"K={K}", f"promote={promote_every}", f"least={least}", *solvers
+        words = f"K={K}", f"promote={promote_every}", f"d={d_format}", f"least={least}", *solvers
         kept = store if evidence is None and smtlib is None else None
         answer = RecallKey("bound", (instruction,), *words).ask(kept, timeout, ask)
     if smtlib is not None and not isinstance(answer, Recalled):
@@ -106,6 +113,7 @@ def _asked(
     instruction: Instruction,
     K: int | None,
     promote_every: int | None,
+    d_format: str | None,
     least: int | None,
     timeout: float,
     memory: int,
@@ -120,8 +128,9 @@ def _asked(
         try:
             if instruction.parameters.is_program:
                 return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
+            fmt = None if d_format is None else FORMATS[d_format]
             return query.of_instruction(
-                instruction, portfolio, K, promote_every=promote_every, timeout=timeout
+                instruction, portfolio, K, promote_every=promote_every, d_format=fmt, timeout=timeout
             )
         except ValueError as error:
             raise UsageError(str(error)) from None

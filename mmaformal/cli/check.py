@@ -95,7 +95,7 @@ def _text(outcome: Outcome, name: str) -> str:
     line = "   ".join((name, first.ljust(min(room, 40)) if others else first, *others))
     if not isinstance(outcome, CheckReport) or outcome.smallest is None:
         return line
-    from mmaformal.explain import explain_case
+    from mmaformal.shown_stages import explain_case
 
     row, instruction = outcome.smallest, outcome.instruction
     trace = explain_case(instruction, row.a, row.b, row.c, row.scale_a, row.scale_b, whole=False)

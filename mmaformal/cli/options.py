@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -81,8 +82,13 @@ def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | Non
     return f"{value} is no ARCH, but an INSTRUCTION: `{usage(ctx)}`"
 
 
-#: Suffixes of files that are hardware designs.
-DESIGNS = (".sv", ".v", ".btor", ".btor2")
+#: Names of files that are hardware designs, and functions of programs that are as good.
+_DESIGN = re.compile(r".+(\.(sv|v|btor2?|c|cc|cpp)|\.(c|cc|cpp|py):[\w$.]+)")
+
+
+def is_design(name: str) -> bool:
+    """Whether a word names the file of a design, or a function of a program, by its suffix."""
+    return _DESIGN.fullmatch(name) is not None
 
 
 class _ArchitectureOrDesign(ArchitectureName):
@@ -93,7 +99,7 @@ class _ArchitectureOrDesign(ArchitectureName):
     def convert(
         self, value: Architecture | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Architecture | str:
-        if isinstance(value, str) and value.endswith(DESIGNS):
+        if isinstance(value, str) and is_design(value):
             return value
         return super().convert(value, param, ctx)
 
@@ -309,6 +315,30 @@ class Renamed(click.Option):
             self.opts = shown
 
 
+def ran_on(command: Command) -> Command:
+    """`--device` and `--against`; `where_it_ran` has what they say."""
+    command = click.option(
+        "--against",
+        type=(ARCHITECTURE, INSTRUCTION),
+        metavar="ARCH INSTRUCTION",
+        help="The one instruction that is to have made it.",
+    )(command)
+    said = "Where it ran: h100, 'RTX 4090', gfx942, …"
+    return click.option("--device", type=ARCHITECTURE, metavar="ARCH", help=said)(command)
+
+
+def formats(*operands: str) -> Callable[[Command], Command]:
+    """`--a-format FORMAT` and so on, of bit patterns and of wider floats."""
+
+    def decorated(command: Command) -> Command:
+        for each in reversed(operands):
+            said = f"What {each.upper()}'s bit patterns, or wider floats, are: bf16, e4m3, float8_e5m2, …"
+            command = click.option(f"--{each}-format", metavar="FORMAT", help=said)(command)
+        return command
+
+    return decorated
+
+
 chain = click.option(
     "--k",
     "chain",
@@ -430,6 +460,20 @@ def instruction_of(
         except (TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"--replace {told}: {instruction.label}: {error}") from None
     return instruction if chain is None else instruction.chained(chain)
+
+
+class RanOn(TypedDict):
+    """Where a product was made, as `explain` takes it."""
+
+    device: Architecture | None
+    against: Instruction | None
+
+
+def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] | None) -> RanOn:
+    """What `--device` and `--against` say.  Raises UsageError where both do."""
+    if device is not None and against is not None:
+        raise UsageError("--device and --against exclude each other")
+    return {"device": device, "against": None if against is None else instruction_of(*against)}
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def run(
 def _told(i: Instruction, case: Case, d: int, bits: bool, whole: bool) -> list[str]:
     """The computation stage by stage, and its bits if they are asked for."""
     from mmaformal.bits import draw_alignment, draw_codes
-    from mmaformal.explain import code_text, exact_dot_add, explain_case, number_text
+    from mmaformal.shown_stages import code_text, exact_dot_add, explain_case, number_text
 
     lines = [str(i)]
     if bits:
@@ -126,7 +126,7 @@ def _code(word: str, fmt: Format, what: str, notes: list[str]) -> int:
 
 def _rounded(word: str, fmt: Format, what: str, notes: list[str]) -> int:
     """The code of the nearest number, with a note.  Raises UsageError where there is none."""
-    from mmaformal.explain import code_text
+    from mmaformal.shown_stages import code_text
 
     try:
         nearest, other = fmt.nearest(word)

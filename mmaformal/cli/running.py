@@ -97,7 +97,7 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
     except click.exceptions.Exit as end:  # of --help and --version
         return end.exit_code
     except click.ClickException as error:
-        return _tell(_words(error), WRONG_USE)
+        return _tell(_words(error, command), WRONG_USE)
     except (KeyboardInterrupt, click.Abort):
         return _tell("interrupted", INTERRUPTED, prefix="")
     except BrokenPipeError:
@@ -156,20 +156,31 @@ def usage(context: click.Context) -> str:
     return " ".join([context.command_path, *(each for each in pieces if each != "[OPTIONS]")])
 
 
-def _words(error: click.ClickException) -> str:
+def _words(error: click.ClickException, command: click.Command) -> str:
     """Click's message in one line, with where to read on."""
     message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     if isinstance(error, UsageError):
         return message
     if context is None:  # click's parser, of an option that lacks a word
-        return message[:1].lower() + message[1:]
+        missing = _lacking(command, error.option_name) if isinstance(error, click.BadOptionUsage) else ""
+        return message[:1].lower() + message[1:] + missing
     if isinstance(error, click.NoSuchOption) and _takes(context.command, error.option_name):
         return f"{error.option_name} stands after the COMMAND: `{context.command_path} COMMAND … {error.option_name} …`"
     argument = isinstance(getattr(error, "param", None), click.Argument)
     if argument or "unexpected extra argument" in message:
         message = f"{message}: `{usage(context)}`"
     return f"{message[:1].lower()}{message[1:]} (`{context.command_path} --help` says more)"
+
+
+def _lacking(group: click.Command, option: str) -> str:
+    """Which words an option of a command of the group takes, with examples, if it takes several."""
+    commands = group.commands.values() if isinstance(group, click.Group) else (group,)
+    for parameter in (x for command in commands for x in command.params if option in x.opts):
+        if parameter.nargs > 1 and parameter.metavar == "ARCH INSTRUCTION":
+            examples = f"{option} volta HMMA.884.F32.F32, {option} datapath 'fma(k=1,a=fp16,rho=IEEE-FP16)'"
+            return f", {parameter.metavar}: {examples}"
+    return ""
 
 
 def _takes(group: click.Command, option: str) -> bool:

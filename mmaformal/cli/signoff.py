@@ -86,7 +86,7 @@ class DesignOptions(TypedDict):
 
 def is_design(files: Sequence[Path], given: DesignOptions) -> bool:
     """Whether files and options are of a hardware design."""
-    return bool(given["lists"]) or any(path.suffix in options.DESIGNS for path in files)
+    return bool(given["lists"]) or any(options.is_design(str(path)) for path in files)
 
 
 def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> Unit:
@@ -232,9 +232,9 @@ def signoff(
 ) -> int:
     """Prove that a DESIGN computes a model, for all inputs; or show the smallest input where it does not.
 
-    DESIGN is SystemVerilog (the extra [rtl]), Verilog, or BTOR2; or file.py:function, an emulator in Python, NumPy or
-    torch. What its ports are is guessed where it is not said,
-    and told. Pipelines are folded into logic; designs with feedback are unrolled with --cycles.
+    DESIGN is SystemVerilog (the extra [rtl]), Verilog, BTOR2, or a function of a program, as dot4.c:dot4 (clang) or
+    dot4.py:dot4. What its ports are is guessed where it is not said, and told. Pipelines are folded into logic; designs
+    with feedback are unrolled with --cycles.
 
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """
@@ -267,6 +267,10 @@ def _design_signed(
     evidence, no_cache = remembered
     try:
         design = design_of(files, *given)
+        if design.sources.program and (recordings or limits.testbench is not None):
+            raise UsageError(
+                "a program is no hardware: leave out --simulate and --testbench; `mmaformal record` runs it"
+            )
         if recordings:
             return _simulated(design, instruction, recordings, limits.timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
@@ -297,6 +301,8 @@ class _Design:
         """All that an answer about it depends on; None where it reads files that are not named."""
         from mmaformal.hardware.engines import engines, state
 
+        if self.sources.program:  # what it includes or imports is not known
+            return None
         for path in self.sources.files:
             with contextlib.suppress(OSError):
                 if any(each in path.read_bytes() for each in _READS_MORE):

@@ -119,6 +119,22 @@ def prove_beside(proving: Composing) -> None:
     proving.conclude(text, z3.Implies(z3.And(known, errors), claim))
 
 
+def prove_narrowed(proving: Composing) -> None:
+    """Of a sum S that is off by E at most and rounded once more, d = ρ(S): that d is off by E + u·(|x| + E) at most, x
+    the exact sum, or by E + u·least of a tiny S.  Raises NotProvedError."""
+    S, exact, d, E, u, least, size = z3.Reals("S exact d E u least size")
+    known = z3.And(E >= 0, u >= 0, least >= 0, within(exact, size), within(S - exact, E))
+    rounded = z3.Or(within(d - S, u * S), within(d - S, -u * S), within(d - S, u * least))
+    text = "a sum is no larger than the exact one and what it is off"
+    reach = z3.And(within(S, size + E), u * S <= u * (size + E), -u * S <= u * (size + E))
+    reach = proving.claim("reach", text, reach, [known])
+    text = "rounded once more it is off by u times its size besides, or the least normal number's"
+    off = z3.Or(within(d - exact, E + u * (size + E)), within(d - exact, E + u * least))
+    off = proving.claim("narrowed", text, off, [known, reach, rounded])
+    proving.rests_on(STEPS)
+    proving.conclude(text, z3.Implies(z3.And(known, rounded), off))
+
+
 def prove_apart(proving: Composing) -> None:
     """Prove that two results are no further apart than both are off.  Raises NotProvedError."""
     d, other, exact, A, B, sigma = z3.Reals("d other exact A B sigma")

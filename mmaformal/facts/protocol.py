@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.facts import sums
 from mmaformal.proof import simulation
-from mmaformal.proof.kernel import ArgumentError, NotProvedError
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, Rule
 from mmaformal.theory import monotone
 
 if TYPE_CHECKING:
@@ -209,6 +209,10 @@ class Facts(Generic[StepT]):
 
     #: the same of a unit that does not read c
     unreachable_without_c: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
+
+    def every_exact_sum(self, spec: DotAdd) -> Rule:
+        """The rule that every number of d's format is the exact sum of some input."""
+        self.lack("which numbers its exact sums are")
 
     def of_result(self, step: StepT) -> ResultFact | None:
         """What every result of a step is; None if it may be any code."""

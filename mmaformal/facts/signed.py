@@ -156,6 +156,9 @@ class SignedFacts(Facts[AnyStep]):
         ways = [partial(_unless_changed, way) for way in self.inner.unreachable]
         return [*ways, *(partial(_unread, way) for way in self.inner.unreachable_without_c)]
 
+    def every_exact_sum(self, spec: DotAdd) -> Rule:
+        return self.inner.every_exact_sum(spec)
+
     # ---- one run, against the exact sum
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:

@@ -1,14 +1,16 @@
 """Carry-save trees: three words made two by rows of full adders, and what the last two words add up to.
 
 A row gives s = x ⊕ y ⊕ z and twice the majority, c; that s + c is x + y + z, modulo 2 to their width, is one small
-lemma for all rows of a width.  With s replaced by x + y + z − c the carries cancel, so that what is added after a tree
-is a sum of the words that went into it, which can be followed as any sum.  Which c belongs to which s is seen on cases.
+lemma for all rows of a width.  The lowest bit of c, which has no carry, may be anything that is to be added too.  With
+s replaced by x + y + z − c the carries cancel, so that what is added after a tree is a sum of the words that went into
+it, which can be followed as any sum.  Which c belongs to which s is seen on cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import z3
 
@@ -31,10 +33,18 @@ class Row(ShortRepr):
     carry: z3.BitVecRef
 
     @property
+    def low(self) -> z3.BitVecRef | None:
+        """What is in the lowest place of the carry, as a word; None where it is 0."""
+        low = z3.simplify(z3.Extract(0, 0, self.carry))
+        return None if z3.is_bv_value(low) and low.as_long() == 0 else z3.ZeroExt(self.carry.size() - 1, low)
+
+    @property
     def link(self) -> Link:
         """Return the link that says that the sum is that of the three words less the carry."""
         x, y, z = self.words
         value = x + y + z - self.carry
+        if self.low is not None:
+            value = value + self.low
         return Link(self.sum == value, (self.carry,), ((self.sum, value),))
 
 
@@ -43,18 +53,24 @@ def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[in
     xors = [node for node in nodes if z3.is_app_of(node, z3.Z3_OP_BXOR) and node.size() >= _LEAST]
     if not xors:
         return {}
-    by_value: dict[tuple[int, Value], z3.BitVecRef] = {}
+    by_value: dict[tuple[int, Value], list[z3.BitVecRef]] = {}
     for node in nodes:
         if isinstance(node, z3.BitVecRef):
-            by_value.setdefault((node.size(), values[node.get_id()]), node)
+            seen = tuple(x & ~1 for x in values[node.get_id()])
+            by_value.setdefault((node.size(), seen), []).append(node)
+    operands = [[x.get_id() for x in node.children()] for node in nodes if node.num_args() in (2, 3)]
+    beside = {
+        pair for each in operands for pair in permutations(each, 2)
+    }  #: what goes into one node together
     found = {}
     for node in xors:
         for words in _triples(node):
             bits, columns = node.size(), [values[x.get_id()] for x in (*words, node)]
             twice = tuple((x + y + z - s) % (1 << bits) for x, y, z, s in zip(*columns, strict=True))
-            carry = by_value.get((bits, twice))
-            if carry is not None and carry.get_id() != node.get_id():
-                found[node.get_id()] = Row(words, node, carry)
+            carries = [x for x in by_value.get((bits, twice), ()) if x.get_id() != node.get_id()]
+            if carries:
+                used = (x for x in carries if (node.get_id(), x.get_id()) in beside)
+                found[node.get_id()] = Row(words, node, next(used, carries[0]))
                 break
     return found
 
@@ -94,6 +110,8 @@ def added(node: z3.ExprRef, rows: Mapping[int, Row]) -> Added | None:
             for each in row.words:
                 add(each, sign)
             add(row.carry, -sign)
+            if row.low is not None:
+                add(row.low, sign)
             used.setdefault(term.get_id(), row)
         else:
             _, before = counts.get(term.get_id(), (term, 0))

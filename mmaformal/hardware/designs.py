@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 import z3
 
@@ -19,12 +20,16 @@ from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.rebuild import constants_in, is_value
 from mmaformal.hardware.sequential import Folded, Sequential, fold, unroll
 from mmaformal.hardware.sources import Sources
+from mmaformal.hardware.undefined import Behaviour
 from mmaformal.hardware.yosys import read
 from mmaformal.spec import DotAdd
 
 #: Cycles for which a design is held in reset before it is unrolled.
 _RESET_CYCLES = 2
 _MOST_CYCLES = 1 << 12
+#: The modules that read programs, by the suffixes of files: each has a `read_program`, with the arguments of `wired`
+#: but `held`.
+_READERS = {**dict.fromkeys((".c", ".cc", ".cpp"), "llvm_design"), ".py": "python_design"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +54,7 @@ class Wired(ShortRepr):
         str, ...
     ]  #: what its ports are, what is tied, and its latency; empty where nothing had to be said
     driven: Driven
+    behaviour: Behaviour | None = None  #: of a program
 
 
 def wired(
@@ -67,7 +73,9 @@ def wired(
 
     Raises HardwareError for a design that cannot be read, wired or folded.
     """
-    said = said or PortMap()
+    said, sources = said or PortMap(), sources.complete()
+    if sources.program:
+        return _program(sources, spec, said, timeout, progress)
     design = read(sources, None, timeout, progress)
     bound, module, cycles, more = _as_operands(design, spec, said, held)
     found, say = bound.wiring, progress or (lambda _: None)
@@ -82,6 +90,18 @@ def wired(
     return Wired(bound.as_module(module), tuple(told), driven)
 
 
+def _program(
+    sources: Sources, spec: DotAdd, said: PortMap, timeout: float | None, progress: Progress | None
+) -> Wired:
+    """The function of a program.  Raises HardwareError as `wired` does."""
+    if said.cycles is not None:
+        raise HardwareError("a function of a program has no cycles: leave out --cycles")
+    reader = import_module(f"mmaformal.hardware.programs.{_READERS[sources.files[0].suffix]}")
+    found = reader.read_program(sources, spec, said, timeout, progress)
+    assert isinstance(found, Wired)
+    return found
+
+
 def _widths(design: Sequential) -> tuple[dict[str, int], dict[str, int]]:
     """The bits of each input and of each output."""
     inputs, outputs = (
@@ -92,17 +112,17 @@ def _widths(design: Sequential) -> tuple[dict[str, int], dict[str, int]]:
 
 def _as_operands(
     design: Sequential, spec: DotAdd, said: PortMap, held: bool
-) -> tuple[_Bound, Module, int, list[str]]:
+) -> tuple[Bound, Module, int, list[str]]:
     """A design's logic over the operands, the cycles until d is there, and what else is to be told.
 
     Where operands are guessed to be in one port, the order is the first in which 2·2 + 0 is 4; if there is none, the
     first one of `LAYOUTS`, and it is told.  Raises HardwareError as `wired` does.
     """
     inputs, outputs = _widths(design)
-    first: tuple[_Bound, Module, int, list[str]] | HardwareError | None = None
+    first: tuple[Bound, Module, int, list[str]] | HardwareError | None = None
     for layout in LAYOUTS:
         found = wiring(spec, inputs, outputs, design.registers.clock, said, layout)
-        bound = _Bound(design, symbolic_inputs(spec), found)
+        bound = Bound(design, symbolic_inputs(spec), found)
         try:
             module, cycles, more = bound.logic(said.cycles, held)
         except HardwareError as error:
@@ -112,12 +132,9 @@ def _as_operands(
             continue
         others = [name for name in outputs if name != found.result.port]
         more = [*([f"outputs left out: {', '.join(others)}"] if others else []), *more]
-        four = bound.two_by_two(module, spec)
         if not found.vector:
-            wrong = four not in ("", "4")
-            said_so = f"warning: d of 2·2 + 0 is {four}: look at the ports and at what is tied"
-            return bound, module, cycles, [*more, *([said_so] if wrong else [])]
-        if four == "4":
+            return bound, module, cycles, [*more, *bound.warned(module, spec)]
+        if bound.two_by_two(module, spec) == "4":
             names = _operands_in(found)
             return bound, module, cycles, [f"order guessed: {names} {layout}, since then 2·2 + 0 is 4", *more]
         first = first or (bound, module, cycles, more)
@@ -136,7 +153,7 @@ def _operands_in(found: Wiring) -> str:
     return f"{', '.join(names)} in {found.vector}"
 
 
-class _Bound:
+class Bound:
     """The inputs of a design as terms over codes."""
 
     def __init__(self, design: Sequential, codes: Inputs, found: Wiring) -> None:
@@ -206,6 +223,12 @@ class _Bound:
         folded = fold(self.design, self.values(0), [self.wiring.result.port])
         latency = max((n for each in folded.latency.values() for n in each), default=0)
         return folded.module, latency, self.latency(folded, held)
+
+    def warned(self, module: Module, spec: DotAdd) -> list[str]:
+        """A warning where the design's d of 2·2 + 0 is not 4."""
+        four = self.two_by_two(module, spec)
+        said = f"warning: d of 2·2 + 0 is {four}: look at the ports and at what is tied"
+        return [] if four in ("", "4") else [said]
 
     def two_by_two(self, module: Module, spec: DotAdd) -> str:
         """The design's d of 2·2 + 0, all other products being of zeros; empty where a format has no such numbers, and
@@ -293,4 +316,4 @@ def _cycles(counts: Sequence[int]) -> str:
     return f"{' and '.join(map(str, counts))} cycle{'' if list(counts) == [1] else 's'}"
 
 
-__all__ = ["Wired", "wired"]
+__all__ = ["Bound", "Driven", "Wired", "wired"]

@@ -26,6 +26,8 @@ from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
+from mmaformal.hardware.multipliers import recovered
+from mmaformal.hardware.normalised import Factor, Normalised, found_in, leading_one, prove_product
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
@@ -174,11 +176,9 @@ class Follower(_Proving):
         self.model = self.graph.nodes([*interfaces, self.wanted])
         self.nodes = [node for node in self.graph.nodes([self.d]) if isinstance(node, z3.BitVecRef)]
         self.named = {term.get_id(): name for name, term in reversed(list(design.wires.items()))}
-        values = {**values_of(inputs, rows), **drawn(design, len(rows), _SEED)}
-        self.values = {
-            number: tuple(int(x) for x in np.broadcast_to(column, len(rows)))
-            for number, column in evaluate_all([*self.model, *self.nodes], values).items()
-        }
+        self._columns = {**values_of(inputs, rows), **drawn(design, len(rows), _SEED)}
+        self._count = len(rows)
+        self.values = self._evaluated([*self.model, *self.nodes])
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
@@ -192,12 +192,28 @@ class Follower(_Proving):
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
 
+    def _evaluated(self, terms: Sequence[z3.ExprRef]) -> dict[int, Value]:
+        """The values of terms, and of what is in them, in all cases."""
+        return {
+            number: tuple(int(x) for x in np.broadcast_to(column, self._count))
+            for number, column in evaluate_all(terms, self._columns).items()
+        }
+
+    def seen(self, term: z3.ExprRef) -> Value:
+        """The values of any term in all cases."""
+        return self._evaluated([term])[term.get_id()]
+
     def run(self, effort: float = 1.0) -> Matched:
         """Go through the nodes that are not the model's yet, and ask for d; each lemma has `effort` times the time.
 
         Raises NotProvedError where the last lemma, that d follows from all, is not settled.
         """
         self.effort, self.unsettled = effort, False
+        if not self.links:
+            for node, link in recovered(self):
+                self.links[node.get_id()] = link
+                self.of_model.setdefault(link.term.get_id(), link)
+                self.graph.opaque.add(node.get_id())
         if self.cases is not None and (effort > 1 or _is_foreign(self)):
             last = _by_exponents(self, self.cases)
             if last is not None:
@@ -316,7 +332,7 @@ class Follower(_Proving):
         word, said = given[at].term, replace(given[at], free=())
         bits, others = word.size(), [*given[:at], *given[at + 1 :]]
         last = Link(self.d == self.wanted, (self.wanted,), ((self.d, self.wanted),))
-        cases = [_leading_one(word, i) for i in range(-1, bits)]
+        cases = [leading_one(word, i) for i in range(-1, bits)]
         for i, case in enumerate(cases):
             self.progress(f"d, where the leading one of {bits} bits is at {i - 1}")
             if not self.attempt(last, [case, said, *others], _PATIENCE[-1]):
@@ -433,7 +449,22 @@ def _by_exponents(follower: Follower, cases: ExponentCases) -> Link | None:
         ):
             follower._link(node, product, functools.partial(_word, bits=node.size()))
     of_product = [link for link in follower.links.values() if len(link.free) == 1]
-    return cases.run([link for link in of_product if link.free[0].get_id() == number])
+    links = [link for link in of_product if link.free[0].get_id() == number]
+    if not links and cases.normalised is None:
+        cases.normalised = _normalised(follower, cases)
+    return cases.run(links)
+
+
+def _normalised(follower: Follower, cases: ExponentCases) -> Normalised | None:
+    """The product of a design that normalises its factors before; None of others."""
+    a, b = Factor.of(cases.of.a.significand), Factor.of(cases.of.b.significand)
+    seen = follower.seen(a.normal), follower.seen(b.normal)
+    for found in found_in(follower.nodes, follower.values, *seen):
+        follower.progress("the product of factors that are normalised")
+        proved = prove_product(follower, cases.of.product, a, b, found)
+        if proved is not None:
+            return proved
+    return None
 
 
 def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
@@ -443,9 +474,8 @@ def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
     if through is None:
         return False
     rows = [row.link for row in through.rows]
-    for row, link in zip(through.rows, rows, strict=True):
-        if not follower.attempt(link, [], _PATIENCE[-1], row.words):
-            return False
+    if not all(follower.attempt(row.link, [], _PATIENCE[-1], row.words) for row in through.rows):
+        return False
     total = through.words[0]
     for word in through.words[1:]:
         seen = [follower.values[x.get_id()] for x in (total, word)]
@@ -542,17 +572,6 @@ def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link
 
 def _is_word(term: z3.ExprRef) -> bool:
     return isinstance(term, z3.BitVecRef) and term.size() >= 2 * _WORD
-
-
-def _leading_one(word: z3.BitVecRef, place: int) -> Link:
-    """Return the link that says that a word is 0 above a place and 1 there; of −1, that it is 0."""
-    bits = word.size()
-    if place <= 0:
-        value = z3.BitVecVal(int(place == 0), bits)
-        return Link(word == value, (), ((word, value),))
-    below = z3.Extract(place - 1, 0, word)
-    value = z3.Concat(z3.BitVecVal(1, bits - place), below)
-    return Link(word == value, (below,), ((word, value),))
 
 
 def _is_leaf(node: z3.ExprRef) -> bool:

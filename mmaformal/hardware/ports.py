@@ -402,6 +402,14 @@ class _Wirer:
         return resets, others
 
 
+def guessed_operands(name: str) -> list[str]:
+    """The operands, and d, that something of this name is guessed to be."""
+    plain = _plain(name)
+    if name in _GUESSED:
+        return [name]
+    return [operand for operand, names in _GUESSED.items() if plain in names]
+
+
 def _some(places: Sequence[str]) -> Sequence[str]:
     """Places, of many the first two and the last."""
     return [*places[:2], "…", places[-1]] if len(places) > 4 else places
@@ -433,6 +441,7 @@ __all__ = [
     "PortMap",
     "Tie",
     "Wiring",
+    "guessed_operands",
     "number_of",
     "place_of",
     "read_mapping",

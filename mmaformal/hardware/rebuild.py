@@ -51,7 +51,7 @@ class Rebuilt:
         same = all(x is y or x.eq(y) for x, y in zip(operands, parts, strict=True))
         if same and not all(map(is_value, parts)):  # a design has constants of its own, as `.ready(1'b1)`
             return node
-        return _folded(node, parts)
+        return folded(node, parts)
 
 
 def is_constant(term: z3.ExprRef) -> bool:
@@ -64,7 +64,7 @@ def is_value(term: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
 
 
-def _folded(node: z3.ExprRef, parts: list[z3.ExprRef]) -> z3.ExprRef:
+def folded(node: z3.ExprRef, parts: list[z3.ExprRef]) -> z3.ExprRef:
     """An operation of new operands; those that are numbers are worked out."""
     kind = node.decl().kind()
     if all(map(is_value, parts)):
@@ -178,4 +178,4 @@ class Reaches:
         return self._known[term.get_id()]
 
 
-__all__ = ["Reaches", "Rebuilt", "constants_in", "is_constant", "is_value"]
+__all__ = ["Reaches", "Rebuilt", "constants_in", "folded", "is_constant", "is_value"]

@@ -12,6 +12,9 @@ from pathlib import Path
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, reason
 
+#: Suffixes of programs, a function of which is the design.
+PROGRAMS = (".c", ".cc", ".cpp", ".py")
+_FUNCTION = re.compile(r"(.+\.\w+):([A-Za-z_$.][\w$.]*)")
 #: Suffixes of files that only SystemVerilog has.
 _SYSTEMVERILOG = (".sv", ".svh")
 #: Lists that name each other deeper than this are taken for a circle.
@@ -54,9 +57,17 @@ class Sources(ShortRepr):
         """Whether the design is one file of BTOR2."""
         return len(self.files) == 1 and self.files[0].suffix in (".btor", ".btor2")
 
+    @property
+    def program(self) -> bool:
+        """Whether the design is the function `top` of a program."""
+        return any(path.suffix in PROGRAMS for path in self.files)
+
     def complete(self) -> Sources:
-        """The sources with their lists read and every file there.  Raises HardwareError for what cannot be found."""
-        found = self
+        """The sources with their lists read and every file there; the function of `dot4.c:dot4` is `top`.
+
+        Raises HardwareError for what cannot be found.
+        """
+        found = self._with_function()
         for path in self.lists:
             found = _with_list(found, path, Path(), 0)
         found = replace(found, lists=())
@@ -70,12 +81,22 @@ class Sources(ShortRepr):
         for folder in found.includes:
             if not folder.is_dir():
                 raise HardwareError(f"there is no folder {folder} of include files")
+        if found.program and (len(found.files) > 1 or not found.top):
+            first = found.files[0].name
+            raise HardwareError(f"a program is one file, and a function of it is named, as {first}:NAME")
         if found.parameters and not found.top:
             raise HardwareError("parameters are of a module that is named: give it with --top")
         for name in (*map(str, (*found.files, *found.includes)), *found.defines, found.top or ""):
             if re.search(r'["\n;]', name):
                 raise HardwareError(f"yosys cannot be given the name {name!r}")
         return found
+
+    def _with_function(self) -> Sources:
+        """The sources with the function that is named behind a program's file, if one is."""
+        match = _FUNCTION.fullmatch(str(self.files[0])) if len(self.files) == 1 else None
+        if match is None or not match[1].endswith(PROGRAMS):
+            return self
+        return replace(self, files=(Path(match[1]),), top=match[2])
 
 
 def _with_list(sources: Sources, path: Path, base: Path, depth: int) -> Sources:
@@ -153,4 +174,4 @@ def sources_of(
     return Sources(tuple(map(Path, paths)), top, (), tuple(defines), dict(parameters or {}))
 
 
-__all__ = ["Sources", "sources_of"]
+__all__ = ["PROGRAMS", "Sources", "sources_of"]

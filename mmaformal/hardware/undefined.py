@@ -1,18 +1,18 @@
 """What a design leaves undefined (x): which values there make its d wrong, and what its bits are called.
 
-Also which inputs d does not depend on.
+Also which inputs d does not depend on; and of a program, for which inputs its behaviour is undefined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.cases.inputs import Inputs
+from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import Module
 from mmaformal.solver.asking import constants_of
@@ -22,7 +22,47 @@ _PATIENCE = 5000
 #: Milliseconds that its simplifier may take to see that d does not depend on an input.
 _SIMPLIFYING = 2000
 
+#: What is any where a program's behaviour is undefined: the constant's name has spaces in it, as no input's has.
+_ANYTHING = "d where behaviour is undefined"
+
 Bit = tuple[str, int]  #: of a constant, by its name
+
+
+@dataclass(frozen=True, repr=False)
+class Finding(ShortRepr):
+    """A way to undefined behaviour: for which inputs, what it is, and where."""
+
+    when: z3.BoolRef
+    what: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.line})" if self.line else self.what
+
+
+@dataclass(frozen=True, repr=False)
+class Behaviour(ShortRepr):
+    """What a design that is a program has besides its terms: itself, to be run, and where it is undefined."""
+
+    plain: Module  #: its d for inputs for which its behaviour is not undefined
+    run: Callable[[Rows], NDArray[np.uint64]]  #: the program's own d, as it is run; raises HardwareError
+    how: str  #: what is run: `fma as clang compiles it`
+    findings: tuple[Finding, ...] = ()  #: the ways to undefined behaviour
+
+    @property
+    def trapped(self) -> Module:
+        """The program as a module whose d may be anything where behaviour is undefined."""
+        if not self.findings:
+            return self.plain
+        claims = [each.when for each in self.findings]
+        d = self.plain.outputs["d"]
+        anything = z3.BitVec(_ANYTHING, d.size())
+        known = {str(x) for x in (*self.plain.inputs.values(), *self.plain.undefined.values())}
+        others = {
+            f"{x} ": x for each in claims for x in constants_of(each) if " " in str(x) and str(x) not in known
+        }
+        undefined = {**self.plain.undefined, **others, f"{_ANYTHING} ": anything}
+        return replace(self.plain, outputs={"d": z3.If(z3.Or(claims), anything, d)}, undefined=undefined)
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +205,9 @@ def _runs(places: Sequence[int]) -> list[str]:
 
 
 __all__ = [
+    "Behaviour",
     "Choice",
+    "Finding",
     "choose",
     "constants_undefined",
     "drawn",

@@ -73,6 +73,10 @@ class DoubledRuns:
         self._results = {x.get_id() for x in results}
         #: the stages that make results of codes
         self._last = {x.inputs[0].get_id(): x for run in runs for x in run if x.name in ("flush", "select")}
+        for x in (x for run in runs for x in run if x.name == "add"):  # −0 adds nothing
+            c, number = x.inputs
+            if z3.is_bv_value(c) and c.as_long() == x.given["rho"].format.sign_mask:
+                self._last[number.get_id()] = x
         self._known: dict[int, Value] = {}
         self.bounds: dict[int, DoubledCode] = {}
         self.operands: dict[int, Sequence[DoubledOperand]] = {}  #: of terms, by their ids
@@ -108,13 +112,16 @@ class DoubledRuns:
     def within_range(self, code: z3.BitVecRef, fmt: Format) -> list[Link]:
         """What is assumed of a code that is a result, or that one is made of."""
         last = self._last.get(code.get_id())
-        result = code if last is None else last.output
+        result = code if last is None else last.output.result if last.name == "add" else last.output
         if result.get_id() not in self._results:
             return []
         what = "every step's result is zero or above the least normal number"
         inside = self.argument.assume(what, Link(well_inside(result, fmt)))
         if last is None or last.name == "flush":
             return [inside]
+        if last.name == "add":
+            text, link = "a number that is in range with −0 added is in range", Link(well_inside(code, fmt))
+            return [self.derive("accumulate", text, link, [inside], [code])]
         text, link = "the number that is a finite result is in range", Link(well_inside(code, fmt))
         return [self.derive("encode", text, link, [self.selected(last)])]
 

@@ -18,9 +18,10 @@ import z3
 from mmaformal.cases.codes import is_nan
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.formats import Format
+from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, same
+from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, opposite, same
 from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
@@ -53,6 +54,7 @@ class RelatedRuns(Relating):
         self._links: dict[Hashable, Link] = {}
         self._dropped: dict[Hashable, tuple[Stage, Link]] = {}
         self._turned: set[Hashable] = set()
+        self.numbers: dict[Hashable, Link] = {}  #: of operands with turned signs, that they are no NaNs
 
     @property
     def kind(self) -> Kind:
@@ -65,9 +67,9 @@ class RelatedRuns(Relating):
         for term in (left, right):
             self._links[_key(term)] = link
 
-    def turn(self, left: z3.BitVecRef, right: z3.BitVecRef) -> None:
-        """Takes two codes that have not the same sign: what is decoded of them is not linked, and what both factors of
-        a product make together is looked up in their codes."""
+    def turn(self, left: Value, right: Value) -> None:
+        """Takes two codes, or what is decoded of them, that have not the same sign: they are not linked, and what both
+        factors of a product make together is looked up in their codes."""
         self._place[_key(right)] = left
         self._turned.add(_key(right))
 
@@ -247,6 +249,7 @@ def _decode(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     x, y = other.output, mine.output
     given = run.known(mine.inputs)
     if run.is_turned(mine.inputs[0]):
+        run.turn(x, y)
         return None
     if not given and all(u.eq(v) for u, v in zip(x, y, strict=True)):
         return None
@@ -303,7 +306,7 @@ def _classify(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     chosen = any(
         stage.name == "select" and any(x is mine.output for x in stage.inputs) for stage in run.right
     )
-    if isinstance(run.kind, Opposite) and not chosen:
+    if (isinstance(run.kind, Opposite) or any(map(run.is_turned, mine.inputs))) and not chosen:
         _unless_nan(run, other, mine, link)
     return link
 
@@ -320,20 +323,26 @@ def _unless_nan(run: RelatedRuns, other: Stage, mine: Stage, special: Link) -> N
             text = "two NaN results are related"
             _code(run, "encode", text, y.given["rho"].format, pair, [special, some], inputs)
     flags = [term for x in other.inputs for term in _terms(x)]
-    for x, y in zip(other.inputs, mine.inputs, strict=True):
-        for weak in run.known([y]):
-            number = Link(z3.Not(x.nan), (x.nan,))
-            run.derive("classify", "no operand is a NaN", number, [none], flags)
-            text = "numbers of related codes are opposite"
-            run.add(y, run.derive("decode", text, run.kind.operand(x, y), [weak, number]))
+    for y in mine.inputs:
+        x = run.place(y)
+        number, turned = Link(z3.Not(x.nan), (x.nan,)), run.is_turned(y)
+        if not turned and not run.known([y]):
+            continue
+        run.derive("classify", "no operand is a NaN", number, [none], flags)
+        if turned:  # a NaN keeps its sign, so that products of other factors' signs are the same ones
+            run.numbers[_key(y)] = run.derive("decode", "no operand is a NaN", Link(number.claim), [number])
+            continue
+        text, (weak,) = "numbers of related codes are opposite", run.known([y])
+        run.add(y, run.derive("decode", text, run.kind.operand(x, y), [weak, number]))
 
 
 # ---- terms and sums -------------------------------------------------------------------------------------------------
 
 
 def _multiply(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
-    inputs = run.shared(mine.inputs)
-    return run.product(other.output, mine.output, inputs, run.known(mine.inputs))
+    inputs, numbers = run.shared(mine.inputs), [run.numbers.get(_key(x)) for x in mine.inputs]
+    given = [*run.known(mine.inputs), *(link for link in numbers if link is not None)]
+    return run.product(other.output, mine.output, inputs, given)
 
 
 def _largest(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
@@ -372,17 +381,27 @@ def _sticky_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     """Links the exponent and the total."""
     x, y, terms = other.output, mine.output, [run.of(term) for term in mine.inputs]
     run.add(y.e_max, run.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms))
-    given = [*terms, run.of(y.e_max)]
     if isinstance(run.kind, Opposite):
-        given, pairs = [], zip(other.inputs, mine.inputs, (x.x, x.y), (y.x, y.y), terms, strict=True)
-        for u, v, left, right, term in pairs:
-            flip = z3.Or(u.sign != v.sign, left == 0)
-            link = Link(z3.And(left == right, flip), (left, u.sign, v.sign), ((right, left),))
-            text = "aligned terms are opposite"
-            given.append(run.derive("align", text, link, [term, run.of(y.e_max)]))
-    total = run.kind.summand(x.total, y.total, x.total.size() - 1)
-    run.derive("accumulate", "the sums are related", total, given)
+        total = _opposite_total(run, other, mine, terms)
+    else:
+        total = run.kind.summand(x.total, y.total, x.total.size() - 1)
+        run.derive("accumulate", "the sums are related", total, [*terms, run.of(y.e_max)])
     run.add(y.total, run.sizes(x.total, y.total, total, bounded=True))
+
+
+def _opposite_total(run: RelatedRuns, other: Stage, mine: Stage, terms: Sequence[Link]) -> Link:
+    """Derives that aligned terms are opposite, what they add is, and so are the sums."""
+    x, y = other.output, mine.output
+    bits, links = max(x.x.size(), x.y.size()), []
+    signed = zip(summands(x.total, 2), summands(y.total, 2), strict=True)
+    pairs = zip(other.inputs, mine.inputs, (x.x, x.y), (y.x, y.y), terms, signed, strict=True)
+    for u, v, left, right, term, (s, t) in pairs:
+        flip = z3.Or(u.sign != v.sign, left == 0)
+        link = Link(z3.And(left == right, flip), (left, u.sign, v.sign), ((right, left),))
+        text = "aligned terms are opposite"
+        run.derive("align", text, link, [term, run.of(y.e_max)])
+        links.append(run.derive("align", text, opposite(s, t, (1 << bits) - 1), [link]))
+    return run.argument.opposite_sum(x.total, y.total, links, 2, bits)
 
 
 def _as_term(run: RelatedRuns, other: Stage, mine: Stage) -> Link:

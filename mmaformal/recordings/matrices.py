@@ -1,13 +1,18 @@
-"""Matrices of numbers as libraries save them: formats by their dtypes, elements as bit patterns.
+"""Matrices of numbers in files as people have them, as NumPy arrays of their types or of bit patterns.
 
-- a folder with `A.npy`, `B.npy`, `D.npy` (NumPy);
-- `.safetensors` with tensors A, B, D (`pip install 'mmaformal[matrices]'`);
-- `.pt` or `.pth`, a dict of tensors A, B, D saved by `torch.save` (read with `weights_only=True`).
+- `.npy`, or a folder of them with `A.npy`, `B.npy`, `D.npy` (NumPy);
+- `.npz`, of one array or of several;
+- `.safetensors` (`pip install 'mmaformal[matrices]'`);
+- `.pt` or `.pth`, a tensor, or a dict or list of tensors, saved by `torch.save` (read with `weights_only=True`);
+- `.parquet`, a table of numbers, a row of it a row of the matrix, or one column of lists.
+
+Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import pickle
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -15,30 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import short_repr
-from mmaformal.formats import Format, bf16, e4m3, e4m3fnuz, e5m2, e5m2fnuz, format_of_dtype, fp16, fp32, fp64
-from mmaformal.recordings.archive import RecordingError
+from mmaformal.formats import Format, format_called, format_of_dtype
+from mmaformal.recordings.archive import RecordingError, array_of, meta_of, reading, refuse_objects, take
 
 NAMES = ("A", "B", "D")
+Tensors = dict[str, NDArray[Any]]
 
-#: The formats of safetensors, and of torch, by their names there.
-_SAFETENSORS = {
-    "F64": fp64,
-    "F32": fp32,
-    "F16": fp16,
-    "BF16": bf16,
-    "F8_E4M3": e4m3,
-    "F8_E5M2": e5m2,
-}
-_TORCH = {
-    "torch.float64": fp64,
-    "torch.float32": fp32,
-    "torch.float16": fp16,
-    "torch.bfloat16": bf16,
-    "torch.float8_e4m3fn": e4m3,
-    "torch.float8_e5m2": e5m2,
-    "torch.float8_e4m3fnuz": e4m3fnuz,
-    "torch.float8_e5m2fnuz": e5m2fnuz,
-}
+#: Tensors of a file that are named, where one of them is to be said.
+_LISTED = 8
 
 
 class Matrix(NamedTuple):
@@ -56,50 +45,136 @@ def read_matrices(path: Path) -> dict[str, Matrix]:
 
     Raises RecordingError for what is missing, is no matrix of a format, or cannot be read.
     """
-    reader = _reader(path)
-    if reader is None:
-        raise RecordingError(
-            path, "matrices are read from .npz, .safetensors, .pt, or a folder of .npy files"
-        )
-    try:
-        found = reader(path)
-    except RecordingError:
-        raise
-    except Exception as error:
-        raise RecordingError(path, f"cannot be read: {' '.join(str(error).split())[:200]}") from None
-    missing = [name for name in NAMES if name not in found]
-    if missing:
+    found = read_tensors(path)
+    matrices = {name: _of_floats(found[name], name, path) for name in NAMES if name in found}
+    if missing := [name for name in NAMES if name not in found]:
         raise RecordingError(
             path, f"no matrix {', '.join(missing)}: A (M, K), B (K, N) and D (M, N) are needed"
         )
-    return {name: found[name] for name in NAMES}
+    return matrices
+
+
+def _of_floats(array: NDArray[Any], name: str, path: Path) -> Matrix:
+    if (fmt := format_of_dtype(array.dtype)) is None:
+        raise RecordingError(
+            path / f"{name}.npy" if path.is_dir() else path,
+            f"{name} holds {array.dtype}, which is no floating-point format: save floats, or an .npz with meta",
+        )
+    return Matrix(np.ascontiguousarray(array).view(fmt.word), fmt)
 
 
 def is_of_matrices(path: Path) -> bool:
     """Whether a path is one that `read_matrices` reads, by its suffix, or a folder with `A.npy`."""
-    return _reader(path) is not None
+    return path.suffix.lower() != ".npz" and _reader(path) is not None
 
 
-def _reader(path: Path) -> Callable[[Path], dict[str, Matrix]] | None:
+def read_files(
+    files: Sequence[Path], formats: dict[str, str | None], c: Path | None = None
+) -> dict[str, NDArray[Any]]:
+    """D, A, B and, if there is one, C: of three files and C's, or of one that has them all.
+
+    `FILE::NAME` is the tensor of that name.  `formats`, by D, A, B, C: those that are None are filled in where an .npz
+    has `meta` with `a_format` and so on.
+
+    Raises RecordingError for a file that cannot be read, ValueError for another number of files.
+    """
+    if len(files) not in (1, 3):
+        raise ValueError("give the files of D, A and B, or one that has them all")
+    if len(files) == 1:
+        tensors = read_tensors(files[0], formats)
+        found = {name: tensors[key] for name in "DABC" for key in (name.lower(), name) if key in tensors}
+        if missing := [name for name in "DAB" if name not in found]:
+            there = ", ".join(list(tensors)[:_LISTED]) or "nothing else"
+            raise RecordingError(
+                files[0], f"no {', '.join(missing)} in it, but {there}: give three files, D A B"
+            )
+    else:
+        found = {name: _one(path, name) for name, path in zip("DAB", files, strict=True)}
+    return found if c is None else found | {"C": _one(c, "C")}
+
+
+def _one(path: Path, role: str) -> NDArray[Any]:
+    """The matrix of a file: the only one, the one that is named, or that of its role."""
+    text, _, wanted = str(path).partition("::")
+    tensors = read_tensors(Path(text))
+    named = [name for name in ([wanted] if wanted else [role, role.lower()]) if name in tensors]
+    if named or (len(tensors) == 1 and not wanted):
+        return tensors[named[0]] if named else next(iter(tensors.values()))
+    there = ", ".join(list(tensors)[:_LISTED]) + (", …" if len(tensors) > _LISTED else "")
+    what = f"no tensor {wanted!r} in it" if wanted else f"which of its {len(tensors)} tensors is {role}?"
+    raise RecordingError(Path(text), f"{what}  {text}::NAME names one: {there}")
+
+
+def read_tensors(path: Path, formats: dict[str, str | None] | None = None) -> Tensors:
+    """The tensors of a file or folder by their names; of a file of one, by no name.
+
+    `formats` gets what the meta of an .npz says, where it says nothing yet.
+
+    Raises RecordingError for what cannot be read, and holds no tensors.
+    """
+    reader = _reader(path)
+    if not path.exists():
+        raise RecordingError(path, "there is no such file")
+    if reader is None:
+        suffixes = ".npy, .npz, .safetensors, .pt or .parquet"
+        raise RecordingError(path, f"matrices are read from {suffixes}, or a folder of .npy files")
+    try:
+        found = reader(path)
+        if formats is not None and path.suffix.lower() == ".npz":
+            _said_by_meta(path, formats)
+    except RecordingError:
+        raise
+    except Exception as error:
+        raise RecordingError(path, f"cannot be read: {' '.join(str(error).split())[:200]}") from None
+    return found
+
+
+def _said_by_meta(path: Path, formats: dict[str, str | None]) -> None:
+    with reading(path) as archive:
+        meta = meta_of(archive, path) or {}
+    for name, said in formats.items():
+        of_meta = meta.get(f"{name.lower()}_format")
+        if said is None and isinstance(of_meta, str):
+            formats[name] = of_meta
+
+
+def _reader(path: Path) -> Callable[[Path], Tensors] | None:
     if path.is_dir():
         return _of_folder
-    return {".safetensors": _of_safetensors, ".pt": _of_torch, ".pth": _of_torch}.get(path.suffix.lower())
+    readers = {
+        ".npy": _of_npy,
+        ".npz": _of_npz,
+        ".safetensors": _of_safetensors,
+        ".pt": _of_torch,
+        ".pth": _of_torch,
+        ".parquet": _of_parquet,
+        ".pq": _of_parquet,
+    }
+    return readers.get(path.suffix.lower())
 
 
-def _of_folder(path: Path) -> dict[str, Matrix]:
+def _of_folder(path: Path) -> Tensors:
+    return {file.stem: _of_npy(file)[""] for file in sorted(path.glob("*.npy"))}
+
+
+def _of_npy(path: Path) -> Tensors:
+    return {"": np.load(path, allow_pickle=False)}
+
+
+def _of_npz(path: Path) -> Tensors:
     found = {}
-    for name in NAMES:
-        file = path / f"{name}.npy"
-        if not file.exists():
-            continue
-        array = np.load(file, allow_pickle=False)
-        fmt = format_of_dtype(array.dtype)
-        if fmt is None:
-            raise RecordingError(
-                file,
-                f"it holds {array.dtype}, which is no floating-point format: save floats, or an .npz with meta",
-            )
-        found[name] = Matrix(np.ascontiguousarray(array).view(fmt.word), fmt)
+    with reading(path) as archive:
+        for name in (each.removesuffix(".npy") for each in archive.namelist()):
+            if name == "meta":
+                continue
+            with array_of(archive, name, path) as (stream, header):
+                refuse_objects(header, name, path)
+                data = take(stream, header.bytes, name, path)
+                flat = np.frombuffer(data, header.dtype)
+                turned = (
+                    flat.reshape(header.shape[::-1]).T if header.by_columns else flat.reshape(header.shape)
+                )
+                found[name] = turned
     return found
 
 
@@ -111,7 +186,7 @@ class _Tensor(TypedDict):
     data: bytes
 
 
-def _of_safetensors(path: Path) -> dict[str, Matrix]:
+def _of_safetensors(path: Path) -> Tensors:
     try:
         import safetensors
     except ImportError:
@@ -121,31 +196,76 @@ def _of_safetensors(path: Path) -> dict[str, Matrix]:
     found = {}
     deserialize: Callable[[bytes], list[tuple[str, _Tensor]]] = safetensors.deserialize
     for name, tensor in deserialize(path.read_bytes()):
-        if name in NAMES:
-            fmt = _named(path, name, tensor["dtype"], _SAFETENSORS)
-            found[name] = Matrix(np.frombuffer(tensor["data"], fmt.word).reshape(tensor["shape"]), fmt)
+        dtype = _dtype(tensor["dtype"], f"tensor {name}", path)
+        found[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     return found
 
 
-def _of_torch(path: Path) -> dict[str, Matrix]:
+def _dtype(name: str, what: str, path: Path) -> np.dtype[Any]:
+    """NumPy's type of one of safetensors or torch; raises RecordingError for a type that NumPy does not have."""
+    fmt = format_called(name)
+    if fmt is not None and fmt.dtype is not None and fmt.storage_bits >= 8:
+        return fmt.dtype
+    plain = name.lower().removeprefix("torch.")
+    words = {"u": "uint", "i": "int"}
+    if plain[:1] in words and plain[1:].isdigit():
+        plain = words[plain[0]] + plain[1:]
+    try:
+        return np.dtype(plain)
+    except TypeError:
+        raise RecordingError(path, f"{what} is {name}, which is no format of a unit") from None
+
+
+def _of_torch(path: Path) -> Tensors:
     try:
         import torch
     except ImportError:
         raise RecordingError(path, ".pt needs PyTorch: pip install 'mmaformal[torch]'") from None
-    saved = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(saved, Mapping):
-        raise RecordingError(path, 'save a dict: torch.save({"A": a, "B": b, "D": d}, path)')
-    words = {8: torch.uint8, 16: torch.int16, 32: torch.int32, 64: torch.int64}
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise RecordingError(
+            path, "it holds more than tensors, and nothing else is unpickled: torch.save(tensor, path)"
+        ) from None
+    if isinstance(saved, torch.Tensor):
+        named: Mapping[object, object] = {"": saved}
+    elif isinstance(saved, Mapping):
+        named = saved
+    elif isinstance(saved, (list, tuple)):
+        named = dict(enumerate(saved))
+    else:
+        raise RecordingError(path, f"it holds a {type(saved).__name__}, no tensor: torch.save(tensor, path)")
+    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     found = {}
-    for name, tensor in saved.items():
-        if name in NAMES:
-            fmt = _named(path, name, str(tensor.dtype), _TORCH)
-            bits = tensor.detach().resolve_neg().contiguous().view(words[fmt.word_bits])
-            found[name] = Matrix(bits.numpy().view(fmt.word), fmt)
+    for name, tensor in named.items():
+        if isinstance(tensor, torch.Tensor) and not tensor.is_complex() and not tensor.is_sparse:
+            dtype = _dtype(str(tensor.dtype), f"tensor {name}" if name != "" else "it", path)
+            bits = tensor.detach().resolve_neg().contiguous().view(words[tensor.element_size()])
+            found[str(name)] = bits.numpy().view(dtype)
+    if not found:
+        raise RecordingError(
+            path, 'it holds no tensors: torch.save(tensor, path), or of {"A": …, "B": …, "D": …}'
+        )
     return found
 
 
-def _named(path: Path, name: str, dtype: object, formats: Mapping[str, Format]) -> Format:
-    if str(dtype) not in formats:
-        raise RecordingError(path, f"{name} is {dtype}; matrices are of {', '.join(formats)}")
-    return formats[str(dtype)]
+def _of_parquet(path: Path) -> Tensors:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise RecordingError(path, "Parquet needs pyarrow: pip install 'mmaformal[parquet]'") from None
+    table = pq.read_table(path)
+    columns = [table.column(name).combine_chunks() for name in table.column_names]
+    if len(columns) == 1 and hasattr(columns[0].type, "value_type"):
+        rows = columns[0].to_pylist()
+        if len({None if row is None else len(row) for row in rows}) != 1 or rows[0] is None:
+            raise RecordingError(path, "its lists differ in length: a matrix has rows of one length")
+        values = columns[0].flatten()
+        return {"": values.to_numpy(zero_copy_only=False).reshape(len(rows), -1)}
+    if not columns or not all(pa.types.is_integer(x.type) or pa.types.is_floating(x.type) for x in columns):
+        raise RecordingError(path, "a matrix is columns of numbers, or one column of lists of numbers")
+    return {"": np.stack([x.to_numpy(zero_copy_only=False) for x in columns], axis=1)}
+
+
+__all__ = ["NAMES", "Matrix", "is_of_matrices", "read_files", "read_matrices", "read_tensors"]

@@ -55,10 +55,10 @@ def instruction_of(
 
 def _instruction_of(meta: Mapping[str, object], path: Path, overridden: bool) -> Instruction | None:
     architecture_name = text_of(meta, "architecture", path)
-    if architecture_name is None or architecture_name not in ARCHITECTURES:
-        raise RecordingError(
-            path, f"no architecture {short(architecture_name)}; there are {', '.join(ARCHITECTURES)}"
-        )
+    if architecture_name is None:
+        raise RecordingError(path, f"no architecture None; there are {', '.join(ARCHITECTURES)}")
+    if architecture_name not in ARCHITECTURES:
+        raise RecordingError(path, ARCHITECTURES.not_found(architecture_name[:40]))
     architecture = ARCHITECTURES[architecture_name]
     sass, ptx = text_of(meta, "instruction", path), text_of(meta, "ptx", path)
     name = ptx if sass is None else sass

@@ -300,4 +300,4 @@ def cut_away(goal: z3.BoolRef, terms: Iterable[z3.ExprRef]) -> tuple[z3.BoolRef,
 def renamed(term: z3.BoolRef) -> z3.BoolRef:
     """The term with its constants called v0, v1, … in the order in which they occur."""
     pairs = [(c, z3.Const(f"v{i}", c.sort())) for i, c in enumerate(constants_of(term))]
-    return z3.substitute(term, *pairs) if pairs else term
+    return z3.substitute(term, *pairs)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from itertools import islice
 from types import ModuleType
@@ -25,7 +26,7 @@ from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("esda", "fma", "gfda", "muladd", "sticky")
+DESIGNS = ("esda", "fma", "gfda", "joined_fda", "muladd", "sticky")
 
 
 def _space(name: str) -> ModuleType:
@@ -47,7 +48,8 @@ def models(
     """
     module = _space(algorithm)
     taken: dict[int, list[tuple[int, ...]]] = {}  #: orders, by the products of a step
-    for parameters in islice(module.choices(types, k), part, None, parts):
+    own = islice(_choices(types, k, algorithm), part, None, parts) if parts > 1 else module.choices(types, k)
+    for parameters in own:
         yield from _specs(types, k, parameters, ())
         step, whole = (
             parameters.step_products,
@@ -58,6 +60,12 @@ def models(
                 taken[step] = list(orders(k, step))
             for order in taken[step]:
                 yield from _specs(types, k, parameters, order)
+
+
+@lru_cache(maxsize=32)
+def _choices(types: Types, k: int, algorithm: str) -> tuple[Parameters, ...]:
+    """All at once: parts are taken one after another, and most of the work is to make what they leave out."""
+    return tuple(_space(algorithm).choices(types, k))
 
 
 def details(spec: DotAdd) -> Iterator[DotAdd]:
@@ -94,7 +102,10 @@ def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> N
 
 
 def variants(spec: DotAdd) -> Iterator[tuple[str, DotAdd]]:
-    """The models that differ from one in a single parameter, named, or in the order of its products."""
+    """The models that differ from one in a single parameter, named, or in the order of its products; none of an
+    algorithm without a space."""
+    if part(spec.parameters.algorithm, "space") is None:
+        return
     types, parameters = Types.of(spec), spec.parameters
     module = _space(parameters.algorithm)
     near = [parameters, *module.choices(types, spec.k)]

@@ -408,3 +408,16 @@ def test_ctrl_c_is_status_130_and_leaves_no_process() -> None:
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err.splitlines()[-1]) == (130, "", "interrupted")
     assert wait_until(lambda: not solver_processes(process.pid), 5)
+
+
+@pytest.mark.parametrize(
+    ("started", "quiet"), [("/usr/bin/mmaformal", True), ("-m", True), ("/tmp/mine.py", False)]
+)
+def test_an_interrupt_while_the_command_is_imported_says_nothing(started: str, quiet: bool) -> None:
+    program = (
+        f"import sys, signal; sys.argv = [{started!r}]; import mmaformal; "
+        "print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL); from mmaformal import _interrupts; "
+        "_interrupts.as_usual(); print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(quiet), "True"]

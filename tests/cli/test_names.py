@@ -60,6 +60,17 @@ WRITTEN = {
     "armv9_sme": "sme",
     "Apple M3 Pro": "apple_amx",
     "RTX-Blackwell": "rtx_blackwell",
+    "4090": "ada",
+    "2080ti": "turing",
+    "a6000": "ampere",
+    "RTX 4000 SFF Ada": "ada",
+    "NVIDIA Jetson AGX Orin": "ampere",
+    "compute_90a": "hopper",
+    "Compute Capability 8.6": "ampere",
+    "9.0": "hopper",
+    "gfx90a:sramecc+:xnack-": "cdna2",
+    "CDNA 3": "cdna3",
+    "Emerald_Rapids": "sapphire_rapids",
 }
 
 
@@ -171,7 +182,9 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
             "no model of MI350X: of CDNA4 (gfx950) only layouts are published (docs/specified.md) "
             "(`mmaformal list --devices` has what is)",
         ),
-        ("list 4090", "no architecture '4090'; did you mean RTX 4090?"),
+        ("list 4091", "no architecture '4091'; did you mean RTX 4090?"),
+        ("list 2080ti-x", "no architecture '2080ti-x'; did you mean RTX 2080?"),
+        ("list EPYC-9654", "no model of EPYC-9654: "),
         ("list HMMB", "no architecture and no instruction is called 'HMMB' or starts so; "),
         (
             "diff a100 HMMA.16816.F32 h100",
@@ -188,7 +201,7 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
         ),
         ("--model x.py:y list", "--model stands after the COMMAND: `mmaformal COMMAND … --model …`"),
         ("list --model nothing.py:x x", "--model: nothing.py: No such file or directory"),
-        ("signoff unit.sv --against h100", "option '--against' requires 2 arguments"),
+        ("signoff unit.sv --against h100", "option '--against' requires 2 arguments, ARCH INSTRUCTION: "),
         ("prove exactness", "ARCH INSTRUCTION is missing: `mmaformal prove exactness ARCH INSTRUCTION`"),
         ("prove exactness h100", "INSTRUCTION is missing: `mmaformal prove exactness hopper INSTRUCTION`"),
         ("verify --all hopper", "verify what? ARCH, ARCH INSTRUCTION, or --all: one of them"),

@@ -19,9 +19,9 @@ from mmaformal.cli import app, main, running, terminal
 from mmaformal.cli.app import GROUPS
 from mmaformal.cli.prove import PROPERTY_NAMES
 from mmaformal.display import columns, fitting, folded
-from mmaformal.explain import explain_difference
 from mmaformal.listing import architecture_table, instruction_tables
 from mmaformal.queries.properties import PROPERTIES
+from mmaformal.shown_stages import explain_difference
 
 ENDS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -35,7 +35,7 @@ def completed(*words: str) -> list[str]:
 def test_everything_completes() -> None:
     assert completed("") == [command.name for commands in GROUPS.values() for command, _ in commands]
     assert completed("d") == ["diff", "diagnose", "diagnose-gemm"]
-    assert completed("show", "mi3") == ["MI300A", "MI300X", "MI325X"]
+    assert completed("show", "mi3") == ["MI300", "MI300A", "MI300X", "MI308X", "MI325X"]
     assert completed("show", "hop") == ["hopper"]
     assert completed("show", "hopper@") == [f"hopper@{name}" for name in hopper.revisions]
     assert completed("show", "hopper", "hmma.168") == [

@@ -11,10 +11,10 @@ from mmaformal.apple import AmxOperand, AmxState, execute
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import both_results
-from mmaformal.explain import explain_case
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.verify import verify
+from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Different, Equal, Holds
 
 HALF = SHARED / "processors" / "emr_vfmadd231ph.npz"

@@ -13,11 +13,11 @@ from hypothesis.extra import numpy as arrays
 from mmaformal import Different, Holds, Instruction, ampere, emulation, find_difference, hopper
 from mmaformal.architectures.emulations import converted, in_one_format
 from mmaformal.cuda_programs import cuda_program
-from mmaformal.explain import explain_case
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp32
 from mmaformal.mma import CudaUnavailableError
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.queries.verify import verify
+from mmaformal.shown_stages import explain_case
 from mmaformal.witness import Witness
 
 HMMA = hopper["HMMA.1688.F32"]

@@ -17,12 +17,12 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
-from mmaformal.explain import explain_case
 from mmaformal.facts.equality import argue
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 from mmaformal.queries.verify import verify
+from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.spec import DotAdd
 

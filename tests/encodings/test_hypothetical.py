@@ -15,13 +15,13 @@ from mmaformal import ampere, blackwell, cdna1, cdna3, hopper, rtx_blackwell
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.run import run_both
 from mmaformal.encodings.fdrda import Fdrda
-from mmaformal.explain import explain_case
 from mmaformal.formats import Format, Specials, e2m1, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
 from mmaformal.proof.composition import Composing
 from mmaformal.queries import error_bound, exactness, lossless_width, output_range, zero_padding
 from mmaformal.rounding import RNE_FP16, RNE_FP32, RZ_E8M13
+from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio

@@ -15,13 +15,13 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.run import results, smt_result
 from mmaformal.encodings import executable
 from mmaformal.encodings.fda import Fda
-from mmaformal.explain import explain_case
 from mmaformal.facts import chains
 from mmaformal.facts.both_encodings import proved_for
 from mmaformal.formats import e5m2, fp16, fp32, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.queries.verify import verify
+from mmaformal.shown_stages import explain_case
 from mmaformal.spec import DotAdd
 
 #: products 0, 2, then 1, 3, then 4, 6, …

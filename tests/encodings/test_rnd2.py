@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 import z3
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.recorded import SHARED
 
-from mmaformal import prove, verify
+from mmaformal import ARCHITECTURES, prove, verify
 from mmaformal.encodings import executable
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.encodings.rnd2.proofs import exactness, pairs
-from mmaformal.encodings.smt import blocks
+from mmaformal.encodings.rnd2.proofs import exactness, pairs, ranges
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
-from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.kernel import ArgumentError, NotProvedError
+from mmaformal.proof.kernel import prove as kernel_prove
 from mmaformal.proof.rules import Theory
+from mmaformal.queries import commutativity, power_of_two_scaling, sign_symmetry
 from mmaformal.queries.classes import as_instruction
-from mmaformal.rounding import IEEE_FP32
-from mmaformal.solver.answers import Fails, Holds
+from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
@@ -188,3 +192,122 @@ def _constants(spec: DotAdd) -> tuple[list[z3.BitVecRef], list[z3.BitVecRef], z3
     bits = spec.a_format.storage_bits
     a, b = ([z3.BitVec(f"{name}{k}", bits) for k in range(spec.k)] for name in "ab")
     return a, b, z3.BitVec("c", spec.c_format.storage_bits)
+
+
+# ---- units that do not read c ----------------------------------------------------------------------------------------
+
+ALONE = ARCHITECTURES["power10"]["XVBF16GER2"]
+
+
+def sums_below(bits: int, precision: int) -> set[int]:
+    """The odd numbers of so many bits that are u·v·2^(p + 1) + w·z, one after the other."""
+    factors = range(1 << precision)
+    products = {u * v for u in factors for v in factors}
+    sums = {(2 << precision) * x + sign * y for x in products for y in products for sign in (1, -1)}
+    return {x for x in sums if x % 2 and 0 < x < 1 << bits}
+
+
+@pytest.mark.parametrize("precision", [2, 3, 4])
+def test_whether_all_numbers_are_sums_of_two_products(precision: int) -> None:
+    found = []
+    for bits in range(2, 3 * precision + 1):
+        found.append(ranges.all_are_sums(bits, precision))
+        assert found[-1] == (len(sums_below(bits, precision)) == 1 << (bits - 1)), bits
+    assert True in found
+    assert False in found
+
+
+@pytest.mark.slow
+def test_a_pair_alone_gives_every_number() -> None:
+    answer = prove("every-number", ALONE, timeout=300)
+    assert isinstance(answer, Holds)
+    assert any("sums of two products" in rule for rule in answer.proof.rules)
+
+
+def test_the_rule_is_not_used_where_it_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ranges.every_sum(ALONE.spec) is ranges.TWO_PRODUCTS
+    small, reading = ARCHITECTURES["power10"]["XVF16GER2"], ARCHITECTURES["power10"]["XVBF16GER2PP"]
+    for spec, why in ((small.spec, "too many to try"), (reading.spec, "not a sum")):
+        with pytest.raises(ArgumentError, match=why):
+            ranges.every_sum(spec)
+    monkeypatch.setattr(ranges, "all_are_sums", lambda *_: False)
+    assert isinstance(prove("every-number", ALONE, timeout=100), Unknown)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, (1 << 23) - 1), st.integers(0, 1), st.integers(-149, 103))
+def test_a_sum_of_two_products_is_the_number(half: int, sign: int, place: int) -> None:
+    """As the rule says, in the executable encoding: z, and w and u·v that go with it."""
+    n = 2 * half + 1
+    for z in range(255, 0, -2):
+        w = n * pow(z, -1, 512) % 512
+        w -= 512 * (w > 256)
+        rest = (n - w * z) >> 9
+        u = next((u for u in range(1, 256) if rest % u == 0 and 0 <= rest // u < 256), 0)
+        if abs(w) < 256 and u:
+            break
+    e, signed = min(place // 2 + 4, 119), (-1) ** sign
+    a, b = (
+        [int(np.float32(x).view(np.uint32)) >> 16 for x in side]
+        for side in (
+            (signed * u * 2.0**e, signed * w * 2.0**e),
+            (rest // u * 2.0 ** (place + 9 - e), z * 2.0 ** (place - e)),
+        )
+    )
+    d = executable.dot_add(ALONE.spec, a, b, 0).result
+    assert fp32.value(int(d)) == signed * n * Fraction(2) ** place
+
+
+def test_a_pair_alone_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is assumed of results is so of the pair, to which −0 is added: not if that made something of small ones."""
+    spec = ALONE.spec.replace(nan="DEFAULT")
+    with LazyPortfolio() as portfolio:
+        assert kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argument(spec)).obligations
+    right = stages.add
+
+    def wrong(x: z3.BitVecRef, y: z3.BitVecRef, rho: Conversion, nan: int) -> ieee.Addition:
+        made, low = right(x, y, rho, nan), z3.Extract(30, 0, y)
+        small = z3.And(low != 0, z3.ULT(low, 1 << 23))
+        return made._replace(result=z3.If(small, z3.BitVecVal(0x3F800000, 32), made.result))
+
+    monkeypatch.setattr(stages, "add", wrong)
+    with LazyPortfolio() as portfolio, pytest.raises(NotProvedError, match="in range with −0 added"):
+        kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argument(spec))
+
+
+@pytest.mark.parametrize("broken", ["", "change_sign", "sticky_sum"])
+def test_signs_of_two_runs(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """−a·b and −b·a have one sign where neither is a NaN, and opposite summands of fp64 opposite sums; this is not
+    proved of a wrong stage."""
+    right = stages.sticky_sum
+
+    def changed(self: stages.Stages, code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
+        other = z3.If(stages.decode(code, fmt).nan, code, code ^ (fmt.sign_mask | 1))
+        return self.code("change_sign", [code], other, fmt)
+
+    def summed(*given: Any) -> blocks.StickySum:
+        made = right(*given)
+        return made._replace(total=(made.total.arg(0) + 1) + made.total.arg(1))
+
+    if broken == "change_sign":
+        monkeypatch.setattr(stages.Stages, "change_sign", changed)
+    elif broken:
+        monkeypatch.setattr(stages, "sticky_sum", summed)
+    pair, fma = (ARCHITECTURES["sme"][name].spec for name in ("FMOPS.F32.F16", "FMOPA.F64"))
+    with LazyPortfolio() as portfolio:
+        asker = Asker(portfolio, 100)
+        if broken != "sticky_sum":
+            exchanged = commutativity.argument(commutativity.relation(pair))
+            with pytest.raises(NotProvedError) if broken else nullcontext():
+                kernel_prove(asker, exchanged)
+        if broken != "change_sign":
+            negated = sign_symmetry.argument(sign_symmetry.relation(fma))
+            with pytest.raises(NotProvedError) if broken else nullcontext():
+                kernel_prove(asker, negated)
+
+
+@pytest.mark.parametrize("form", ["PP", pytest.param("NN", marks=pytest.mark.slow)])
+def test_what_a_pair_loses_is_left_where_c_cancels_it(form: str) -> None:
+    """A pair of bf16 seldom loses what c does not hide: c is what the pair gives, with the other sign."""
+    answer = prove("faithful-rounding", ARCHITECTURES["power10"][f"XVBF16GER2{form}"], timeout=100)
+    assert isinstance(answer, Fails)

@@ -14,6 +14,7 @@ from support.recorded import SHARED
 
 from mmaformal import ARCHITECTURES, find_difference, riscv, verify
 from mmaformal.architectures import Architecture
+from mmaformal.cases.falling_products import exponent_of, find_product, random_searches, value_of_product
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import both_results
 from mmaformal.encodings.rvbna import Rvbna
@@ -354,3 +355,15 @@ def test_a_wrong_expression_has_a_smallest_input(wrong: int) -> None:
     name = "vfwbdota.vv.n2"
     answer = find_difference(ARCHITECTURES[f"riscv@printed-{wrong}"][name], riscv[name], timeout=500)
     assert isinstance(answer, Different)
+
+
+@pytest.mark.parametrize("name", ["vfqwbdota.vv.E5M2.n2", "vfqwbdota.alt.vv.E4M3.n2"])
+def test_d_falls_with_a_product_of_larger_exponents(name: str) -> None:
+    """The same number made of a subnormal factor has a larger exponent, so that the other product is cut elsewhere."""
+    i = riscv[name]
+    found = find_product(i, random_searches(i.spec, i.parameters.F, order=i.parameters.order))
+    assert found is not None
+    first, second = found
+    assert value_of_product(i.spec, first, 0) == value_of_product(i.spec, second, 0)
+    exponents = [exponent_of(i.spec, (x.a[0], x.b[0])) for x in found]
+    assert exponents[0] != exponents[1]

@@ -19,7 +19,6 @@ from mmaformal.encodings.executable import signs as executable_signs
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.smt import signs as smt_signs
-from mmaformal.explain import exact_dot_add
 from mmaformal.facts import signed
 from mmaformal.formats import e4m3, e4m3fnuz, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -27,6 +26,7 @@ from mmaformal.kernels.choose import kernel_for
 from mmaformal.queries.classes import as_instruction
 from mmaformal.recordings import check, read
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, Conversion, NanRule
+from mmaformal.shown_stages import exact_dot_add
 from mmaformal.spec import DotAdd
 
 HALF = DotAdd(1, fp16, fp16, fp16, fp16, Sfma(IEEE_FP16, NanRule.DEFAULT))

@@ -39,6 +39,7 @@ from mmaformal.queries.signoff_all import _SEEN, Kind, Kinds, signoff_all
 from mmaformal.queries.signoff_testbench import write_testbench
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Fails, Holds
+from mmaformal.spaces import variants
 
 pytestmark = pytest.mark.skipif(shutil.which("yosys") is None, reason="no yosys on the PATH (Debian: yosys)")
 needs_verilator = pytest.mark.skipif(shutil.which("verilator") is None, reason="no verilator on the PATH")
@@ -148,6 +149,12 @@ def test_what_was_found_is_kept_when_it_is_broken_off(tmp_path: Path) -> None:
     assert (found.verdict, found.complete) == ("fails", False)
     assert "not settled: the time was up, or it was broken off" in str(found)
     assert json.loads(json.dumps(found.to_json()))["kinds"][2]["rows"] == found.kinds[2].rows
+
+
+def test_every_model_that_is_spelled_has_changes_to_try_or_none() -> None:
+    tree = "tree(k=2,a=fp16,product=IEEE-FP32,sums=IEEE-FP32,order=(0+1)+c,c=fp32)"
+    for text, some in (("joined(k=2,frac_bits=24,a=fp16)", True), ("exact(k=2,a=fp16)", True), (tree, False)):
+        assert any(True for _ in variants(datapath[text].spec)) is some, text
 
 
 @pytest.mark.slow

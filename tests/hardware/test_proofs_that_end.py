@@ -20,6 +20,10 @@ from mmaformal.hardware.blackbox import from_rtl
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exponent_cases import Distances, ExponentCases, multiplication_of, rows_apart
 from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.matching import Follower
+from mmaformal.hardware.matching import _normalised as _the_normalised
+from mmaformal.hardware.module import Module
+from mmaformal.hardware.multipliers import recovered
 from mmaformal.hardware.ports import read_mapping
 from mmaformal.proof.kernel import Link, NotProvedError, Theorem, prove
 from mmaformal.queries.signoff import signoff
@@ -178,6 +182,74 @@ def test_a_row_that_is_wrong_for_one_input_is_refuted() -> None:
     assert outcome.verdict == "sat"
 
 
+# ---- multipliers ---------------------------------------------------------------------------------------------------
+
+
+def _significand(code: z3.BitVecRef) -> z3.BitVecRef:
+    hidden = z3.If(z3.Extract(14, 10, code) == 0, z3.BitVecVal(0, 1), z3.BitVecVal(1, 1))
+    return z3.Concat(hidden, z3.Extract(9, 0, code))
+
+
+def _booth(a: z3.BitVecRef, b: z3.BitVecRef, wrong: str) -> z3.BitVecRef:
+    """The product of 11 bits each by Booth's digits of b, with the rest of a negative row in the carry's lowest bit."""
+    words, lows = [], []
+    digits = z3.Concat(z3.BitVecVal(0, 1), b, z3.BitVecVal(0, 1))
+    for i in range(6):
+        high, middle, low = (z3.Extract(2 * i + k, 2 * i + k, digits) for k in (2, 1, 0))
+        one = z3.If(middle != low, z3.ZeroExt(11, a), z3.BitVecVal(0, 22))
+        two = z3.If(z3.And(middle == low, high != low), z3.ZeroExt(11, a) << 1, z3.BitVecVal(0, 22))
+        row = (one | two) << 2 * i
+        if wrong == "for one a" and i == 3:
+            row = row ^ z3.If(a == 0x5A3, z3.BitVecVal(1 << 9, 22), z3.BitVecVal(0, 22))
+        words.append(z3.If(high == 1, ~row, row))
+        lows.append(z3.BitVecVal(0, 1) if wrong == "no rest" and i == 2 else high)
+    s, c = words[0], z3.ZeroExt(21, lows[0])
+    for word, low in zip(words[1:], lows[1:], strict=True):
+        majority = (s & c) | (s & word) | (c & word)
+        s, c = s ^ c ^ word, z3.Concat(z3.Extract(20, 0, majority), low)
+    return s + c
+
+
+@pytest.mark.parametrize("wrong", ["", "no rest", "for one a"])
+def test_a_multiplier_of_booths_digits_is_proved_by_its_bits(wrong: str) -> None:
+    inputs = symbolic_inputs(HALF.spec)
+    total = _booth(_significand(inputs.a[0]), _significand(inputs.b[0]), wrong)
+    rows = generate(HALF.spec, 50, seed=1)
+    with session() as portfolio:
+        asker = Asker(portfolio, 60)
+        design = Module("booth", {}, {"d": z3.Extract(15, 0, total)})
+        follower = Follower(asker, HALF.spec, inputs, design, rows, lambda said: None)
+        found = list(recovered(follower))
+    assert len(found) == (not wrong)
+    assert all(node.eq(total) for node, _ in found)
+
+
+# ---- factors that are normalised -----------------------------------------------------------------------------------
+
+
+def _normalised(word: z3.BitVecRef, wrong: bool) -> z3.BitVecRef:
+    """A significand with its leading one on top, shifted in stages; if it is wrong, one has another last bit."""
+    value = word
+    for places in (8, 4, 2, 1):
+        value = z3.If(z3.Extract(10, 11 - places, value) == 0, value << places, value)
+    return z3.If(word == 0x25, value ^ 1, value) if wrong else value
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_product_of_normalised_factors_is_the_models_shifted(wrong: bool) -> None:
+    inputs = symbolic_inputs(HALF.spec)
+    a, b = (_normalised(_significand(x), wrong) for x in (inputs.a[0], inputs.b[0]))
+    node = z3.ZeroExt(11, a) * z3.ZeroExt(11, b)
+    rows = generate(HALF.spec, 50, seed=1)
+    with session() as portfolio:
+        design = Module("normalised", {}, {"d": z3.Extract(15, 0, node)})
+        follower = Follower(Asker(portfolio, 60), HALF.spec, inputs, design, rows, lambda said: None)
+        assert follower.cases is not None
+        found = _the_normalised(follower, follower.cases)
+    assert (found is None) is wrong
+    assert found is None or len(found.links) == 5
+
+
 # ---- designs -------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +277,23 @@ def test_an_fma_with_an_anticipated_leading_one_is_proved(name: str, sizes: dict
     unit = datapath[f"fma(k=1,a={name},rho=IEEE-{name.upper()})"]
     answer = signoff(LZA, unit, top="fma_lza", parameters=sizes, ports=PORTS, timeout=1800)
     assert isinstance(answer, Holds), answer
+
+
+@needs_slang
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", ["", "NEGATIVE", "PREFIX"])
+@pytest.mark.parametrize(("name", "sizes"), [("fp16", {"E": 5, "M": 10}), ("fp32", {"E": 8, "M": 23})])
+def test_an_fma_with_a_booth_multiplier(name: str, sizes: dict[str, int], bug: str) -> None:
+    answer = signoff(
+        [LZA, "booth_mul.sv"],
+        datapath[f"fma(k=1,a={name},rho=IEEE-{name.upper()})"],
+        top="fma_lza",
+        parameters={"Booth": 2, **sizes},
+        ports=PORTS,
+        defines=[f"BUG_{bug}"] if bug else [],
+        timeout=1800,
+    )
+    assert isinstance(answer, Fails if bug else Holds), answer
 
 
 @needs_slang

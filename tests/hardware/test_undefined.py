@@ -18,7 +18,7 @@ from mmaformal.hardware.read_btor2 import read_btor2
 from mmaformal.hardware.undefined import choose, names_of_bits, not_used
 from mmaformal.hardware.yosys import design
 from mmaformal.queries.classes import as_instruction
-from mmaformal.queries.signoff import check_names
+from mmaformal.queries.signing import check_names
 from mmaformal.rounding import CONVERSIONS
 from mmaformal.spec import DotAdd
 

@@ -59,9 +59,11 @@ _OF_DESIGNS = {
     *("ports", "ties", "cycles", "held", "told"),
 }
 OWN = {
+    "batch_invariant": {"device", "against"},
     "check": {"architecture", "instruction", "replace"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},
+    "explain": {"device", "against", "every_block"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
     "identify": {"scale_block", "among", "confirm", "solving"},

@@ -46,9 +46,8 @@ def test_digits_drawn_are_those_of_the_terms(a: list[int], c: int) -> None:
     unit = hopper["HMMA.16816.F32"]
     codes = a + [0] * 12
     drawn = draw_alignment(unit, codes, [0x3C00] * 16, c).splitlines()
-    if not drawn:
+    if not drawn:  # a step without products leaves c as it is, and is not told
         assert not any(codes)
-        assert c == 0
         return
     place = int(drawn[0].split("2^")[1].split()[0])
     terms = {f"a[{k}]·b[{k}]": fp16.value(x) for k, x in enumerate(codes)} | {"c": fp32.value(c)}

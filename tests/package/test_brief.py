@@ -8,7 +8,7 @@ from mmaformal import Different, Fails, Instruction, ampere, hopper
 from mmaformal.brief import MOST_LINES, first_rows, places, rows_together, together
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.witness import case_text, inputs_text
-from mmaformal.explain import explain_case, explain_difference
+from mmaformal.shown_stages import explain_case, explain_difference
 from mmaformal.witness import Witness
 
 K = 512

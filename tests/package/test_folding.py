@@ -10,9 +10,9 @@ import pytest
 
 from mmaformal import ada, ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.encodings import executable
-from mmaformal.explain import exact_dot_add, explain_case, explain_difference
 from mmaformal.folding import SHORT, fold, step_of
 from mmaformal.instruction import Instruction
+from mmaformal.shown_stages import exact_dot_add, explain_case, explain_difference
 
 UNITS = [
     ampere["HMMA.16816.F32"],

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import Structure, cdna1, matmul, replay, sapphire_rapids, volta
+from mmaformal import Structure, cdna1, hopper, matmul, replay, sapphire_rapids, volta
 from mmaformal.formats import bf16, fp16, fp32
 
 AMX = sapphire_rapids["TDPBF16PS"]
+HMMA = hopper["HMMA.16816.F32"]
 
 
 def operands(K: int, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -127,3 +129,52 @@ def test_a_structure_is_told_in_words_and_as_json() -> None:
     told = structure.to_json()
     assert (told["block"], told["order"], told["d_format"]) == (1024, "pairwise", "bf16")
     assert Structure(AMX).result == fp32
+
+
+# ---- C
+
+
+@pytest.mark.parametrize(
+    ("how", "divided"),
+    [
+        ({"c_enters": "start"}, {}),
+        ({"block": 32, "c_enters": "first"}, {"promote_every": 2}),
+        ({"block": 64, "c_enters": "first"}, {"split_k": 2}),
+        ({"block": 64, "c_enters": "last", "order": "pairwise"}, {"split_k": 2, "order": "pairwise"}),
+    ],
+    ids=str,
+)
+def test_c_enters_where_matmul_adds_it(how: dict[str, Any], divided: dict[str, Any]) -> None:
+    random = np.random.default_rng(0)
+    A, B = (
+        random.standard_normal((8, 128)).astype(np.float16),
+        random.standard_normal((128, 8)).astype(np.float16),
+    )
+    C = random.standard_normal((8, 8)).astype(np.float32)
+    wanted = matmul(A, B, C, instruction=HMMA, **divided).view(np.uint32)
+    structure = Structure.named(HMMA.label, **how)
+    assert (replay(A, B, structure, C) == wanted).all()
+    assert eval(structure.python) == structure
+    others = [replace(structure, c_enters=x) for x in ("start", "last") if x != how["c_enters"]]
+    assert all((replay(A, B, other, C) != wanted).any() for other in others)
+
+
+def test_c_after_the_rounding_is_rounded_twice() -> None:
+    A, B = np.ones((1, 16), np.float16), np.full((16, 1), 2048 / 16, np.float16)
+    A[0, 0], B[0, 0] = 1, 2048 / 16 + 1  # 2049, a tie of fp16
+    C = np.ones((1,), np.float16)
+    once, twice = (Structure(HMMA, d_format=fp16, c_enters=x) for x in ("last", "after"))
+    assert replay(A, B, once, C).view(np.float16)[0, 0] == 2050
+    assert replay(A, B, twice, C).view(np.float16)[0, 0] == 2048  # 2049 → 2048, 2049 → 2048
+
+
+def test_c_is_where_the_structure_says_so() -> None:
+    A, B, C = np.ones((2, 16), np.float16), np.ones((16, 2), np.float16), np.ones(2, np.float64)
+    with pytest.raises(ValueError, match="C is given where the structure has `c_enters`"):
+        replay(A, B, Structure(HMMA), C)
+    with pytest.raises(ValueError, match="C is fp64, of which fp32 does not hold all"):
+        replay(A, B, Structure(HMMA, c_enters="last"), C)
+    with pytest.raises(ValueError, match="C has shape"):
+        replay(A, B, Structure(HMMA, c_enters="last"), np.ones(3, np.float32))
+    with pytest.raises(ValueError, match="in order"):
+        Structure(HMMA, 32, order="pairwise", c_enters="first")

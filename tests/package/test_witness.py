@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cdna2, hopper
-from mmaformal.explain import (
+from mmaformal.formats import FORMATS, fp32
+from mmaformal.shown_stages import (
     code_text,
     decimal_text,
     exact_dot_add,
@@ -22,7 +23,6 @@ from mmaformal.explain import (
     shown_steps,
     ulps_apart,
 )
-from mmaformal.formats import FORMATS, fp32
 from mmaformal.witness import Witness, WitnessError, case_size, product_is_zero, results_differ
 
 X, Y = ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"]

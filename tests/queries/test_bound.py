@@ -20,6 +20,7 @@ from mmaformal.facts.product_bound import (
     prove_growth,
     prove_join,
     prove_largest_exponent,
+    prove_narrowed,
 )
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
@@ -45,7 +46,7 @@ def proof_of(claims: Callable[[Composing], None]) -> Proof | None:
         return proving.proof()
 
 
-@pytest.mark.parametrize("claims", [prove_growth, prove_join, prove_beside, prove_apart])
+@pytest.mark.parametrize("claims", [prove_growth, prove_join, prove_beside, prove_apart, prove_narrowed])
 def test_real_numbers(claims: Callable[[Composing], None]) -> None:
     proof = proof_of(claims)
     assert proof is not None

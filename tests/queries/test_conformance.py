@@ -267,6 +267,7 @@ def test_units_of_other_types_are_not_judged() -> None:
     assert isinstance(prove("conformance", hopper["HMMA.16816.F32"]), Unknown)
 
 
+@pytest.mark.slow  # it looks for a proof until its time is over
 def test_nothing_holds_by_a_wrong_member(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the members the printed text, the model would not be proved to be one."""
     right = conformance.member

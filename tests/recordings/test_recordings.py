@@ -23,7 +23,6 @@ from mmaformal import ARCHITECTURES, ampere, cli, hopper, turing, volta
 from mmaformal.architectures import Architecture, UnknownInstructionError
 from mmaformal.cli.check import _Progress
 from mmaformal.encodings.fda import Fda
-from mmaformal.explain import explain_case
 from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.recordings import (
@@ -42,6 +41,7 @@ from mmaformal.recordings import (
 )
 from mmaformal.recordings.names import look_up
 from mmaformal.rounding import RZ_FP32
+from mmaformal.shown_stages import explain_case
 from mmaformal.spec import DotAdd
 from mmaformal.witness import case_size
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import proved
 import pytest
 import z3
 from proved import Proved, asking_digest
+from support.answers import LEAST, KnownAnswers, OtherAnswerError, read
 from support.in_process import Here
 from support.known import Counts, KnownProofs, why_nothing_is_known
 
@@ -143,6 +145,7 @@ def test_the_code_that_asks_is_all_of_solvers_kernel_and_store(monkeypatch: pyte
         "kernel.py",
         "claims.py",
         "known.py",
+        "answers.py",
     ):
         changed = lambda path, name=name: read_bytes(path) + (b"#" if path.name == name else b"")  # noqa: E731
         monkeypatch.setattr(Path, "read_bytes", changed)
@@ -152,3 +155,81 @@ def test_the_code_that_asks_is_all_of_solvers_kernel_and_store(monkeypatch: pyte
 def test_the_tool_asks_everything_or_adds(tmp_path: Path) -> None:
     assert "--ask-all" in proved.command(tmp_path, False, ())
     assert "--ask-all" not in proved.command(tmp_path, True, ())
+
+
+# ---- what is not proved ----------------------------------------------------------------------------------------------
+
+
+class Scripted(Here):
+    """Portfolio whose answers are given, and that counts how often it is asked."""
+
+    backends, memory = ("z3",), 100
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        self.outcomes, self.asked = [*outcomes], 0
+
+    def ask(self, script: str, constants: Mapping[str, int], timeout: float) -> Outcome:
+        self.asked += 1
+        return self.outcomes.pop(0)
+
+
+SAT = Outcome("sat", "z3", solver_version("z3"), 0.2, {"p": 3, "q": 1, "r": 9})
+OPEN = Outcome("unknown", "", "", 5.0, why="no answer in 5 s")
+WANTED = {"p": 8, "q": 8}
+
+
+def put(portfolio: Scripted, known: KnownAnswers, script: str = "(s)", timeout: float = 5.0) -> Outcome:
+    return known.ask(Scripted.ask, portfolio, script, WANTED, timeout)
+
+
+def known_after(*outcomes: Outcome, drawn: bool = False) -> KnownAnswers:
+    """The answers of a run in which these questions were asked: `(s0)`, `(s1)`, …"""
+    first, portfolio = KnownAnswers({}, lambda _: False), Scripted(*outcomes)
+    for number in range(len(outcomes)):
+        put(portfolio, first, f"(s{number})")
+    return KnownAnswers(first.found, lambda _: drawn)
+
+
+def test_a_model_and_an_open_question_are_known() -> None:
+    known, nobody = known_after(SAT, OPEN), Scripted()
+    model, unsettled = put(nobody, known, "(s0)"), put(nobody, known, "(s1)", 9.0)
+    assert (model.verdict, model.model, model.solver) == ("sat", {"p": 3, "q": 1}, "z3")
+    assert (unsettled.verdict, unsettled.why, known.known) == ("unknown", OPEN.why, 2)
+
+
+def test_what_depends_on_something_else_is_asked() -> None:
+    portfolio = Scripted(SAT, SAT, SAT)
+    put(portfolio, known_after(OPEN), "(s0)", 11.0)  # more than twice the time it had
+    put(portfolio, known_after(SAT), "(another)")
+    portfolio.memory = 200
+    put(portfolio, known_after(SAT), "(s0)")
+    assert portfolio.asked == 3
+
+
+def test_what_was_answered_soon_or_refuted_is_not_kept() -> None:
+    soon = Outcome("sat", "z3", solver_version("z3"), LEAST / 2, {"p": 3, "q": 1})
+    refuted = Outcome("unsat", "z3", solver_version("z3"), 7.0)
+    assert known_after(soon, refuted)._before == {}
+
+
+def test_one_that_is_drawn_is_asked_and_may_not_be_refuted() -> None:
+    portfolio = Scripted(SAT, Outcome("unsat", "z3", solver_version("z3"), 1.0))
+    assert put(portfolio, known_after(SAT, drawn=True), "(s0)") == SAT
+    with pytest.raises(OtherAnswerError, match=r"z3 refutes what z3 has a model of: \(s0\)"):
+        put(portfolio, known_after(SAT, drawn=True), "(s0)")
+
+
+def test_a_known_answer_is_not_counted_as_asked(tmp_path: Path) -> None:
+    counts, known = Counts(), known_after(SAT)
+    with KnownProofs(tmp_path / "evidence.db", {}, 0, counts, known) as known_proofs:
+        known_proofs.add(digest("(s0)"), "name", "statement", put(Scripted(), known, "(s0)"))
+        known_proofs.add(digest("(s1)"), "name", "statement", SAT)
+    assert counts.asked == 1
+
+
+def test_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
+    found = known_after(SAT, OPEN)._before
+    proved.write_answers({key: asdict(each) for key, each in found.items()}, tmp_path / "one.json")
+    assert read(tmp_path / "one") == found
+    assert len((tmp_path / "one.json").read_text().splitlines()) == 4
+    assert read(tmp_path / "none") == {}

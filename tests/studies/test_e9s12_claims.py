@@ -23,7 +23,6 @@ from mmaformal.encodings.dpa_e9s12 import executable
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.losses import Places, prove_exact, prove_losses
 from mmaformal.encodings.executable.blocks import decode
-from mmaformal.explain import explain_case
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
@@ -31,6 +30,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.queries import commutativity
 from mmaformal.rounding import IEEE_FP32
+from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio

@@ -2,8 +2,8 @@
 
 `tests/store/proved.txt` holds the digest of every script that the quick suite found unsatisfiable, under the solver
 that said so and its version; `python tools/proved.py` writes it anew.  A record speaks for one text alone, so a model
-that is broken asks questions that have none.  Each run asks one in twenty of the known questions again, drawn by a
-seed that the run's last lines tell, and everything
+that is broken asks questions that have none.  What was not refuted and took long stands beside it (`answers.py`).
+Each run asks one in twenty of the known questions again, drawn by a seed that the run's last lines tell, and everything
 
 - with `--ask-all`, and wherever slow tests are run (`-m slow`);
 - of a test that is about asking itself: those in the folders of solvers, campaigns and the kernel, and those that are
@@ -18,16 +18,18 @@ import os
 import random
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from proved import KEPT, PATH, Proved, asking_digest
+from proved import KEPT, PATH, Proved, answers_beside, asking_digest, write_answers
 
 from mmaformal.solver.evidence import ContradictionError, EvidenceStore, Record, recording
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.portfolio import Outcome, Portfolio
+from support import answers
+from support.answers import Answer, KnownAnswers
 
 #: One question in so many is asked again.
 ONE_IN = 20
@@ -44,19 +46,37 @@ class Counts:
     again: int = 0  #: of those asked, how many were drawn from the known ones
     known: int = 0
     proved: dict[str, set[str]] = field(default_factory=dict)  #: as in `Proved.of`
+    answers: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  #: fields of `Answer`, by the keys of questions
 
-    def add(self, asked: int, again: int, known: int, proved: Mapping[str, Iterable[str]]) -> None:
+    def add(
+        self,
+        asked: int,
+        again: int,
+        known: int,
+        proved: Mapping[str, Iterable[str]],
+        answers: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
         self.asked, self.again, self.known = self.asked + asked, self.again + again, self.known + known
         for solver, digests in proved.items():
             self.proved.setdefault(solver, set()).update(digests)
+        self.answers.update(answers or {})
 
 
 class KnownProofs(EvidenceStore):
     """A store of evidence that knows, besides what is put to it, what was proved before, but for those drawn."""
 
-    def __init__(self, path: Path, known: Mapping[str, tuple[str, str]], seed: int, counts: Counts) -> None:
+    def __init__(
+        self,
+        path: Path,
+        known: Mapping[str, tuple[str, str]],
+        seed: int,
+        counts: Counts,
+        answers: KnownAnswers | None = None,
+    ) -> None:
         super().__init__(path)
-        self._known, self._seed, self._counts = known, seed, counts
+        self._known, self._seed, self._counts, self._unproved = known, seed, counts, answers
 
     def proof(self, sha256: str, solver: str | None = None, not_by: str | None = None) -> Record | None:
         record = super().proof(sha256, solver, not_by)
@@ -70,6 +90,8 @@ class KnownProofs(EvidenceStore):
         return Record(sha256, *said, "unsat", "", "", 0.0, 0, "")
 
     def add(self, sha256: str, name: str, statement: str, outcome: Outcome) -> None:
+        if self._unproved is not None and outcome is self._unproved.last:  # nobody was asked
+            return
         super().add(sha256, name, statement, outcome)
         if outcome.version.endswith("simplifier"):  # nobody was asked
             return
@@ -83,8 +105,12 @@ class KnownProofs(EvidenceStore):
             raise ContradictionError(PATH, (before, now))
 
     def _is_drawn(self, sha256: str) -> bool:
-        """Whether this run asks it again; the same in all processes of the run."""
-        return random.Random(f"{self._seed} {sha256}").randrange(ONE_IN) == 0
+        return is_drawn(self._seed, sha256)
+
+
+def is_drawn(seed: int, key: str) -> bool:
+    """Whether a run with this seed asks a known question again; the same in all processes of the run."""
+    return random.Random(f"{seed} {key}").randrange(ONE_IN) == 0
 
 
 def why_nothing_is_known(markers: str, ask_all: bool, proved: Proved) -> str:
@@ -109,13 +135,19 @@ class Run:
     why_all: str  #: why everything is asked; empty if not
     changed: bool  #: whether the code that asks is another than the records were made with
     known: Mapping[str, tuple[str, str]]
+    before: Mapping[str, Answer]
     counts: Counts = field(default_factory=Counts)
+
+    @cached_property
+    def answers(self) -> KnownAnswers:
+        return KnownAnswers(self.before, partial(is_drawn, self.seed))
 
     @cached_property
     def store(self) -> KnownProofs:
         """Of this process, in a folder that is removed with it."""
         self._folder = tempfile.TemporaryDirectory(prefix="mmaformal-tests-")
-        return KnownProofs(Path(self._folder.name) / "evidence.db", self.known, self.seed, self.counts)
+        path = Path(self._folder.name) / "evidence.db"
+        return KnownProofs(path, self.known, self.seed, self.counts, self.answers)
 
     def close(self) -> None:
         if "store" in self.__dict__:
@@ -158,6 +190,7 @@ def pytest_configure(config: pytest.Config) -> None:
         why,
         proved.asked_by != asking_digest(),
         {} if why else proved.usable(),
+        {} if why else answers.read(),
     )
 
 
@@ -180,11 +213,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     run, output = session.config.stash[_RUN], getattr(session.config, "workeroutput", None)
+    run.counts.add(
+        0, 0, run.answers.known, {}, {key: asdict(each) for key, each in run.answers.found.items()}
+    )
     if output is not None:
         proved = {solver: sorted(digests) for solver, digests in run.counts.proved.items()}
         output["known"] = vars(run.counts) | {"proved": proved}
     elif path := session.config.option.write_proved:
         Proved(asking_digest(), {s: frozenset(d) for s, d in run.counts.proved.items()}).write(path)
+        write_answers(run.counts.answers, answers_beside(path))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -200,5 +237,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     run = item.config.stash[_RUN]
     if item.path.parent.name in _ABOUT_ASKING or item.get_closest_marker("asks"):
         return (yield)
-    with recording(run.store):
-        return (yield)
+    ask = Portfolio.ask
+
+    def known_or_asked(self: Portfolio, script: str, constants: Mapping[str, int], timeout: float) -> Outcome:
+        return run.answers.ask(ask, self, script, constants, timeout)
+
+    Portfolio.ask = known_or_asked  # type: ignore[method-assign]
+    try:
+        with recording(run.store):
+            return (yield)
+    finally:
+        Portfolio.ask = ask  # type: ignore[method-assign]

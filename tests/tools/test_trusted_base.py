@@ -34,7 +34,7 @@ def test_whoever_makes_a_proof_is_listed(tmp_path: Path) -> None:
     for text, done in makes.items():
         assert base.uses(text) == [done]
     assert base.uses("from mmaformal.proof.kernel import Theorem\nx = prove('commutativity')\n") == []
-    assert {"queries/signoff.py", "mmaformal/facts/settling.py"} <= {part.path for part in base.stating()}
+    assert {"queries/signing.py", "mmaformal/facts/settling.py"} <= {part.path for part in base.stating()}
 
 
 def test_only_code_is_counted(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered, execute
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fda import Fda
-from mmaformal.explain import code_text
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, finite
 from mmaformal.queries.find_difference import find_difference
+from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Different
 
 

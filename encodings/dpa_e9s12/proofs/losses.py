@@ -31,7 +31,6 @@ from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summation
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt.blocks import negate_if
-from mmaformal.explain import code_text
 from mmaformal.facts.exact_steps import prove_off
 from mmaformal.facts.exact_terms import prove_chain
 from mmaformal.facts.exactness import (
@@ -53,6 +52,7 @@ from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide
 from mmaformal.proof.definitions import fit
+from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.answers import Number as Figure
 from mmaformal.spec import DotAdd

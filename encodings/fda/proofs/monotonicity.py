@@ -12,11 +12,11 @@ from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.out_of_order import OutOfOrder, codes_of_number, normal_code, position, shown
 from mmaformal.cases.run import run
 from mmaformal.encodings.fda import Fda
-from mmaformal.explain import code_text
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
+from mmaformal.shown_stages import code_text
 
 
 def in_c(instruction: Instruction, theory: Theory) -> OutOfOrder | None:

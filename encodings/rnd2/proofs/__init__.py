@@ -22,6 +22,7 @@ from mmaformal.facts.signed import falls_with_products
 from mmaformal.facts.sums import StepSum, addition, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import Rule
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import NanRule
@@ -41,6 +42,9 @@ class Rnd2Facts(Facts[Step]):
         return nans.argument(spec, other)
 
     unreachable_without_c = (ranges.no_subnormal_pair,)
+
+    def every_exact_sum(self, spec: DotAdd) -> Rule:
+        return ranges.every_sum(spec)
 
     def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(None, "two products", step.sum)]

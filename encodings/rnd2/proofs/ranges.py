@@ -1,17 +1,26 @@
-"""Which codes a pair can be: none is subnormal where no product is as small."""
+"""Which codes a pair can be: none is subnormal where no product is as small; or every number is one."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
 import z3
 
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.proof.kernel import demand
+from mmaformal.proof.kernel import Rule, demand
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.spec import DotAdd
+
+TWO_PRODUCTS = Rule(
+    "sums of two products",
+    "every number of d's format is (u·v·2^(p + 1) + w·z)·2^t of integers of the factors' p bits, looked up in Python "
+    "for each odd one; as an exact sum that is a number, rounded, it is d",
+)
 
 
 def no_subnormal_pair(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -41,4 +50,42 @@ def no_subnormal_pair(spec: DotAdd) -> tuple[Pairing, int, str]:
     return pairing, 1, text
 
 
-__all__ = ["no_subnormal_pair"]
+@lru_cache(maxsize=4)
+def all_are_sums(bits: int, precision: int) -> bool:
+    """Whether each odd number of `bits` bits is u·v·2^(p + 1) + w·z, of integers of p = `precision` bits.
+
+    Of each odd z there is one w modulo 2^(p + 1) that leaves a multiple of that, which is looked up among products.
+    """
+    size, unit = 1 << precision, 2 << precision
+    factors = np.arange(size)
+    is_product = np.zeros(size * size, np.bool_)
+    for u in factors:
+        is_product[u * factors] = True
+    left = np.arange(1, 1 << bits, 2, dtype=np.int32)
+    for z in range(size - 1, 0, -2):
+        w = ((left & (unit - 1)) * pow(z, -1, unit)) & (unit - 1)
+        w[w > unit // 2] -= unit
+        rest = (left - w * z) >> (precision + 1)
+        made = (abs(w) < size) & (rest >= 0) & (rest < size * size)
+        left = left[~(made & is_product[np.where(made, rest, 0)])]
+        if not len(left):
+            return True
+    return False
+
+
+def every_sum(spec: DotAdd) -> Rule:
+    """The rule that each number of d's format is a sum of two products.  Raises ArgumentError if it is not so."""
+    fmt, d, precision = spec.a_format, spec.d_format, spec.a_format.fraction_bits + 1
+    bits = d.fraction_bits + 1
+    demand(
+        not spec.reads_c and not spec.negated and fmt == spec.b_format, "not a sum of products of one format"
+    )
+    demand(bits <= 3 * precision <= 24, f"products of {fmt} have too few bits, or too many to try")
+    least, most = (2 * (e - fmt.fraction_bits) for e in (fmt.min_exponent, fmt.max_exponent))
+    inside = least <= d.min_exponent - d.fraction_bits and d.max_exponent + precision + 1 <= most
+    demand(inside, f"products of {fmt} are not as small or as large as {d} is")
+    demand(all_are_sums(bits, precision), f"not every number of {bits} bits is a sum of two products")
+    return TWO_PRODUCTS
+
+
+__all__ = ["all_are_sums", "every_sum", "no_subnormal_pair"]

@@ -62,7 +62,16 @@ class LayoutFunctions(Protocol):
 
 Save = Callable[[Path, Mapping[str, Wanted], Mapping[str, object], Callable[[], Iterator[Arrays]]], None]
 
-_BY_SUFFIX = {".npz": "npz", ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".txt": "hextext"}
+_BY_SUFFIX = {
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".txt": "hextext",
+    ".safetensors": "tensors",
+    ".pt": "tensors",
+    ".pth": "tensors",
+}
 _BY_BEGINNING = {b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 
 

@@ -34,7 +34,6 @@ from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
-from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.one_code import ModelPair, prove_one_code
 from mmaformal.formats import Format, bf16, fp32
@@ -47,6 +46,7 @@ from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
 from mmaformal.renamed import keywords
 from mmaformal.rounding import IEEE_FP32
+from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout

@@ -16,12 +16,12 @@ import z3
 
 from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings.ma_e9s12 import smt as ma_e9s12
-from mmaformal.explain import code_text, number_text
 from mmaformal.formats import fp32
 from mmaformal.lanes import LaneError
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove, together
+from mmaformal.shown_stages import code_text, number_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.studies.claims import Claim

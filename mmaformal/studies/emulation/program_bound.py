@@ -22,6 +22,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
+from mmaformal.analysis.structure_bounds import StructureBound
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.encodings.emulated import Part
@@ -112,7 +113,7 @@ def _question(program: Program, K: int) -> str:
 def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Unknown:
     p, unit = program.parameters, program.unit
     longest = max([p.unit.k, *(program.chain(part) for part in p.parts)])
-    of_unit = bound.settle(question, unit, longest, None, asker)
+    of_unit = bound.settle(question, unit, StructureBound.of(unit.instruction, longest), asker)
     if not isinstance(of_unit, Holds):
         why = f"of its unit, {unit.instruction.label}: {of_unit.why}"
         return Unknown(question, why, of_unit.obligations, asker.elapsed)

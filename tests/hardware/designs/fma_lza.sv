@@ -1,13 +1,13 @@
 // Fused multiply-add of IEEE formats, to nearest even, subnormals kept: one wide window in which c is aligned while
 // the product is computed, a leading-zero anticipator beside the adder, and a correction of what it is off.
 // Combinational.  Booth = 1: a radix-4 Booth multiplier with rows of 3:2 compressors, whose product is never added up
-// apart from c.  BUG_… are what designers get wrong.
+// apart from c; 2: one that is (booth_mul.sv).  BUG_… are what designers get wrong.
 module fma_lza #(
   parameter int unsigned E = 5,
   parameter int unsigned M = 10,
   parameter int unsigned EA = E,                        // of a and b, if theirs is another format
   parameter int unsigned MA = M,
-  parameter bit Booth = 0,
+  parameter bit [1:0] Booth = 0,
   localparam int unsigned N = 1 + E + M,
   localparam int unsigned NA = 1 + EA + MA
 ) (
@@ -75,7 +75,7 @@ module fma_lza #(
   logic carry_in;
   assign c_word = subtract ? {1'b1, ~aligned} : {1'b0, aligned};
   assign carry_in = subtract & ~sticky_c;
-  if (Booth) begin : gen_booth
+  if (Booth == 1) begin : gen_booth
     localparam int unsigned D = PA / 2 + 1;              // digits
     logic [2*D:0] digits;
     logic [D+1:0][W:0] s, k;
@@ -102,7 +102,11 @@ module fma_lza #(
     assign y = k[D];
   end else begin : gen_product
     logic [2*PA-1:0] product;
-    assign product = ma * mb;
+    if (Booth == 2) begin : gen_apart
+      booth_mul #(.N(PA)) i_mul (.a_i(ma), .b_i(mb), .product_o(product));
+    end else begin : gen_star
+      assign product = ma * mb;
+    end
     assign x = c_word;
     assign y = (W+1)'(product) << B;
   end

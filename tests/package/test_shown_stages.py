@@ -26,7 +26,10 @@ from mmaformal import (
     volta,
 )
 from mmaformal.encodings import executable
-from mmaformal.explain import (
+from mmaformal.formats import FORMATS, Format, bf16, e5m2, fp16, fp32, hex_float
+from mmaformal.renderers import renderer_of
+from mmaformal.renderers.rows import Row
+from mmaformal.shown_stages import (
     decimal_text,
     exact_dot_add,
     explain_case,
@@ -34,9 +37,6 @@ from mmaformal.explain import (
     number_text,
     ulps_apart,
 )
-from mmaformal.formats import FORMATS, Format, bf16, e5m2, fp16, fp32, hex_float
-from mmaformal.renderers import renderer_of
-from mmaformal.renderers.rows import Row
 
 KINDS = [
     volta["HMMA.884.F32.F16"],

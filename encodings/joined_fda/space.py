@@ -1,0 +1,24 @@
+"""joined_fda: F, L, ρ; in detail the exponent of a zero term, and the sign of an exact zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mmaformal.encodings.joined_fda import JoinedFda
+from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
+
+PLACES = range(1, 49)
+
+
+def choices(types: Types, k: int) -> Iterator[JoinedFda]:
+    for L in reversed(divisors(k)):
+        for rho in conversions(types.d):
+            for F in PLACES:
+                yield from valid(JoinedFda, F, L, rho, None)
+
+
+def details(parameters: JoinedFda, types: Types) -> Iterator[JoinedFda]:
+    for e_zero in zero_exponents(types):
+        for rho in signed_zeros(parameters.rho):
+            yield replace(parameters, rho=rho, e_zero=e_zero)

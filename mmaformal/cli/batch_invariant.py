@@ -1,0 +1,75 @@
+"""`mmaformal batch-invariant`: whether a kernel gives a row the same result whatever batch it is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
+from mmaformal.cli.terminal import Status
+
+#: The exit status of each verdict.
+_STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("batch-invariant")
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=_FILE)
+@click.option(
+    "--product",
+    "separate",
+    type=(_FILE, _FILE, _FILE),
+    multiple=True,
+    metavar="D A B",
+    help="A product in three files; repeatable.",
+)
+@options.ran_on
+@options.formats("a", "b", "c", "d")
+@options.model
+@options.timeout(120.0)
+@options.json
+def batch_invariant(
+    files: tuple[Path, ...],
+    separate: tuple[tuple[Path, Path, Path], ...],
+    device: Architecture | None,
+    against: tuple[Architecture, str] | None,
+    a_format: str | None,
+    b_format: str | None,
+    c_format: str | None,
+    d_format: str | None,
+    timeout: float,
+    as_json: bool,
+) -> int:
+    """Find whether products of one call, of other M, make every row by the same additions.
+
+    Each FILE, or folder, is a product with all of D, A, B and, if there is one, C, as `mmaformal explain` reads it.
+
+    \b
+    mmaformal batch-invariant batch1.npz batch64.npz --device h100
+    mmaformal batch-invariant --product D.npy A.npy B.npy --product …
+
+    Exit status: 0 if one structure made all, 1 if a row has two results, 2 for wrong use, 3 if that is not settled.
+    """
+    from mmaformal.queries.batch_invariant import batch_invariant as find
+    from mmaformal.recordings.matrices import read_files
+
+    formats = {"A": a_format, "B": b_format, "C": c_format, "D": d_format}
+    read = [read_files(each, formats) for each in [*((file,) for file in files), *separate]]
+    with Status() as status:
+        found = find(
+            [(each["D"], each["A"], each["B"], each.get("C")) for each in read],
+            **options.where_it_ran(device, against),
+            a_format=formats["A"],
+            b_format=formats["B"],
+            c_format=formats["C"],
+            d_format=formats["D"],
+            timeout=timeout,
+            progress=status.show,
+        )
+    return answered(found.json() if as_json else str(found), _STATUS[found.verdict])
+
+
+__all__ = ["batch_invariant"]

@@ -1,0 +1,1 @@
+"""Programs as designs: a function in C or LLVM's IR as the bit-vector terms that it computes."""

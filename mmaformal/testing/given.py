@@ -1,0 +1,132 @@
+"""What a test gives: the unit or structure, the operands, and what is to be tested, as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.architectures.meant import instruction_meant
+from mmaformal.display import ShortRepr
+from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.formats import FORMATS, Format, fp32, fp64
+from mmaformal.gemm import Codes, Division, holds, matmul, rounded, values
+from mmaformal.instruction import Instruction
+from mmaformal.operands import Matrix, Operands, ProductCodes, as_operand, float_format
+from mmaformal.structures import Structure, replay
+
+
+@dataclass(frozen=True, repr=False)
+class GivenProduct(ShortRepr):
+    """Operands and a result as codes, and what is said to have made it."""
+
+    instruction: Instruction
+    structure: Structure | None  #: None: one chain over K
+    operands: Operands
+    out: Codes  #: of the shape of `operands.outputs`
+    d_format: Format  #: of `out`
+
+    @classmethod
+    def of(
+        cls,
+        out: Matrix,
+        A: Matrix,
+        B: Matrix,
+        C: Matrix | None,
+        *,
+        instruction: Instruction | str | None,
+        structure: Structure | None,
+        d_format: Format | str | None,
+        scale_a: Matrix | None,
+        scale_b: Matrix | None,
+    ) -> GivenProduct:
+        """Read and check them.
+
+        Raises ValueError for shapes that do not fit and where it is not said what made `out`, TypeError for other
+        types of numbers than the instruction takes and gives.
+        """
+        i = _unit(instruction, structure)
+        if structure is not None and scale_a is not None:
+            raise ValueError("a structure has no block scales: name the instruction, and how K is divided")
+        if structure is not None and (C is None) != (structure.c_enters is None):
+            raise ValueError(
+                'a structure takes C where `c_enters` says so: Structure.named(…, c_enters="last")'
+            )
+        if structure is not None and C is not None and structure.c_format != i.c_format:
+            raise ValueError(f"C of {structure.c_format} is no c of {i.label}: compare with `replay`")
+        operands = Operands.of(i, A, B, C, scale_a, scale_b)
+        made = i.d_format if structure is None else structure.result
+        given = FORMATS[d_format] if isinstance(d_format, str) else d_format
+        fmt = given or float_format(out) or made
+        if not holds(made, fmt):
+            raise TypeError(
+                f"out is {fmt}, and results of {made} are not rounded to that: give out as the kernel wrote it"
+            )
+        codes = as_operand(out, fmt, "out").codes
+        shown = tuple(
+            size
+            for axis, size in enumerate(operands.outputs, -len(operands.outputs))
+            if axis not in operands.dropped
+        )
+        if codes.shape != shown:
+            raise ValueError(f"out has shape {codes.shape}; of these A and B it is {shown}")
+        return cls(i, structure, operands, codes.reshape(operands.outputs), fmt)
+
+    def products(self) -> Iterator[tuple[EllipsisType | tuple[int, ...], ProductCodes]]:
+        """Where each product of a batch belongs in `out`, and its operands."""
+        return self.operands.products(together=False)
+
+    def expected(self, **how: Unpack[Division]) -> Codes:
+        """Returns what the unit gives, as codes of `d_format`; K divided as `matmul` divides it.
+
+        Raises ValueError as `matmul`, and for a division of a structure's own K.
+        """
+        if self.structure is not None and how:
+            raise ValueError(f"a structure says itself how K is divided: leave {', '.join(how)} out")
+        d = np.empty(self.operands.outputs, self.d_format.word)
+        for where, each in self.products():
+            if self.structure is not None:
+                made, fmt = replay(each.a, each.b, self.structure, each.c), self.structure.result
+            else:
+                scales = {"scale_a": each.scale_a, "scale_b": each.scale_b}
+                made = matmul(each.a, each.b, each.c, instruction=self.instruction, **scales, **how)
+                fmt = self.instruction.d_format
+            d[where] = narrowed(made, fmt, self.d_format).reshape(d[where].shape)
+        return d
+
+    @property
+    def label(self) -> str:
+        """What made it, for a person."""
+        return self.instruction.label if self.structure is None else f"{self.structure}"
+
+
+def narrowed(codes: Codes, fmt: Format, to: Format) -> Codes:
+    """Codes of a format as those of a narrower one, to nearest even; a NaN becomes its quiet one."""
+    if fmt == to:
+        return codes
+    wide = fp32 if holds(fp32, fmt) else fp64
+    return rounded(values(codes, fmt, wide), wide, to, quiet_nan(to))
+
+
+def numbers(codes: Codes, fmt: Format) -> NDArray[np.float64]:
+    """Codes as float64, which holds all formats."""
+    with np.errstate(all="ignore"):
+        found: NDArray[np.float64] = values(codes, fmt, fp64)
+    return found
+
+
+def _unit(instruction: Instruction | str | None, structure: Structure | None) -> Instruction:
+    if structure is not None:
+        if instruction is not None and instruction_meant(instruction).spec != structure.instruction.spec:
+            raise ValueError(f"the structure is of {structure.instruction.label}: leave instruction out")
+        return structure.instruction
+    if instruction is None:
+        raise ValueError('which unit? instruction="h100 HMMA.16816.F32", or structure=Structure.named(…)')
+    return instruction_meant(instruction)
+
+
+__all__ = ["GivenProduct", "narrowed", "numbers"]

@@ -1,0 +1,195 @@
+"""Structures of an instruction, run on a part of a product, each compared with what is there.
+
+`StructureSearch.run` goes over the space that `SPACE` names; a subclass says what it makes of each (`seen`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.architectures import ARCHITECTURES, ON_PAPER
+from mmaformal.architectures.known import without_nan_rule
+from mmaformal.cases.codes import is_nan
+from mmaformal.formats import Format, fp32, fp64
+from mmaformal.gemm import holds
+from mmaformal.instruction import Instruction
+from mmaformal.kernels import Kernel, kernel_for
+from mmaformal.queries.structure_classes import ORDERS
+from mmaformal.solver.deadline import check
+from mmaformal.spec import DotAdd
+from mmaformal.structures import Codes, CPlace, Structure, exactly, finished
+
+#: How many chains may take the instructions of K in turn.
+LANES = (2, 4, 8, 16, 32)
+#: Of how many instructions the first half of what is left is a multiple.
+HALVED = (1, 2, 4, 8, 16)
+#: Blocks that K is cut into as split-K does.
+_FEW = 16
+#: Results of chains that are kept, at most.
+_REMEMBERED = 1 << 25
+#: The space, in words.
+SPACE = f"blocks of every size, the last two even or not, {', '.join(map(str, LANES))} lanes; " + ", ".join(
+    ORDERS
+)
+
+
+def chained_ones(
+    instructions: Iterable[Instruction], a: Format, b: Format, d: Format
+) -> list[list[Instruction]]:
+    """Those that take the types and can be chained, of each function that of the fewest products.
+
+    Functions that differ only in which NaNs they give stand together, that of the fewest products first.
+    """
+    found: dict[DotAdd, dict[DotAdd, Instruction]] = {}
+    for i in instructions:
+        takes = (i.a_format, i.b_format) == (a, b) and i.spec.scale_format is None and not i.spec.is_signed
+        if not takes or i.c_format != i.d_format or not holds(i.d_format, d) or not holds(fp64, i.d_format):
+            continue
+        # A longer K is a chain of steps, as a chain of instructions is.
+        step = i.spec.replace(k=i.spec.period)
+        of_step = found.setdefault(without_nan_rule(step), {})
+        if step not in of_step or i.k < of_step[step].k:
+            of_step[step] = i
+    return [sorted(each.values(), key=lambda i: i.k) for each in found.values()]
+
+
+def built() -> list[Instruction]:
+    """The instructions of all architectures that are built."""
+    return [i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch]
+
+
+class StructureSearch:
+    """Structures run on some rows and columns of a product."""
+
+    def __init__(
+        self, a: Codes, b: Codes, d: Codes, d_format: Format, c: tuple[Codes, Format] | None = None
+    ) -> None:
+        """a (m, K), b (K, n), d (m, n) as codes, and c (m, n) with its format, if there is one."""
+        self.a, self.b, self.d, self.d_format, self.c = a, b, d, d_format, c
+        self.tried = 0
+        self._chains: dict[Instruction, ChainsOfRows] = {}
+
+    def seen(self, structure: Structure, wrong: NDArray[np.bool_]) -> None:
+        """Take note of a structure, and of the elements that are not as it gives them."""
+        raise NotImplementedError
+
+    def run(self, instruction: Instruction, usual: bool | None = None) -> None:
+        """Run all structures of one instruction, or those that are usual, or those that are not; each is `seen`."""
+        if instruction not in self._chains:
+            self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b)
+        chains, K = self._chains[instruction], self.a.shape[1]
+        for structure in self._all(instruction):
+            check()
+            if usual is not None and usual != is_usual(structure, K):
+                continue
+            self.tried += 1
+            c = None if self.c is None else exactly(*self.c, structure.c_format)
+            begin = c if structure.c_enters == "start" else None
+            parts = structure.parts(K)
+            sums = [chains.run(part, None if number else begin) for number, part in enumerate(parts)]
+            self.seen(structure, differ(finished(sums, structure, c), self.d, self.d_format))
+
+    def _all(self, i: Instruction) -> Iterator[Structure]:
+        """All structures of the space, those of the same chains one after the other."""
+        K = self.a.shape[1]
+        steps = -(-K // i.k)
+        total = fp32 if holds(fp32, i.d_format) else fp64
+        end = None if i.d_format == self.d_format and self.c is None else self.d_format
+        yield from self._with_c(Structure(i, total=total, d_format=end))
+        for block, lanes in [(each * i.k, 1) for each in range(1, steps)] + [
+            (None, n) for n in LANES if n < steps
+        ]:
+            two = (lanes if block is None else -(-K // block)) == 2
+            for halved in (None, *(i.k * n for n in HALVED)) if block is not None and K % block else (None,):
+                for order in ORDERS[:1] if two else ORDERS:
+                    cut = Structure(
+                        i, block, halved=halved, lanes=lanes, order=order, total=total, d_format=self.d_format
+                    )
+                    yield from self._with_c(cut)
+
+    def _with_c(self, structure: Structure) -> Iterator[Structure]:
+        """The structure; where there is C, with C in each place that it may enter."""
+        if self.c is None:
+            yield structure
+            return
+        for place in get_args(CPlace):
+            with suppress(ValueError):  # not in this order
+                placed = replace(structure, c_enters=place)
+                one_less = (place == "first" and structure.whole) or (
+                    place == "after" and not _narrows(placed)
+                )
+                if holds(placed.c_format, self.c[1]) and not one_less:
+                    yield placed
+
+
+def is_usual(structure: Structure, K: int) -> bool:
+    """Whether kernels are mostly so: one chain, lanes, K in blocks of a power of two, or in a few even parts."""
+    block, k = structure.block, structure.instruction.k
+    if structure.halved is not None:
+        return False
+    if block is None or not block & (block - 1):
+        return True
+    steps = -(-K // k)
+    return block in {-(-steps // parts) * k for parts in range(2, _FEW + 1)}
+
+
+def _narrows(structure: Structure) -> bool:
+    """Whether D is of a narrower type than the sums: else rounding it twice is what it is once."""
+    return structure.result != structure.total
+
+
+class ChainsOfRows:
+    """Chains of one instruction over any part of K, of a few rows; operands are decoded once, each chain run once."""
+
+    def __init__(self, instruction: Instruction, a: Codes, b: Codes) -> None:
+        k = instruction.k
+        self.steps = -(-a.shape[1] // k)
+        missing = self.steps * k - a.shape[1]
+        self.kernel: Kernel = kernel_for(instruction.spec)
+        self.a = self.kernel.rows(np.pad(a, ((0, 0), (0, missing))))
+        self.b = self.kernel.columns(np.pad(b, ((0, missing), (0, 0))))
+        self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
+        self._known: dict[tuple[range, bool], Codes] = {}
+
+    def run(self, part: range, begin: Codes | None = None) -> Codes:
+        """The codes of one chain's results, from +0 or from c."""
+        key = part, begin is None
+        if key not in self._known:
+            if len(self._known) * self.shape[0] * self.shape[1] > _REMEMBERED:
+                self._known.clear()
+            d = np.zeros(self.shape, self.word) if begin is None else begin.astype(self.word)
+            if part.step == 1:
+                self.kernel.run(self.a, self.b, d, part.start, part.stop)
+            else:
+                for step in part:
+                    self.kernel.run(self.a, self.b, d, step, step + 1)
+            self._known[key] = d
+        return self._known[key]
+
+
+def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
+    """Where codes differ; NaNs are one."""
+    return np.asarray((x != y) & ~(_nan(x, fmt) & _nan(y, fmt)))
+
+
+def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
+    return np.asarray(is_nan(x.astype(np.int64), fmt))
+
+
+__all__ = [
+    "HALVED",
+    "LANES",
+    "SPACE",
+    "ChainsOfRows",
+    "StructureSearch",
+    "built",
+    "chained_ones",
+    "differ",
+    "is_usual",
+]

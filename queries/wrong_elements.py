@@ -1,0 +1,153 @@
+"""What wrong elements of a product are instead: one value, another row's, a sum without a part of K.
+
+And what a whole D is that is no product at all: a multiple of it, one with C or without, a reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.display import counted
+from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.formats import fp64
+from mmaformal.gemm import rounded, values
+from mmaformal.given_matrices import GivenMatrices, is_near, looked_at
+from mmaformal.queries.structure_search import ChainsOfRows, differ
+from mmaformal.shown_stages import code_text
+from mmaformal.structures import Codes, Structure, exactly, finished
+
+#: Wrong elements that are looked at: of so many rows and columns; and so many parts of K that may be missing.
+_ROWS, _COLUMNS, _PARTS = 4, 64, 1024
+#: The part of D's elements that are exact sums, rounded, where it is a reference.
+_REFERENCE = 0.999
+#: How many places the middle wrong element is off at most, where it is another order of sums that is seen.
+_ROUNDINGS = 64
+#: How far the middle ratio is off where D is a multiple of the product.
+_SPREAD = 0.02
+
+
+def gross_faults(given: GivenMatrices) -> list[str]:
+    """Returns why D is no A·B + C at all, a line each; empty where it is one but for its roundings."""
+    some = looked_at(given)
+    d, total = some.sums()
+    if is_near(d, total) is not False:
+        return []
+    finite = np.isfinite(d) & np.isfinite(total) & (total != 0)
+    ratios = d[finite] / total[finite]
+    middle, scale = float(np.median(np.abs(ratios - 1))), float(np.median(ratios))
+    spread = float(np.median(np.abs(ratios / scale - 1))) if scale else np.inf
+    what = "A·B" if given.c is None else "A·B + C"
+    lines = [
+        f"D is no {what}, whatever the order of its sums: the middle element is off by {middle:.2g} of itself"
+    ]
+    if spread < _SPREAD:
+        lines.append(f"it is near {scale:.4g} · ({what}): divide it by that, if a kernel's alpha did it")
+    elif given.c is not None and is_near(d, _without_c(some)):
+        lines.append("it is near A·B alone: C was not added, or is zero there")
+    elif given.c is None and not np.any(d):
+        lines.append("it is zero throughout: the kernel did not write it")
+    return lines
+
+
+def _without_c(given: GivenMatrices) -> NDArray[np.float64]:
+    bare = GivenMatrices(
+        given.d, given.a, given.b, None, given.d_format, given.a_format, given.b_format, None
+    )
+    return bare.sums()[1]
+
+
+def is_reference(given: GivenMatrices) -> list[str]:
+    """Returns a line if D is what float64 gives, rounded once: a reference, and no unit's."""
+    some = looked_at(given)
+    _, total = some.sums()
+    once = rounded(total, fp64, some.d_format, quiet_nan(some.d_format))
+    same = float((~differ(once, some.d, some.d_format)).mean())
+    if same < _REFERENCE:
+        return []
+    return [f"{same:.4g} of it is what float64 gives, rounded once: a reference's, of no unit that was tried"]
+
+
+def what_they_are(
+    given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool_], made: Codes
+) -> list[str]:
+    """Returns what wrong elements are instead, a line each; empty where it is not seen.
+
+    made (M, N): what the structure gives.
+    """
+    values_ = np.unique(given.d[wrong])
+    if len(values_) == 1:
+        count = int(wrong.sum())
+        each = "it is" if count == 1 else "each of them is"
+        return [f"{each} {code_text(int(values_[0]), given.d_format)}"]
+    return _moved(given, wrong, made) or _left_out(given, structure, wrong)
+
+
+def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], made: Codes) -> list[str]:
+    """Returns a line where wrong elements are so near to what the structure gives as another order of sums is."""
+    d, unit = (values(x[wrong], given.d_format, fp64) for x in (given.d, made))
+    with np.errstate(all="ignore"):
+        apart = np.median(np.abs(d - unit) / np.abs(unit))
+    if apart < _ROUNDINGS * 2.0**-given.d_format.fraction_bits:
+        return ["they are roundings off, as of another order of the sums, and not as of wrong data"]
+    return []
+
+
+def _moved(given: GivenMatrices, wrong: NDArray[np.bool_], made: Codes) -> list[str]:
+    """Rows, or columns, that hold what another one should."""
+    for name, d, should, bad in (
+        ("row", given.d, made, wrong.any(axis=1)),
+        ("column", given.d.T, made.T, wrong.any(axis=0)),
+    ):
+        lines = list[str]()
+        for place in np.flatnonzero(bad)[:_ROWS]:
+            others = np.flatnonzero((should == d[place]).all(axis=1))
+            if len(others) and d.shape[1] > 1:
+                lines.append(f"{name} {place} of D is what {name} {others[0]} should be")
+        if lines and len(lines) == min(int(bad.sum()), _ROWS):
+            return lines
+    return []
+
+
+def _left_out(given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool_]) -> list[str]:
+    """A part of K without which the structure gives the wrong elements."""
+    rows = np.flatnonzero(wrong.any(axis=1))[:_ROWS]
+    columns = np.flatnonzero(wrong[rows].any(axis=0))[:_COLUMNS]
+    part, where = given.part(rows, columns), wrong[np.ix_(rows, columns)]
+    for d, words in _without(part, structure):
+        if not differ(d, part.d, part.d_format)[where].any():
+            return [f"as if {words} {'was' if words == 'C' else 'were'} left out"]
+    return []
+
+
+def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes, str]]:
+    """What the structure gives without each of its parts, with what is left out."""
+    i, K = structure.instruction, part.shape[1]
+    chains, parts = ChainsOfRows(i, part.a, part.b), structure.parts(part.shape[1])
+    c = None
+    if part.c is not None and part.c_format is not None and structure.c_enters is not None:
+        c = exactly(part.c, part.c_format, structure.c_format)
+    begin = c if structure.c_enters == "start" else None
+    sums = [chains.run(each, None if number else begin) for number, each in enumerate(parts)]
+    if c is not None:
+        bare = Structure(
+            i, structure.block, structure.lanes, structure.order, structure.total, structure.result
+        )
+        yield finished([chains.run(each) for each in parts], bare), "C"
+    for number, each in enumerate(parts[:_PARTS] if len(parts) > 1 else ()):
+        rest = [*sums[:number], *sums[number + 1 :]]
+        of = f"products {each.start * i.k} to {min(each[-1] * i.k + i.k, K) - 1}"
+        yield finished(rest, structure, c), of + (f" in steps of {each.step * i.k}" if each.step > 1 else "")
+    last = parts[-1]
+    for stop in range(last.stop - last.step, last.start, -last.step)[:_PARTS]:
+        short = chains.run(range(last.start, stop, last.step), begin if len(parts) == 1 else None)
+        left = f"the last {counted(K - stop * i.k, 'product')}"
+        yield finished([*sums[:-1], short], structure, c), left
+    for first in range(i.k, min(K, _PARTS), i.k) if len(parts) == 1 and begin is None else ():
+        late = chains.run(range(first // i.k, parts[0].stop))
+        yield finished([late], structure, c), f"the first {counted(first, 'product')}"
+
+
+__all__ = ["gross_faults", "is_reference", "roundings_off", "what_they_are"]
