@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -239,22 +239,41 @@ def signoff(
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """
     from mmaformal.architectures import ARCHITECTURES
+
+    instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
+    limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
+    given = (lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held)
+    if len(files) == 1 and is_program(str(files[0])):
+        if any((*given[:5], *given[6:], every, testbench, recordings)):
+            raise UsageError(
+                "of a program there are --port, --where, --alike, and the limits; no other options"
+            )
+        return _program_signed(str(files[0]), instruction, _pairs("--port", ports), limits, as_json)
+    return _design_signed(files, given, instruction, recordings, (evidence, no_cache), limits, as_json)
+
+
+def _design_signed(
+    files: tuple[Path, ...],
+    given: tuple[Any, ...],
+    instruction: Instruction,
+    recordings: Sequence[Path],
+    remembered: tuple[Path | None, bool],
+    limits: _Limits,
+    as_json: bool,
+) -> int:
     from mmaformal.hardware.module import HardwareError
     from mmaformal.recordings.archive import RecordingError
 
-    instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
+    evidence, no_cache = remembered
     try:
-        design = design_of(
-            files, lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held
-        )
-        if design.sources.program and (recordings or testbench is not None):
+        design = design_of(files, *given)
+        if design.sources.program and (recordings or limits.testbench is not None):
             raise UsageError(
                 "a program is no hardware: leave out --simulate and --testbench; `mmaformal record` runs it"
             )
         if recordings:
-            return _simulated(design, instruction, recordings, timeout, as_json)
+            return _simulated(design, instruction, recordings, limits.timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
             return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
@@ -363,6 +382,37 @@ def _signed(
     if limits.testbench is not None:
         _write_testbench(design, instruction, answer, limits)
     return code
+
+
+def is_program(text: str) -> bool:
+    """Whether a word names a function of a program, as `file.py:function`."""
+    return re.search(r"\.py:[\w.]+$", text) is not None
+
+
+def _program_signed(
+    program: str, instruction: Instruction, ports: dict[str, str], limits: _Limits, as_json: bool
+) -> int:
+    from mmaformal.hardware.module import HardwareError
+    from mmaformal.queries.signoff_python import signoff_python
+
+    try:
+        with Status() as status:
+            answer = signoff_python(
+                program,
+                instruction,
+                ports=ports,
+                where=limits.where,
+                alike=limits.alike,
+                told=said,
+                timeout=limits.timeout,
+                memory=limits.memory,
+                solver=limits.solvers or None,
+                progress=status.show,
+            )
+    except HardwareError as error:
+        raise UsageError(str(error)) from None
+    text = json.dumps(answer.to_json(), indent=2) if as_json else _text(answer)
+    return answered(text, _STATUS[answer.verdict])
 
 
 def _text(answer: Holds | Fails | Unknown | Kinds | Recalled) -> str:

@@ -262,6 +262,7 @@ class Follower(_Proving):
             if self._link(node, term, value) is not None:
                 self._alike(term)
                 return
+        self._maximum(node, again=True)
 
     def _unlike(self, term: z3.ExprRef, cut: set[int]) -> tuple[bool, int]:
         """Candidates in order: those that are cut elsewhere, then by how much else is cut next to them."""
@@ -332,9 +333,8 @@ class Follower(_Proving):
         partial = self.partials.of(seen)
         if partial is None or not partial.fits:
             return False
-        given = list(
-            {id(x): x for x in (*self._given(node, partial.term, 0), *self._bounds(partial))}.values()
-        )
+        bounds = self._bounds(partial) if len(partial.places) > 1 else ()  # of one term alone it would be cut
+        given = list({id(x): x for x in (*self._given(node, partial.term, 0), *bounds)}.values())
         link = _of_sum(node, partial.term, partial.bounded)
         if not self.attempt(link, given, _PATIENCE[1]):
             return False
@@ -369,10 +369,13 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[total.get_id()] = link
         return True
 
-    def _maximum(self, node: z3.BitVecRef) -> bool:
-        """Whether a node of the design is proved to be the largest of some of the model's exponents, and an offset."""
+    def _maximum(self, node: z3.BitVecRef, again: bool = False) -> bool:
+        """Whether a node of the design is proved to be the largest of some of the model's exponents, and an offset.
+
+        `again`: the node is not proved to be the one of the model's that has its values.
+        """
         seen, bits = self.values[node.get_id()], node.size()
-        if not _WORD <= bits <= _EXPONENT or seen in self.candidates.same:
+        if not _WORD <= bits <= _EXPONENT or (seen in self.candidates.same) is not again:
             return False
         for numbers in (seen, signed(seen, bits)):
             found = self.maxima.of(numbers)

@@ -1,0 +1,125 @@
+"""Numbers of a program chosen by a condition, with what is then proved of them; and sums that are rounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import z3
+
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import decode, pad, quiet_nan, resize
+from mmaformal.formats import Format, Specials
+from mmaformal.hardware.tracing.context import both, either, known, negated, state
+from mmaformal.hardware.tracing.floating import Floating, chosen_term, chosen_whole, total_of
+from mmaformal.hardware.tracing.whole import Whole
+from mmaformal.rounding import Conversion, Rounding
+
+
+def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
+    """`If` of two numbers."""
+    if (value := known(claim)) is not None:
+        return x if value else y
+    if x is y:
+        return x
+    nan, infinite, zero = (
+        _if(claim, *pair) for pair in ((x.nan, y.nan), (x.infinite, y.infinite), (x.zero, y.zero))
+    )
+    sign = chosen_term(claim, x.sign, y.sign)
+    code = None
+    if x.code is not None and y.code is not None and x.code[0] == y.code[0]:
+        code = (x.code[0], chosen_term(claim, x.code[1], y.code[1]))
+    low, high, digits = min(x.low, y.low), max(x.high, y.high), max(x.digits, y.digits)
+    for blank, full in ((x, y), (y, x)):
+        if not blank.digits:  # 0, an infinity or a NaN: its significand is nobody's
+            zeroed = known(blank.zero) is not False
+            significand, exponent = full.significand, full.exponent
+            if zeroed:
+                nothing = z3.BitVecVal(0, significand.size())
+                pair = (nothing, significand) if blank is x else (significand, nothing)
+                significand = chosen_term(claim, *pair)
+            made = Floating(
+                sign, significand, exponent, full.low, full.high, full.digits, zero, infinite, nan, code=code
+            )
+            return made if zeroed else replace(made, normal=full.normal)
+    if x.significand.eq(y.significand):
+        exponent = chosen_whole(claim, x.exponent, y.exponent)
+        made = Floating(sign, x.significand, exponent, low, high, digits, zero, infinite, nan, code=code)
+        return settled(made)
+    bits = max(x.significand.size(), y.significand.size())
+    ends = (x.exponent.value, y.exponent.value)
+    if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+        place = min(ends[0], ends[1])
+        bits = max(z.significand.size() + end - place for z, end in ((x, ends[0]), (y, ends[1])))
+        if bits <= max(2 * digits, 64):
+            terms = [resize(pad(z.significand, end - place), bits) for z, end in ((x, ends[0]), (y, ends[1]))]
+            significand = z3.If(claim, *terms)
+            return Floating(
+                sign, significand, Whole.of(place), low, high, digits, zero, infinite, nan, code=code
+            )
+    significand = z3.If(claim, resize(x.significand, bits), resize(y.significand, bits))
+    exponent = chosen_whole(claim, x.exponent, y.exponent)
+    return settled(Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan, code=code))
+
+
+def _if(claim: z3.BoolRef, x: z3.BoolRef, y: z3.BoolRef) -> z3.BoolRef:
+    if x.eq(y):
+        return x
+    if known(x) is not None and known(y) is not None:
+        return claim if known(x) else negated(claim)
+    if known(x) is not None:
+        return either(claim, y) if known(x) else both(negated(claim), y)
+    if known(y) is not None:
+        return either(negated(claim), x) if known(y) else both(claim, x)
+    return z3.If(claim, x, y)
+
+
+def settled(x: Floating) -> Floating:
+    """A number whose exponent is proved to be constant wherever it counts, with that exponent."""
+    if x.exponent.value is not None or len(x.exponent.atoms) > 2:
+        return x
+    care = z3.And(x.significand != 0, negated(x.special))
+    bits = x.exponent.bits
+    found = state().constant_where(x.exponent.own(), care)
+    if found is None:
+        return x
+    value = found - (found >> (bits - 1) << bits)
+    width = x.significand.size()
+    return replace(
+        x, exponent=Whole.of(value), low=max(x.low, value), high=min(x.high, value + width), normal=None
+    )
+
+
+def added(x: Floating, y: Floating, fmt: Format) -> Floating:
+    """The sum of two numbers of a format, rounded to nearest even."""
+    for zero, other in ((x, y), (y, x)):
+        if zero.is_constant_zero and other.code is not None:
+            return _with_zero(other, zero)
+    exact = total_of([x, y])
+    if exact is not None and exact.fits(fmt):
+        return exact
+    if exact is not None and exact.high - exact.low <= 2 * (fmt.fraction_bits + 4):
+        return exact.rounded_to(fmt)
+    rho = Conversion(f"IEEE-{fmt.name.upper()}", fmt, fmt.fraction_bits, Rounding.RNE, signed_zero=True)
+    codes = [z.to_code(fmt) for z in (x, y)]
+    found = ieee.add(codes[0], codes[1], rho, quiet_nan(fmt)).result
+    nan = decode(found, fmt).nan
+    other_nan = Floating.of(float("nan")).nan_code(fmt)
+    return Floating.from_code(z3.If(nan, other_nan, found), fmt)
+
+
+def _with_zero(x: Floating, zero: Floating) -> Floating:
+    """x + 0: x but for −0, and a NaN that is made quiet, as processors do it (IEEE 754-2019 §6.2.3)."""
+    assert x.code is not None
+    fmt, code = x.code
+    bits = fmt.storage_bits
+    if fmt.specials != Specials.IEEE:
+        return replace(x, code=None)
+    quiet = code | z3.BitVecVal(1 << (fmt.fraction_bits - 1), bits)
+    x_nan = state().cuts.get(str(x.nan), x.nan) if z3.is_const(x.nan) else x.nan
+    made = chosen_term(x_nan, quiet, code)
+    if not z3.is_true(zero.negated):
+        made = z3.If(code == z3.BitVecVal(1 << (bits - 1), bits), z3.BitVecVal(0, bits), made)
+    return replace(x, sign=z3.If(x.zero, x.sign & zero.sign, x.sign), code=(fmt, made), total=None)
+
+
+__all__ = ["added", "chosen", "settled"]

@@ -1,0 +1,519 @@
+"""Floating-point numbers of a program: sign, significand and exponent, and in which places they may have bits.
+
+A number is ±significand · 2^exponent, unless it is an infinity or a NaN.  It is known to be a multiple of 2^low, to be
+below 2^high in magnitude, and to have at most so many significant bits.  An operation whose exact result fits into the
+format, by that, is exact and nothing is rounded; any other one is rounded to nearest even, by the SMT encoding's own
+blocks.  What is known comes from the operations (`frexp` gives less than one), from a format, or is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import z3
+
+from mmaformal.encodings.smt.blocks import (
+    Rounded,
+    decode,
+    encode,
+    negate_if,
+    normalise,
+    pad,
+    resize,
+    round_code,
+    round_magnitude,
+    sticky_shift_right,
+)
+from mmaformal.formats import Format, Specials
+from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
+from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
+from mmaformal.hardware.tracing.refusal import refused
+from mmaformal.hardware.tracing.whole import Whole, maximum
+from mmaformal.rounding import Conversion, Rounding
+
+#: Bits that a sum, or a comparison, of numbers may need as integers.
+_WIDEST = 700
+#: Zeros above a significand beyond which it is jammed to the least exponent instead.
+_ABOVE = 96
+
+
+@dataclass(frozen=True)
+class Floating:
+    """A number of a program."""
+
+    sign: z3.BitVecRef  #: one bit; of zeros, infinities and NaNs too
+    significand: z3.BitVecRef
+    exponent: Whole
+    low: int
+    high: int
+    digits: int
+    zero: z3.BoolRef  #: that it is 0, of finite numbers alone
+    infinite: z3.BoolRef = FALSE
+    nan: z3.BoolRef = FALSE  #: goes before `infinite`
+    normal: tuple[z3.BitVecRef, int] | None = (
+        None  #: the significand shifted to its leading one, and its exponent then
+    )
+    total: z3.BitVecRef | None = None  #: ±significand in two's complement, where that is at hand
+    code: tuple[Format, z3.BitVecRef] | None = None  #: of which it was decoded
+    whole: Whole | None = None  #: where it was an integer of the program's
+
+    @property
+    def special(self) -> z3.BoolRef:
+        return either(self.nan, self.infinite)
+
+    @property
+    def is_constant_zero(self) -> bool:
+        return bool(z3.is_true(self.zero))
+
+    @property
+    def power(self) -> bool:
+        """Whether it is ±2^exponent."""
+        one = z3.is_bv_value(self.significand) and self.significand.as_long() == 1
+        return bool(one and z3.is_bv_value(self.sign) and known(self.special) is False)
+
+    # ---- from values and codes ----
+
+    @staticmethod
+    def of(value: float | Fraction) -> Floating:
+        """A number that is known."""
+        sign = z3.BitVecVal(int(_negative(value)), 1)
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            flags = (FALSE, TRUE) if value != value else (TRUE, FALSE)
+            return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, FALSE, *flags)
+        exact = abs(Fraction(value))
+        if not exact:
+            return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, TRUE)
+        low = -(exact.denominator.bit_length() - 1)
+        size = exact.numerator
+        strip = (size & -size).bit_length() - 1
+        size, low = size >> strip, low + strip
+        bits = size.bit_length()
+        term = z3.BitVecVal(size, bits)
+        return Floating(sign, term, Whole.of(low), low, low + bits, bits, FALSE)
+
+    @staticmethod
+    def from_code(code: z3.BitVecRef, fmt: Format) -> Floating:
+        """The number that a code is."""
+        code = state().cut(code)
+        x = decode(code, fmt)
+        fraction_bits = fmt.fraction_bits if fmt.has_zero else 0
+        significand, strip = _stripped(x.significand)
+        nan, infinite = (
+            state().flag(name, z3.simplify(each)) for name, each in (("nan", x.nan), ("inf", x.infinite))
+        )
+        exponent = Whole.atom(x.field, False) + (strip - fmt.bias - fraction_bits)
+        least = (fmt.min_exponent if fmt.has_zero else -fmt.bias) - fraction_bits + strip
+        zero = significand == 0 if fmt.has_zero else FALSE
+        most = (1 << fmt.exponent_bits) - 1 - fmt.bias + 1
+        high = most - 1 if fmt.specials == Specials.IEEE else most
+        digits = significand.size()
+        if z3.is_bv_value(code):
+            return _constant(x.sign, z3.simplify(significand), exponent, nan, infinite, (fmt, code))
+        number = Floating(x.sign, significand, exponent, least, high, digits, zero, infinite, nan)
+        return replace(number, code=(fmt, code))
+
+    @staticmethod
+    def integer(value: Whole) -> Floating:
+        """An integer as a number."""
+        if not value.atoms:
+            return replace(Floating.of(Fraction(value.constant)), whole=value)
+        bits = value.bits
+        if value.low >= 0:
+            term, sign = value.unsigned(), z3.BitVecVal(0, 1)
+        else:
+            total = value.own()
+            sign = z3.Extract(bits - 1, bits - 1, total)
+            term = negate_if(sign, total)
+        high = max(abs(value.low), abs(value.high)).bit_length()
+        return Floating(sign, term, Whole.of(0), 0, high, high, term == 0, whole=value)
+
+    # ---- to codes ----
+
+    def to_code(self, fmt: Format) -> z3.BitVecRef:
+        """The code of the number in a format, rounded to nearest even where it does not fit."""
+        if self.code is not None and self.code[0] == fmt:
+            return self.code[1]
+        if fmt.specials != Specials.IEEE or not fmt.signed or not fmt.is_whole:
+            return self._small_code(fmt)
+        exact = self.digits <= fmt.fraction_bits + 1 and self.low >= fmt.min_exponent - fmt.fraction_bits
+        rounding = Rounding.RZ if exact else Rounding.RNE
+        rho = Conversion(f"to {fmt.name}", fmt, fmt.fraction_bits, rounding, signed_zero=True)
+        number = encode(self._rounded(rho), rho)
+        assert fmt.infinity is not None
+        below = z3.BitVecVal(fmt.infinity, fmt.storage_bits - 1)
+        infinity = z3.Concat(self.sign, below)
+        number = without_specials(self.special, number)
+        return chosen_term(self.nan, self.nan_code(fmt), chosen_term(self.infinite, infinity, number))
+
+    def _small_code(self, fmt: Format) -> z3.BitVecRef:
+        raise refused(
+            f"a result is rounded to {fmt.name}, which is not modelled: give it in fp16, bf16, fp32 or fp64"
+        )
+
+    def nan_code(self, fmt: Format) -> z3.BitVecRef:
+        """Some NaN: which one is not defined."""
+        if known(self.nan) is False:
+            return z3.BitVecVal(0, fmt.storage_bits)
+        bits = fmt.fraction_bits
+        sign, payload = state().unknown("sign of a NaN", 1), state().unknown("payload of a NaN", bits - 1)
+        return z3.Concat(sign, z3.BitVecVal(-1, fmt.exponent_bits + 1), payload)
+
+    def _rounded(self, rho: Conversion) -> Rounded:
+        """The fields of the number, rounded."""
+        least, significand, exponent = rho.format.min_exponent, self.significand, self.exponent
+        if significand.size() == 1:  # what rounds takes two bits or more
+            significand, exponent = pad(significand, 1), exponent - 1
+        width = significand.size()
+        above = max(0, least - (exponent.low + width - 1))
+        if above > _ABOVE:
+            significand, exponent = _jammed(significand, exponent, least)
+            width = significand.size()
+            above = max(0, least - (exponent.low + width - 1))
+        significand, width = resize(significand, width + above), width + above
+        top = (exponent + (width - 1 - least)).within(0, None).unsigned()
+        rounded = round_magnitude(self.sign, significand, top, rho)
+        return Rounded(self.sign, rounded.code)
+
+    def rounded_to(self, fmt: Format) -> Floating:
+        """The number in a format: itself where it fits, else rounded to nearest even."""
+        if self.fits(fmt):
+            return self if self.code is None or self.code[0] == fmt else replace(self, code=None)
+        return Floating.from_code(self.to_code(fmt), fmt)
+
+    def fits(self, fmt: Format) -> bool:
+        """Whether every value that it may have is known to be one of a format's."""
+        if not fmt.has_zero:
+            return False
+        top = fmt.max_exponent + 1
+        if fmt.specials == Specials.IEEE or self.high <= fmt.max_exponent:
+            exact = self.digits <= fmt.fraction_bits + 1
+            return exact and self.low >= fmt.min_exponent - fmt.fraction_bits and self.high <= top
+        return False
+
+    # ---- forms ----
+
+    def fixed(self, place: int, bits: int) -> z3.BitVecRef:
+        """The number in units of 2^place, which it is a multiple of, in two's complement of so many bits."""
+        if self.total is not None and self.exponent.value is not None and self.exponent.value >= place:
+            term, more = self.total, self.exponent.value - place
+            term = (
+                z3.SignExt(bits - term.size(), term) if bits > term.size() else z3.Extract(bits - 1, 0, term)
+            )
+            return term << more if more else term
+        return negate_if(self.sign, self.magnitude_at(place, bits))
+
+    def magnitude_at(self, place: int, bits: int) -> z3.BitVecRef:
+        """The magnitude in units of 2^place, which it is a multiple of, in so many bits, which hold it."""
+        significand, exponent = self.significand, self.exponent
+        if exponent.value is None and self.normal is not None:
+            significand, exponent = self.normal[0], Whole.of(self.normal[1])
+        more = exponent - place
+        if more.value is not None:
+            if more.value < 0:  # bits that are known to be 0
+                kept = min(-more.value, significand.size() - 1)
+                return resize(z3.Extract(significand.size() - 1, kept, significand), bits)
+            return resize(pad(significand, more.value), bits)
+        return shifted(significand, more, bits)
+
+    def negative(self) -> Floating:
+        return replace(self, sign=z3.simplify(~self.sign), total=None, code=None, whole=None)
+
+    def absolute(self) -> Floating:
+        return replace(self, sign=z3.BitVecVal(0, 1), total=None, code=None, whole=None)
+
+    @property
+    def negated(self) -> z3.BoolRef:
+        """Return the claim that its sign is set."""
+        if z3.is_bv_value(self.sign):
+            return TRUE if self.sign.as_long() else FALSE
+        return self.sign == 1
+
+
+def _negative(value: float | Fraction) -> bool:
+    return str(value).startswith("-")
+
+
+def _constant(
+    sign: z3.BitVecRef,
+    significand: z3.BitVecRef,
+    exponent: Whole,
+    nan: z3.BoolRef,
+    infinite: z3.BoolRef,
+    code: tuple[Format, z3.BitVecRef],
+) -> Floating:
+    """The number of a code that is known."""
+    sign, exponent = z3.simplify(sign), Whole.of(z3.simplify(exponent.own()).as_signed_long())
+    assert isinstance(significand, z3.BitVecNumRef)
+    value = Fraction(significand.as_long()) * Fraction(2) ** exponent.constant
+    return replace(Floating.of(value), sign=sign, nan=nan, infinite=infinite, code=code)
+
+
+def _stripped(significand: z3.BitVecRef) -> tuple[z3.BitVecRef, int]:
+    """A significand without the bits at its end that are seen to be 0, and how many they were."""
+    plain = z3.simplify(significand)
+    if z3.is_app_of(plain, z3.Z3_OP_CONCAT) and z3.is_bv_value(plain.arg(plain.num_args() - 1)):
+        end = plain.arg(plain.num_args() - 1)
+        if end.as_long() == 0:
+            kept = z3.Extract(significand.size() - 1, end.size(), significand)
+            return z3.simplify(kept), end.size()
+    return significand, 0
+
+
+def chosen_term(claim: z3.BoolRef, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    """`If` of two terms."""
+    value = known(claim)
+    if value is not None:
+        return x if value else y
+    return x if x.eq(y) else z3.If(claim, x, y)
+
+
+def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
+    """A term that counts only where a result is no infinity or NaN, with what is then proved of operands put in it.
+
+    Of an operand that is no infinity or NaN wherever the result is none, the flags that say so are false in it.
+    """
+    if known(special) is not None:
+        return number
+    now = state()
+    used = [name for name in constants_in([number]) if name in now.flags]
+    if not used:
+        return number
+    flags = [z3.Bool(name) for name in used]
+    given = negated(special)
+    if now.proved(
+        "no operand of a number is an infinity or a NaN", [given], z3.And([z3.Not(x) for x in flags])
+    ):
+        return Rebuilt(dict.fromkeys(used, FALSE))(number)
+    return number
+
+
+def _jammed(significand: z3.BitVecRef, exponent: Whole, least: int) -> tuple[z3.BitVecRef, Whole]:
+    """The same with an exponent at which the leading bit is not below `least`; what is lost is in the last place."""
+    wide = pad(significand, 2)
+    exponent = exponent - 2
+    floor = Whole.of(least - (wide.size() - 1))
+    there = maximum(floor, exponent)
+    return sticky_shift_right(wide, (there - exponent).within(0, None).unsigned()), there
+
+
+def shifted(significand: z3.BitVecRef, by: Whole, bits: int, sticky: int = 0) -> z3.BitVecRef:
+    """⌊significand · 2^by⌋ in so many bits, which hold it; with `sticky` places more below, the last one sticky."""
+    bits, by = bits + sticky, by + sticky
+    if by.value is not None:
+        if by.value >= 0:
+            return resize(pad(significand, by.value), bits)
+        return _right(significand, Whole.of(-by.value), bits, bool(sticky))
+    up = max(by.high, 0)
+    return _right(pad(significand, up), (by * -1 + up).within(0, None), bits, bool(sticky))
+
+
+def _right(word: z3.BitVecRef, by: Whole, bits: int, sticky: bool) -> z3.BitVecRef:
+    if by.value is not None and not sticky:
+        if by.value >= word.size():
+            return z3.BitVecVal(0, bits)
+        return resize(z3.Extract(word.size() - 1, by.value, word) if by.value else word, bits)
+    amount = by.unsigned()
+    width = max(word.size(), amount.size())
+    word = resize(word, width)
+    found = sticky_shift_right(word, amount) if sticky else z3.LShR(word, resize(amount, width))
+    return resize(found, bits)
+
+
+# ---- operations ----
+
+
+def product(x: Floating, y: Floating) -> Floating:
+    """The exact product."""
+    if x.power and not y.power:
+        x, y = y, x
+    sign = (
+        z3.simplify(x.sign ^ y.sign) if z3.is_bv_value(x.sign) or z3.is_bv_value(y.sign) else x.sign ^ y.sign
+    )
+    nan = either(x.nan, y.nan, both(x.infinite, y.zero), both(x.zero, y.infinite))
+    infinite = either(x.infinite, y.infinite)
+    zero = both(either(x.zero, y.zero), negated(x.special), negated(y.special))
+    if x.is_constant_zero or y.is_constant_zero:
+        return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, zero, infinite, nan)
+    low, high = x.low + y.low, x.high + y.high
+    exponent = x.exponent + y.exponent
+    if y.power:
+        normal = None
+        if x.normal is not None and y.exponent.value is not None:
+            normal = (x.normal[0], x.normal[1] + y.exponent.value)
+        high -= 1
+        return Floating(sign, x.significand, exponent, low, high, x.digits, zero, infinite, nan, normal)
+    if known(y.infinite) or known(x.infinite):
+        return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, FALSE, infinite, nan)
+    bits = x.significand.size() + y.significand.size()
+    significand = resize(x.significand, bits) * resize(y.significand, bits)
+    digits = min(x.digits + y.digits, max(high - low, 1))
+    return Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan)
+
+
+def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -> Floating | None:
+    """The exact sum; None where it may have more bits than are worth it.
+
+    A sum that is 0 is +0 unless all are −0; then its sign is −, or `zero_sign`.
+    """
+    some = [x for x in every if not x.is_constant_zero] or list(every[:1])
+    low = min(x.low for x in some)
+    high = (sum(1 << (x.high - low) for x in some) - 1).bit_length() + low if some else 0
+    if high - low > _WIDEST:
+        return None
+    bits = high - low + 1
+    if all(x.exponent.value is not None for x in some):
+        place = min(x.exponent.value for x in some if x.exponent.value is not None)
+        if place < low:
+            place = low
+    else:
+        place = low
+    bits = high - place + 1
+    terms = [x.fixed(place, bits) for x in some]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    top = z3.Extract(bits - 1, bits - 1, total)
+    minus = every[0].sign if zero_sign is None else zero_sign & every[0].sign
+    for x in every[1:]:
+        minus = minus & x.sign
+    minus = z3.simplify(minus) if is_value(minus) or any(map(is_value, minus.children())) else minus
+    is_zero = total == 0
+    sign = z3.If(is_zero, minus, top)
+    plus = either(*(both(x.infinite, negated(x.negated)) for x in every))
+    below = either(*(both(x.infinite, x.negated) for x in every))
+    nan, infinite = either(*(x.nan for x in every), both(plus, below)), either(plus, below)
+    sign = chosen_term(plus, z3.BitVecVal(0, 1), chosen_term(below, z3.BitVecVal(1, 1), sign))
+    zero = both(is_zero, negated(either(nan, infinite)))
+    magnitude = negate_if(top, total)
+    return Floating(sign, magnitude, Whole.of(place), low, high, high - low, zero, infinite, nan, total=total)
+
+
+def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """That x < y, and that x = y, of numbers that are no NaNs."""
+    finite = total_of(
+        [replace(x, nan=FALSE, infinite=FALSE), replace(y, nan=FALSE, infinite=FALSE).negative()]
+    )
+    if finite is None or finite.total is None:
+        raise refused("two numbers of very different sizes are compared: compare their codes")
+    less, same = finite.total < 0, finite.total == 0
+    for flag, other in ((x, y), (y, x)):
+        if known(flag.infinite) is not False:
+            mine = flag.negated if flag is x else negated(flag.negated)
+            equal = both(other.infinite, z3.simplify(flag.sign == other.sign))
+            less = z3.If(flag.infinite, both(mine, negated(equal)), less)
+            same = z3.If(flag.infinite, equal, same)
+    return less, same
+
+
+def toward(x: Floating, rounding: Rounding) -> Floating:
+    """The number rounded to an integer: toward zero (RZ), down (RD), up (RU), to nearest even (RNE)."""
+    if x.low >= 0:
+        return x
+    if rounding is Rounding.RU:
+        return toward(x.negative(), Rounding.RD).negative()
+    high = max(x.high, 0)
+    significand, exponent = x.significand, x.exponent
+    if x.normal is not None:
+        significand, exponent = x.normal[0], Whole.of(x.normal[1])
+    if rounding is Rounding.RD:
+        return _floor(x, significand, exponent, high)
+    if rounding is Rounding.RNE:
+        code = shifted(significand, exponent, high + 1, sticky=2)
+        found = round_code(code, 2, x.sign, Rounding.RNE)
+        high += 1
+    else:
+        found = shifted(significand, exponent, max(high, 1))
+    return _integer(x, found, high)
+
+
+def _integer(x: Floating, magnitude: z3.BitVecRef, high: int, total: z3.BitVecRef | None = None) -> Floating:
+    zero = both(magnitude == 0, negated(x.special))
+    return Floating(x.sign, magnitude, Whole.of(0), 0, high, high, zero, x.infinite, x.nan, total=total)
+
+
+def _floor(x: Floating, significand: z3.BitVecRef, exponent: Whole, high: int) -> Floating:
+    up = max(exponent.high, 0)
+    if x.total is not None and significand is x.significand:
+        word = x.total
+    else:
+        word = negate_if(x.sign, resize(significand, significand.size() + 1))
+    word, by = pad(word, up), (exponent * -1 + up).within(0, None)
+    amount = by.unsigned()
+    if amount.size() > word.size():
+        word = z3.SignExt(amount.size() - word.size(), word)
+    found = word if by.value == 0 else word >> resize(amount, word.size())
+    bits = high + 2
+    found = z3.Extract(bits - 1, 0, found) if found.size() > bits else found
+    top = z3.Extract(found.size() - 1, found.size() - 1, found)
+    return _integer(x, negate_if(top, found), high + 1, found)
+
+
+def fraction_and_exponent(x: Floating) -> tuple[Floating, Whole]:
+    """frexp: a number of 1/2 ≤ |s| < 1, and e, of s · 2^e; of 0, infinities and NaNs themselves, and 0.
+
+    C leaves e of infinities and NaNs open; NumPy's and torch's is 0 with glibc.
+    """
+    width = x.significand.size()
+    if width == 1:
+        shifted_up, place = x.significand, Whole.of(0)
+    else:
+        bits = (width - 1).bit_length()
+        shifted_up, left = normalise(x.significand, z3.BitVecVal(width - 1, bits))
+        place = Whole.atom(left, False, 0, width - 1)
+    plain = x.exponent + place + 1
+    special = either(x.special, x.zero)
+    exponent = chosen_whole(special, Whole.of(0), plain)
+    low = -min(x.digits, width) if x.digits else 0
+    fraction = replace(
+        x,
+        exponent=place * -1 - 1,
+        low=low,
+        high=0,
+        normal=(shifted_up, -width),
+        total=None,
+        code=None,
+        whole=None,
+    )
+    return fraction, exponent
+
+
+def chosen_whole(claim: z3.BoolRef, x: Whole, y: Whole) -> Whole:
+    """`If` of two integers, each known to be as the claim, or its opposite, says."""
+    if (value := known(claim)) is not None:
+        return x if value else y
+    x, y = implied(claim, x, True), implied(claim, y, False)
+    if x.key == y.key and x.constant == y.constant:
+        return x.within(min(x.low, y.low), max(x.high, y.high))
+    low, high = min(x.low, y.low), max(x.high, y.high)
+    bits = _width(low, high)
+    return Whole.atom(z3.If(claim, x.term(bits), y.term(bits)), True, low, high)
+
+
+def _width(low: int, high: int) -> int:
+    return max((x if x >= 0 else ~x).bit_length() for x in (low, high)) + 1
+
+
+def implied(claim: z3.BoolRef, x: Whole, holds: bool) -> Whole:
+    """An integer, known to be in the range that a claim, or its opposite, says."""
+    meaning = state().meanings.get(claim.get_id())
+    if meaning is None:
+        return x
+    low, high = (meaning[1].true if holds else meaning[1].false).get(x.key, (None, None))
+    return x.within(None if low is None else low + x.constant, None if high is None else high + x.constant)
+
+
+__all__ = [
+    "Floating",
+    "chosen_term",
+    "chosen_whole",
+    "difference_sign",
+    "fraction_and_exponent",
+    "implied",
+    "product",
+    "shifted",
+    "total_of",
+    "toward",
+    "without_specials",
+]

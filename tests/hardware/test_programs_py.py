@@ -1,0 +1,203 @@
+"""Programs in Python and NumPy as designs: followed, proved, refuted by the smallest input, refused with their line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mmaformal import cli, datapath
+from mmaformal.cases.evaluate import evaluate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.witness import CaseWitness
+from mmaformal.hardware.matching import values_of
+from mmaformal.hardware.module import HardwareError
+from mmaformal.hardware.tracing.reading import read_traced
+from mmaformal.hardware.tracing.traced import OPERATIONS as OPERATIONS_FOLLOWED
+from mmaformal.hardware.undefined import drawn
+from mmaformal.queries.signoff_python import signoff_python
+from mmaformal.solver.answers import Fails, Holds
+
+FOLDER = Path(__file__).with_name("programs_py")
+FOUR = datapath["fda(k=4,frac_bits=13,a=e2m1,rho=RNE-FP16)"]
+#: The types of c and d of programs of one operation: codes or numbers of 16 and of 32 bits.
+HALF = datapath["fda(k=2,frac_bits=13,a=fp16,rho=RNE-FP16)"]
+
+
+def _changed(tmp_path: Path, source: str, *pairs: tuple[str, str]) -> str:
+    """A program of the folder with some of its text changed."""
+    text = (FOLDER / source).read_text(encoding="utf-8")
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / source
+    path.write_text(text, encoding="utf-8")
+    return f"{path}:dot"
+
+
+def _wrong(program: str, count: int = 300) -> NDArray[np.bool_]:
+    """The rows on which a program's terms are not what it gives, NaNs and what is left open aside."""
+    read = read_traced(program, HALF.spec, {})
+    rows = generate(HALF.spec, count, seed=3, distributions=(*DISTRIBUTIONS, "edge"))
+    codes, d, theirs = values_of(symbolic_inputs(HALF.spec), rows), read.module.outputs["d"], read.run(rows)
+    mine, other = (
+        np.broadcast_to(evaluate(d, {**codes, **drawn(read.module, count, seed)}), count).astype(np.uint64)
+        for seed in (0, 1)
+    )
+    assert len(set(theirs.tolist())) > 5
+    assert np.mean(mine == other) > 0.5
+    return np.asarray((mine == other) & (mine != theirs))
+
+
+#: Operations of float16 numbers x, y and z, or of their bits i, j and k as int64, one by one; each gives one number.
+OPERATIONS = {
+    "add": "x + y",
+    "subtract": "x - y",
+    "multiply": "x * y",
+    "wide": "(x.astype(np.float64) * y).astype(np.float32).astype(np.float16)",
+    "float32": "(x.astype(np.float32) + y.astype(np.float32)).astype(np.float16)",
+    "negative": "-x",
+    "abs": "np.abs(x)",
+    "trunc": "np.trunc(x)",
+    "floor": "np.floor(x)",
+    "ceil": "np.ceil(x)",
+    "rint": "np.rint(x)",
+    "frexp": "np.frexp(x)[0]",
+    "frexp exponent": "bits(np.frexp(np.where(np.isfinite(x), x, np.float16(1)))[1])",
+    "ldexp": "np.ldexp(x, (j & 31) - 16)",
+    "where": "np.where(x < y, x, z)",
+    "maximum": "np.maximum(x, y)",
+    "minimum": "np.minimum(x, y)",
+    "less": "np.where(x <= y, x, y)",
+    "equal": "np.where((x == y) | (x != z), x, y)",
+    "flags": "np.where(np.isnan(x) | np.isinf(y), z, np.where(np.signbit(z), x, y))",
+    "view": "bits(x.view(np.int16) >> 3)",
+    "shifts": "bits((i << (j & 7)) + (j >> (k & 15)))",
+    "bitwise": "bits((i & j) | (k ^ ~j))",
+    "integers": "bits(i * j - 7 * k)",
+    "modulo": "bits(i // 16 + j % 32)",
+    "int8": "bits(i.astype(np.int8).astype(np.int64) + j.astype(np.uint8))",
+    "uint16": "(i.astype(np.uint16) * np.uint16(3) + np.uint16(65535)).view(np.float16)",
+    "largest": "np.stack([x, y, z]).max()",
+    "integer sum": "bits(np.array([i, j, k]).sum())",
+    "exact sum": "np.stack([x, y]).astype(np.float64).sum().astype(np.float16)",
+    "compare bits": "np.where(i < j, x, np.where(i == k, y, z))",
+    "condition": "x if i > j else (y if j > 9 and not k < 3 else z)",
+    "filled": "filled(x, y, z)",
+    "loop": "bits(loop(i, j))",
+}
+PRELUDE = """
+import numpy as np
+
+def bits(i):
+    return np.int64(i).astype(np.uint16).view(np.float16)
+
+def filled(x, y, z):
+    every = np.zeros(3, np.float16)
+    every[0], every[2] = x, z
+    if x < y:
+        every[1] = y
+    return every[1] + every[0]
+
+def loop(i, j):
+    seen = [0]
+    for step in range(4):
+        if i >> step & 1:
+            seen[0] += j << step
+        elif j > 5:
+            seen[0] ^= step
+    return seen[0]
+
+def one(a, b, c):
+    x, y, z = a[0], b[0], c
+    i, j, k = (n.view(np.uint16).astype(np.int64) for n in (x, y, z))
+    return """
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_is_what_numpy_does(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(PRELUDE + OPERATIONS[name] + "\n", encoding="utf-8")
+    assert not _wrong(f"{path}:one").any()
+
+
+def test_a_wrong_operation_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(PRELUDE + "np.maximum(x, y)\n", encoding="utf-8")
+    monkeypatch.setitem(OPERATIONS_FOLLOWED, "maximum", OPERATIONS_FOLLOWED["minimum"])
+    assert _wrong(f"{path}:one").any()
+    with pytest.raises(HardwareError, match=r"one was followed wrongly: for .* please report it"):
+        signoff_python(f"{path}:one", HALF, timeout=30)
+
+
+BUGS = {
+    "zero's exponent": (("ex + ey if product else LEAST", "ex + ey"),),
+    "ties": (("rest == half and kept & 1", "rest == half"),),
+    "shift of negative numbers": (
+        ("kept = m >> largest - e", "kept = (-m if s else m) >> largest - e"),
+        ("-kept if s else kept", "kept"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_usual_bug_is_refuted_by_the_smallest_input(bug: str, tmp_path: Path) -> None:
+    answer = signoff_python(_changed(tmp_path, "small.py", *BUGS[bug]), FOUR, timeout=120)
+    assert isinstance(answer, Fails)
+    assert isinstance(answer.witness, CaseWitness)
+    assert "proved minimal" in str(answer)
+    assert any("run as it is" in note for note in answer.witness.notes)
+
+
+REFUSALS = {
+    "1 / c": "one.py:2: a division by what is no power of two",
+    "[x for x in range(c)]": "one.py:2: an index, a count or a range that depends on the inputs",
+    "sum(a) + c.flux": "one.py:2: .flux is not followed",
+    "a": "one returns 2 values",
+    "0 - c": "which are no codes",
+}
+
+
+@pytest.mark.parametrize("expression", REFUSALS)
+def test_what_is_not_followed_is_refused_with_its_line(expression: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(f"def one(a, b, c):\n    return {expression}\n", encoding="utf-8")
+    with pytest.raises(HardwareError) as error:
+        read_traced(f"{path}:one", HALF.spec, {})
+    assert REFUSALS[expression] in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_program_that_catches_a_refusal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    text = "def one(a, b, c):\n    try:\n        return 7 // c\n    except Exception:\n        return 0\n"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(HardwareError, match=r"one.py:3: a division"):
+        read_traced(f"{path}:one", HALF.spec, {})
+
+
+@pytest.mark.slow
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = _changed(tmp_path, "small.py", *BUGS["ties"])
+    model = ["--against", "datapath", "fda(k=4,frac_bits=13,a=e2m1,rho=RNE-FP16)"]
+    assert cli.main(["signoff", program, *model, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["answer"] == "fails"
+    assert cli.main(["signoff", program + "s", *model]) == 2
+    assert "there is no function dots in small.py" in capsys.readouterr().err
+    assert cli.main(["signoff", program, *model, "--top", "x"]) == 2
+    assert "--port" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_program_in_numpy_is_proved() -> None:
+    model = datapath["fda(k=1,frac_bits=30,a=e2m1,rho=RNE-FP16)"]
+    answer = signoff_python(f"{FOLDER / 'doubled.py'}:dot", model, where="c=0x0", alike=["nan"], timeout=300)
+    assert isinstance(answer, Holds)
+    assert any("run as it is on" in note for note in answer.notes)
