@@ -11,7 +11,6 @@ them on rows, special ones among them, before `Holds` is said on more, and on ea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +117,7 @@ class SigningPython(Signing):
     ) -> NDArray[np.bool_]:
         """The rows on which both may differ: NaNs of which none is said, and what the program's types leave open."""
         fmt = self.spec.d_format
-        nans: Any = is_nan(mine.astype(np.int64), fmt) & is_nan(theirs.astype(np.int64), fmt)
+        nans = np.asarray(is_nan(mine.astype(np.int64), fmt) & is_nan(theirs.astype(np.int64), fmt), np.bool_)
         if not self.module.undefined:
             return np.zeros(len(rows), np.bool_)
         other = self.results(rows, drawn(self.module, len(rows), 1))

@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -249,12 +250,12 @@ def signoff(
                 "of a program there are --port, --where, --alike, and the limits; no other options"
             )
         return _program_signed(str(files[0]), instruction, _pairs("--port", ports), limits, as_json)
-    return _design_signed(files, given, instruction, recordings, (evidence, no_cache), limits, as_json)
+    read = partial(design_of, files, *given)
+    return _design_signed(read, instruction, recordings, (evidence, no_cache), limits, as_json)
 
 
 def _design_signed(
-    files: tuple[Path, ...],
-    given: tuple[Any, ...],
+    read: Callable[[], _Design],
     instruction: Instruction,
     recordings: Sequence[Path],
     remembered: tuple[Path | None, bool],
@@ -266,7 +267,7 @@ def _design_signed(
 
     evidence, no_cache = remembered
     try:
-        design = design_of(files, *given)
+        design = read()
         if design.sources.program and (recordings or limits.testbench is not None):
             raise UsageError(
                 "a program is no hardware: leave out --simulate and --testbench; `mmaformal record` runs it"
