@@ -46,7 +46,7 @@ def format_named(x: str | Format | None, matrix: Matrix, name: str) -> Format:
 def codes_of(x: Matrix, fmt: Format, name: str) -> Codes:
     """The codes of a matrix of a format: of its floats, of wider floats that are all numbers of it, of bit patterns.
 
-    Raises ValueError for a wider float that is no number of the format, TypeError as `as_operand`.
+    Raises ValueError for a wider float that is no number of the format, and for what is no array of its codes.
     """
     given = float_format(x)
     if given is not None and given != fmt and holds(given, fmt):
@@ -66,7 +66,10 @@ def codes_of(x: Matrix, fmt: Format, name: str) -> Codes:
             x = np.ascontiguousarray(array).view(
                 fmt.word
             )  # bit patterns, in words that there was no better name for
-    return as_operand(x, fmt, name).codes
+    try:
+        return as_operand(x, fmt, name).codes
+    except TypeError as error:
+        raise ValueError(str(error)) from None
 
 
 def is_of(codes: Codes, given: Format, fmt: Format) -> bool:
@@ -129,6 +132,13 @@ class GivenMatrices(ShortRepr):
     def shape(self) -> tuple[int, int, int]:
         """M, K, N."""
         return len(self.a), self.a.shape[1], self.b.shape[1]
+
+    @property
+    def written(self) -> list[str]:
+        """Returns D, A, B and C as a program writes them that has them as they were given."""
+        turned = {note.split()[0] for note in self.notes if "as its transpose" in note}
+        names = ["D", "A", "B"] if self.c is None else ["D", "A", "B", "C"]
+        return [f"{name}.T" if name in turned else name for name in names]
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> GivenMatrices:
         """The same of some rows and columns of D."""

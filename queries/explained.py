@@ -84,8 +84,13 @@ class Explanation(Result):
         """One line."""
         of = f"{self.wrong.size:,} elements"
         if self.structure is None:
-            early = "" if self.complete else "the time was up early: "
-            return f"{early}nothing tried explains D" if not self._no_product else self.told[0]
+            if self._no_product:
+                return self.told[0]
+            if not self.complete:
+                return (
+                    "the time was up before all was tried: give more of it (--timeout), or name the --device"
+                )
+            return "nothing tried explains D"
         what = f"{in_kernels_words(self.structure, self.given.shape[1])} of {plain_name(self.structure.instruction)}"
         left = self.unexplained
         if left.any():
@@ -110,14 +115,17 @@ class Explanation(Result):
             for part in self.parts:
                 lines += [f"{where_wrong(part.where)}: {part.structure}"]
             lines += self._first_lines()
-            operands = "D, A, B" if self.given.c is None else "D, A, B, C"
-            lines.append(f"as a test: assert_matches({operands}, structure={self.structure.python})")
+            operands = ", ".join(self.given.written)
+            lines += [
+                "as a test:",
+                f"  made = {self.structure.python}",
+                f"  assert_matches({operands}, structure=made)",
+            ]
         elif self._no_product:
             lines += self.told[1:]
         else:
-            lines += [
-                "it is none of: " + ", ".join(plain_name(i) for i in self.instructions[:_UNITS]) + self._more
-            ]
+            of = "it is none of: " if self.complete else "to be tried: "
+            lines += [of + ", ".join(plain_name(i) for i in self.instructions[:_UNITS]) + self._more]
             lines += [f"  {counted(count, 'element')} wrong: {x}" for count, x in self.nearest]
             lines += self.told
         return "\n".join([*lines, self._tried()])

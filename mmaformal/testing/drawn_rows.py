@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,6 +174,8 @@ def inputs(
     if n < 1:
         raise ValueError(f"n is {n}; it counts from 1")
     where = where or ("differ" if len(units) > 1 else None)
+    if where not in (None, *get_args(Where)):
+        raise ValueError(f"where is one of {', '.join(get_args(Where))}, not {where!r}")
     if where is not None and len(units) < 2:
         raise ValueError(f"where={where!r} is about several units: name another")
     kept, have, vain = list[Rows](), 0, 0

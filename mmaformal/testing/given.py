@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.formats import FORMATS, Format, fp32, fp64
+from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import Codes, Division, holds, matmul, rounded, values
+from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, Operands, ProductCodes, as_operand, float_format
 from mmaformal.structures import Structure, replay
@@ -60,7 +61,7 @@ class GivenProduct(ShortRepr):
             raise ValueError(f"C of {structure.c_format} is no c of {i.label}: compare with `replay`")
         operands = Operands.of(i, A, B, C, scale_a, scale_b)
         made = i.d_format if structure is None else structure.result
-        given = FORMATS[d_format] if isinstance(d_format, str) else d_format
+        given = None if d_format is None else format_named(d_format, out, "d")
         fmt = given or float_format(out) or made
         if not holds(made, fmt):
             raise TypeError(

@@ -63,7 +63,9 @@ def rows(instruction: Instruction | str, *, finite: bool = False) -> st.SearchSt
         drawn = st.lists(codes(fmt, finite=finite), min_size=length, max_size=length)
         return drawn.map(lambda x: np.array(x, fmt.word))
 
+    parts: dict[str, st.SearchStrategy[NDArray[Any] | None]]
     parts = {"a": side(i.a_format, i.k), "b": side(i.b_format, i.k)}
+    parts |= {name: st.none() for name in ("scale_a", "scale_b")}  # else they are drawn by their types
     parts["c"] = codes(i.c_format, finite=finite).map(lambda x: np.array(x, i.c_format.word))
     if spec.scale_format is not None:
         parts |= {name: side(spec.scale_format, spec.scales) for name in ("scale_a", "scale_b")}

@@ -28,7 +28,8 @@ from mmaformal.analysis.structure_bounds import StructureBound
 from mmaformal.analysis.units import raised
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import ShortRepr
-from mmaformal.formats import FORMATS, Format
+from mmaformal.formats import Format
+from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.queries.bound import bound, provable
@@ -145,7 +146,7 @@ def tolerance(
         raise ValueError(
             "give A and B, or K and the largest magnitudes: tolerance(…, 4096, largest=(4.0, 4.0))"
         )
-    fmt = FORMATS[d_format] if isinstance(d_format, str) else d_format
+    fmt = None if d_format is None else format_named(d_format, A, "d")
     stated = StructureBound.of(what, K, promote_every=promote_every, d_format=fmt)
     if A is not None and B is not None:
         E = stated.sum_bound(A, B, C, scale_a=scale_a, scale_b=scale_b)

@@ -99,6 +99,8 @@ def test_what_there_is_not() -> None:
         inputs("h100 HMMA.16816.F32", "b200 HMMA.16816.F32", 10)
     with pytest.raises(ValueError, match="name another"):
         inputs(HOPPER, where="agree")
+    with pytest.raises(ValueError, match="where is one of differ, agree, not 'agre'"):
+        inputs(AMPERE, HOPPER, where="agre")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="kind is one of"):
         inputs(HOPPER, kind="odd")  # type: ignore[arg-type]
 
@@ -106,7 +108,7 @@ def test_what_there_is_not() -> None:
 @hypothesis.given(strategies.rows(HOPPER, finite=True))
 @hypothesis.settings(max_examples=50, deadline=None)
 def test_rows_are_operands(row: DotRow) -> None:
-    instruction_meant(HOPPER).dot_add(row.a, row.b, row.c)
+    instruction_meant(HOPPER).dot_add(*row)  # it has no scales, and none are drawn
     assert np.isfinite(row.a.view(np.float16)).all()
     assert np.isfinite(row.c.view(np.float32))
 
