@@ -255,15 +255,18 @@ def _terms(text: object, name: str, bits: int) -> tuple[z3.ExprRef, z3.BoolRef]:
 
 _CONSTRUCTS = (
     "table_of_constants switches loops normalise jumps locals structs struct_by_value bit_fields memories recursion "
-    "builtins overflows widths own_variable through_pointer methods"
+    "builtins overflows widths own_variable through_pointer methods own_names"
 )
 
 
 @needs_clang
-@pytest.mark.parametrize("name", slow_but(_CONSTRUCTS.split(), "locals struct_by_value bit_fields methods"))
+@pytest.mark.parametrize(
+    "name", slow_but(_CONSTRUCTS.split(), "locals struct_by_value bit_fields methods own_names")
+)
 def test_constructs_are_read_as_they_are_compiled(name: str) -> None:
     """A function's terms give what the function gives as it is compiled, on random and special bytes."""
-    found = program("methods.cpp:methods" if name == "methods" else f"constructs.c:{name}")
+    file = {"methods": "methods.cpp", "own_names": "own_names.c"}.get(name, "constructs.c")
+    found = program(f"{file}:{name}")
     assert found.behaviour is not None
     rows, plain = rows_of(500), found.behaviour.plain
     values = values_of(symbolic_inputs(FMA.spec), rows)
@@ -273,6 +276,12 @@ def test_constructs_are_read_as_they_are_compiled(name: str) -> None:
     mine = done[plain.outputs["d"].get_id()]
     assert (mine.astype(np.uint64) == found.behaviour.run(rows)).all()
     assert not any(np.any(done[each.get_id()]) for each in claims), "defined for every input"
+
+
+@needs_clang
+def test_what_runs_before_main_is_refused() -> None:
+    with pytest.raises(HardwareError, match=r"what runs before main .* is not read"):
+        program("started.c:started")
 
 
 @needs_clang
@@ -363,12 +372,16 @@ _UNDEFINED: dict[str, tuple[Callable[[int, int, int], bool], str]] = {
     "unreachable": (lambda a, b, c: a == 200 and b == 3, "reached without one"),
     "dead_variable": (lambda a, b, c: a == 9, "after the function that it belongs to has returned"),
     "null_address": (lambda a, b, c: a == 5, "reads at a null address"),
+    "strange_bool": (lambda a, b, c: a > 1, "a bool is read that is neither 0 nor 1"),
+    "overlapping": (lambda a, b, c: a == b, "copies between bytes that overlap"),
     "aborts": (lambda a, b, c: a > 250, "abort is called"),
 }
 
 
 @needs_clang
-@pytest.mark.parametrize("name", slow_but(_UNDEFINED, "over_shift signed_overflow not_set beyond_table"))
+@pytest.mark.parametrize(
+    "name", slow_but(_UNDEFINED, "over_shift signed_overflow not_set beyond_table overlapping strange_bool")
+)
 def test_undefined_behaviour_is_found_where_it_is(name: str) -> None:
     """The claims of undefined behaviour are true for those inputs for which C's rules say so, and for no others."""
     undefined, what = _UNDEFINED[name]

@@ -228,7 +228,7 @@ def test_wrong_use() -> None:
     D = product(BLOCKS)
     with pytest.raises(ValueError, match=r"M×K, K×N and M×N are needed"):
         explain(D[:5], A, B)
-    with pytest.raises(ValueError, match="A holds fp16 numbers or their codes|A .*int32"):
+    with pytest.raises(ValueError, match="int32"):
         explain(D, A.astype(np.int32), B, a_format="fp16")
     with pytest.raises(ValueError, match="not both"):
         explain(D, A, B, device="h100", against=HMMA)

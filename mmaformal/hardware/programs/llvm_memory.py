@@ -114,8 +114,8 @@ class IrMemory:
             else:
                 self.put(number, at, merged(when, whole, self._read(number, at, _word_of(whole, size))), size)
 
-    def copy_bytes(self, to: Pointer, of: Pointer, size: int, report: Report) -> None:
-        """Copy so many bytes, as they are."""
+    def copy_bytes(self, to: Pointer, of: Pointer, size: int, report: Report, apart: bool = False) -> None:
+        """Copy so many bytes, as they are; from and to bytes that do not overlap, if they are to be apart."""
         sources = self._places(of, size, "reads", report)
         places = self._places(to, size, "writes", report)
         if not (sources and places):
@@ -126,6 +126,8 @@ class IrMemory:
         if number in self.tables:
             report(TRUE, f"writes to {self.objects[number].name}, which is constant")
             return
+        if apart and number == source and 0 < abs(at - first) < size:
+            report(TRUE, "copies between bytes that overlap (memmove does that)")
         bytes_of = list(self.bytes[number])
         bytes_of[at : at + size] = self.held(source)[first : first + size]
         self.bytes[number] = bytes_of

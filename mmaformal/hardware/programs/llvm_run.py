@@ -336,6 +336,9 @@ class _Frame:
         if instruction.op == "load":
             assert isinstance(values[0], Pointer)
             found: Value = state.memory.load(values[0], instruction.type, report)
+            if "range" in instruction.flags and isinstance(found, IrWord):
+                what = "a bool is read that is neither 0 nor 1"
+                report(both(opposite(found.unset), claim(z3.UGT(found.vector, 1))), what)
         else:
             found = self._made(instruction, values, state)
         state.values[instruction.result] = found
@@ -396,12 +399,13 @@ class _Frame:
             name = _method(self.runner, state.values[name])
         if name.startswith("@llvm."):
             return self._intrinsic(instruction, state)
-        if name in _ENDS:
-            self.runner.report(state.path, TRUE, f"{name[1:]} is called")
-            return False
-        if name in ("@memcpy", "@memmove", "@memset"):
-            return self._copied(name[1:], instruction, state)
         function = self.runner.text.functions.get(name)
+        if function is None or not function.blocks:  # not one of the file's own
+            if name in _ENDS:
+                self.runner.report(state.path, TRUE, f"{name[1:]} is called")
+                return False
+            if name in ("@memcpy", "@memmove", "@memset"):
+                return self._copied(name[1:], instruction, state)
         if function is None:
             raise HardwareError(f"{name[1:]} is called, whose text is not here")
         values = [self._value(each, state) for each in instruction.operands]
@@ -455,7 +459,7 @@ class _Frame:
                 state.memory.store(moved(to, i), byte, Type("int", 8), report)
         else:
             assert isinstance(of, Pointer)
-            state.memory.copy_bytes(to, of, count, report)
+            state.memory.copy_bytes(to, of, count, report, apart=name == "memcpy")
         if instruction.result:
             state.values[instruction.result] = to
         return True

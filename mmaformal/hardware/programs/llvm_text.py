@@ -329,6 +329,10 @@ def read_text(text: str) -> Text:
         for name in ready:  # those that others are made of come first
             found.types[name] = _Line(named.pop(name), found.types).type()
     for line in lines:
+        if line.startswith("@llvm.global_ctors"):
+            raise HardwareError(
+                "what runs before main (a constructor, C++'s dynamic initialisation) is not read"
+            )
         if line.startswith("@"):
             _global(found, line)
     at = 0
@@ -408,11 +412,13 @@ def _instruction(text: str, found: Text) -> IrInstruction:
         words.next()
     op = words.next()
     made = IrInstruction(op, text.strip(), line, result)
+    if op == "load" and "range" in debug:  # clang says so of bools alone
+        made = replace(made, flags=frozenset({"range"}))
     if op in _READERS:
         return _READERS[op](made, words)
     if op not in _OPERANDS:
         return replace(made, op=f"other {op}")
-    made = replace(made, flags=words.flags(), name=words.next() if op == "icmp" else "")
+    made = replace(made, flags=words.flags() | made.flags, name=words.next() if op == "icmp" else "")
     return _read(made, words)
 
 

@@ -60,3 +60,15 @@ uint8_t aborts(uint8_t a, uint8_t b, uint8_t c) {
         abort();
     return (uint8_t)(b + c);
 }
+static __attribute__((noinline)) int is_set(const _Bool *flag) { return *flag; }
+uint8_t strange_bool(uint8_t a, uint8_t b, uint8_t c) {
+    _Bool flag;
+    __builtin_memcpy(&flag, &a, 1);
+    return (uint8_t)(is_set(&flag) * b + c);
+}
+uint8_t overlapping(uint8_t a, uint8_t b, uint8_t c) {
+    uint8_t kept[4] = {a, b, c, 0};
+    if (a == b)
+        __builtin_memcpy(kept + 1, kept, 3);
+    return kept[2];
+}
