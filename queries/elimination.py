@@ -332,6 +332,10 @@ def _explaining(
         if time.monotonic() > until:
             break
         row = refuting(rows, each, some)
+        if (
+            row is None and spec.parameters.made_of(spec) is not None
+        ):  # what is between its steps is not looked at
+            row = refuting(rows, each, order[known])
         if row is None:
             found.append(each)
         else:
@@ -368,7 +372,8 @@ def remaining(exact: Sequence[tuple[DotAdd, DotAdd]], rows: RecordedRows) -> lis
     for family, specs in by_family.items():
         known = without_details(family, rows)
         if not rows.differ(family, np.nonzero(known)[0]).any():
-            some = np.nonzero(~known)[0]
+            made_of = family.parameters.made_of(family) is not None
+            some = np.arange(len(rows)) if made_of else np.nonzero(~known)[0]
             left.update(spec for spec in specs if refuting(rows, spec, some) is None)
     return [each for each in exact if each[0] in left]
 

@@ -206,6 +206,17 @@ def exact_sums(spec: DotAdd, asker: Asker) -> Proof:
         for fmt, count in ((spec.a_format, spec.k), (spec.b_format, spec.k), (spec.c_format, 1))
     )
     proving.claim("zero", "products +0·+0 give +0", smt.dot_add(spec, a, b, c[0]).result == 0)
+    for sign, text in ((0, "∞"), (1, "−∞")):
+        factor, wanted = (
+            0 if fmt.infinity is None else fmt.infinity | sign * fmt.sign_mask
+            for fmt in (spec.a_format, spec.d_format)
+        )
+        if not factor or not wanted:
+            raise ArgumentError("a or d has no infinities")
+        one = z3.BitVecVal(spec.b_format.bias << spec.b_format.fraction_bits, spec.b_format.storage_bits)
+        infinite = z3.BitVecVal(factor, spec.a_format.storage_bits)
+        d = smt.dot_add(spec, [infinite, *a[1:]], [one, *b[1:]], c[0]).result
+        proving.claim("infinity", f"{text}·1 gives {text}", d == wanted)
     facts.rounds_exact_sum(proving, spec)
     return proving.proof()
 
