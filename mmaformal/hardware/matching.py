@@ -29,7 +29,7 @@ from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
 from mmaformal.hardware.normalised import Factor, Normalised, found_in, leading_one, prove_product
-from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
+from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
 from mmaformal.proof.failure import named
@@ -335,7 +335,9 @@ class Follower(_Proving):
         partial = self.partials.of(seen)
         if partial is None or not partial.fits:
             return False
-        bounds = self._bounds(partial) if len(partial.places) > 1 else ()  # of one term alone it would be cut
+        bounds = self._bounds(partial)
+        if len(partial.places) == 1:  # the term is not cut
+            bounds = [replace(each, free=()) for each in bounds]
         given = list({id(x): x for x in (*self._given(node, partial.term, 0), *bounds)}.values())
         link = _of_sum(node, partial.term, partial.bounded)
         if not self.attempt(link, given, _PATIENCE[1]):
@@ -353,7 +355,10 @@ class Follower(_Proving):
             if term.get_id() not in self.bounds:
                 one = Partial(partial.of, frozenset((place,)), term, bound_of(term))
                 link = Link(one.bounded, (term,))
-                if self.attempt(link, self.graph.frontier(term, self.of_model, 0), _PATIENCE[1]):
+                before = self.graph.frontier(term, self.of_model, 0)
+                if self.attempt(link, [], _PATIENCE[0], inside(term)) or self.attempt(
+                    link, before, _PATIENCE[1]
+                ):
                     self.bounds[term.get_id()] = link
             if term.get_id() in self.bounds:
                 found.append(self.bounds[term.get_id()])
