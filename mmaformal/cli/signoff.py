@@ -244,12 +244,6 @@ def signoff(
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
     limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
     given = (lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held)
-    if len(files) == 1 and is_program(str(files[0])):
-        if any((*given[:5], *given[6:], every, testbench, recordings)):
-            raise UsageError(
-                "of a program there are --port, --where, --alike, and the limits; no other options"
-            )
-        return _program_signed(str(files[0]), instruction, _pairs("--port", ports), limits, as_json)
     read = partial(design_of, files, *given)
     return _design_signed(read, instruction, recordings, (evidence, no_cache), limits, as_json)
 
@@ -383,37 +377,6 @@ def _signed(
     if limits.testbench is not None:
         _write_testbench(design, instruction, answer, limits)
     return code
-
-
-def is_program(text: str) -> bool:
-    """Whether a word names a function of a program, as `file.py:function`."""
-    return re.search(r"\.py:[\w.]+$", text) is not None
-
-
-def _program_signed(
-    program: str, instruction: Instruction, ports: dict[str, str], limits: _Limits, as_json: bool
-) -> int:
-    from mmaformal.hardware.module import HardwareError
-    from mmaformal.queries.signoff_python import signoff_python
-
-    try:
-        with Status() as status:
-            answer = signoff_python(
-                program,
-                instruction,
-                ports=ports,
-                where=limits.where,
-                alike=limits.alike,
-                told=said,
-                timeout=limits.timeout,
-                memory=limits.memory,
-                solver=limits.solvers or None,
-                progress=status.show,
-            )
-    except HardwareError as error:
-        raise UsageError(str(error)) from None
-    text = json.dumps(answer.to_json(), indent=2) if as_json else _text(answer)
-    return answered(text, _STATUS[answer.verdict])
 
 
 def _text(answer: Holds | Fails | Unknown | Kinds | Recalled) -> str:

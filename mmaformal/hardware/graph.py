@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import z3
 
@@ -22,6 +22,8 @@ _ARITHMETIC = frozenset(
         z3.Z3_OP_BASHR,
     )
 )
+#: What definitions are not made of: lemmas with them might be hard.
+_HARD = frozenset((z3.Z3_OP_BMUL, z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR))
 
 
 class Graph(ShortRepr):
@@ -83,6 +85,26 @@ class Graph(ShortRepr):
         self._examine(terms)
         return any(self._arithmetic[term.get_id()] for term in terms)
 
+    def ends(self, root: z3.ExprRef, cut: Collection[int], most: int) -> list[z3.ExprRef]:
+        """What is met first of what is cut, and of inputs, from a root down; nothing where more than so many nodes, a
+        product or a shift by a number that is not constant are before it."""
+        seen: set[int] = set()
+        found: list[z3.ExprRef] = []
+        stack = self.operands(root)[:]
+        if _is_hard(root):
+            return []
+        while stack:
+            term = stack.pop()
+            if term.get_id() in seen or z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term):
+                continue
+            seen.add(term.get_id())
+            if term.get_id() in cut or not term.num_args():
+                found.append(term)
+            elif _is_hard(term) or len(seen) > most:
+                return []
+            stack += self.operands(term) if term.get_id() not in cut else []
+        return found
+
     def frontier(self, root: z3.ExprRef, known: dict[int, Link], level: int) -> list[Link]:
         """The links of known nodes first met from a root down, behind `level` of them."""
         best: dict[int, int] = {}  #: of each node, the fewest known nodes before it
@@ -104,6 +126,10 @@ class Graph(ShortRepr):
             stack += [(x, left) for x in self.operands(term)]
         # What is met with fewer before it elsewhere is looked through there: it must not be cut.
         return [link for number, link in found.items() if best[number] == 0]
+
+
+def _is_hard(term: z3.ExprRef) -> bool:
+    return term.decl().kind() in _HARD
 
 
 def _few(sets: Sequence[frozenset[int] | None]) -> frozenset[int] | None:

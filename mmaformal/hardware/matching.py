@@ -21,6 +21,7 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
+from mmaformal.hardware.between import between
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.graph import Graph
@@ -28,7 +29,7 @@ from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
 from mmaformal.hardware.normalised import Factor, Normalised, found_in, leading_one, prove_product
-from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
+from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
 from mmaformal.proof.failure import named
@@ -185,7 +186,7 @@ class Follower(_Proving):
         self.candidates = _Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
         self.partials = Partials(list(sums_of(self.model)), self.values)
-        largest = largest_exponents(self.theorem, self.trace.steps)
+        self.largest = largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
         self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
         self.below = [
@@ -290,7 +291,7 @@ class Follower(_Proving):
         self, node: z3.BitVecRef, term: z3.ExprRef, value: Callable[[z3.ExprRef], z3.BitVecRef]
     ) -> Link | None:
         """The link of a node of the design to one of the model, if it is proved."""
-        if term.get_id() == node.get_id():
+        if term.get_id() == node.get_id() == self.d.get_id():
             return Link(node == node)
         said = value(term)
         link = Link(node == said, (term,), ((node, said),))
@@ -316,6 +317,7 @@ class Follower(_Proving):
         shifts are.
         """
         given = self._given(self.d, self.wanted, 0)
+        given += between(self, given, self.largest)
         words = [
             (link.term.size(), i)
             for i, link in enumerate(given)
@@ -333,7 +335,9 @@ class Follower(_Proving):
         partial = self.partials.of(seen)
         if partial is None or not partial.fits:
             return False
-        bounds = self._bounds(partial) if len(partial.places) > 1 else ()  # of one term alone it would be cut
+        bounds = self._bounds(partial)
+        if len(partial.places) == 1:  # the term is not cut
+            bounds = [replace(each, free=()) for each in bounds]
         given = list({id(x): x for x in (*self._given(node, partial.term, 0), *bounds)}.values())
         link = _of_sum(node, partial.term, partial.bounded)
         if not self.attempt(link, given, _PATIENCE[1]):
@@ -351,7 +355,10 @@ class Follower(_Proving):
             if term.get_id() not in self.bounds:
                 one = Partial(partial.of, frozenset((place,)), term, bound_of(term))
                 link = Link(one.bounded, (term,))
-                if self.attempt(link, self.graph.frontier(term, self.of_model, 0), _PATIENCE[1]):
+                before = self.graph.frontier(term, self.of_model, 0)
+                if self.attempt(link, [], _PATIENCE[0], inside(term)) or self.attempt(
+                    link, before, _PATIENCE[1]
+                ):
                     self.bounds[term.get_id()] = link
             if term.get_id() in self.bounds:
                 found.append(self.bounds[term.get_id()])
@@ -361,12 +368,14 @@ class Follower(_Proving):
         """From all terms in the design's order to the model's sum."""
         total, terms = partial.of.total, partial.of.terms
         same = Link(partial.term == total, (total,), ((partial.term, total),))
-        link = _of_sum(node, total, replace(partial, term=total).bounded)
-        if not self.attempt(same, [], _PATIENCE[-1], terms) or not self.attempt(
-            link, [said, same], _PATIENCE[1]
+        bounded = Link(replace(partial, term=total).bounded, (total,))
+        link = _of_sum(node, total, bounded.claim)
+        if not self.attempt(same, [], _PATIENCE[-1], terms) or not self.attempt_all(
+            [link, bounded], [said, same], _PATIENCE[1]
         ):
             return False
         self.links[node.get_id()] = self.of_model[total.get_id()] = link
+        self.below.append(({total.get_id()}, bounded))
         return True
 
     def _maximum(self, node: z3.BitVecRef, again: bool = False) -> bool:

@@ -21,6 +21,8 @@ class Largest(ShortRepr):
     top: z3.BitVecRef
     terms: tuple[z3.BitVecRef, ...]
     below: tuple[Link, ...]
+    significands: tuple[z3.BitVecRef, ...]  #: of the terms
+    total: z3.BitVecRef | None  #: the sum of the aligned terms
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,13 +44,16 @@ def largest_exponents(theorem: Argument, steps: Sequence[object]) -> list[Larges
     for step in steps:
         top = getattr(step, "e_max", None)
         terms = [
-            getattr(term, "exponent", None)
+            (getattr(term, "exponent", None), getattr(term, "significand", None))
             for term in (*getattr(step, "products", ()), getattr(step, "addend", None))
         ]
-        below = [term for term in terms if isinstance(term, z3.BitVecRef)]
+        below = [term for term, _ in terms if isinstance(term, z3.BitVecRef)]
         if isinstance(top, z3.BitVecRef) and below and is_maximum(top, below):
             links = theorem.not_below("align", "exponents", top, below)
-            found.append(Largest(top, tuple(below), tuple(links)))
+            total = getattr(step, "total", None)
+            total = total if isinstance(total, z3.BitVecRef) else None
+            significands = tuple(x for term, x in terms if isinstance(term, z3.BitVecRef))
+            found.append(Largest(top, tuple(below), tuple(links), significands, total))
     return found
 
 

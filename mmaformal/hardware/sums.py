@@ -99,6 +99,12 @@ def bound_of(term: z3.BitVecRef) -> int:
     return (1 << bits) - 1
 
 
+def inside(term: z3.BitVecRef) -> list[z3.ExprRef]:
+    """What a term with a sign is put together from, so that its bound is seen whatever that is."""
+    x = _magnitude(term)
+    return [y for y in (term if x is None else x).children() if y.num_args()]
+
+
 class Partials:
     """The partial sums that were met in a design, by their values as signed numbers."""
 
@@ -137,4 +143,4 @@ def signed(seen: Value, bits: int) -> Value:
     return tuple(x - (x >> (bits - 1) << bits) for x in seen)
 
 
-__all__ = ["NetlistSum", "Partial", "Partials", "Value", "bound_of", "signed", "sums_of"]
+__all__ = ["NetlistSum", "Partial", "Partials", "Value", "bound_of", "inside", "signed", "sums_of"]

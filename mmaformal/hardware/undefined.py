@@ -48,6 +48,7 @@ class Behaviour(ShortRepr):
     run: Callable[[Rows], NDArray[np.uint64]]  #: the program's own d, as it is run; raises HardwareError
     how: str  #: what is run: `fma as clang compiles it`
     findings: tuple[Finding, ...] = ()  #: the ways to undefined behaviour
+    rows: int = 4000  #: random rows on which it is run before it is said to be right
 
     @property
     def trapped(self) -> Module:

@@ -18,7 +18,7 @@ def numbers(*places: int, offset: int = 0) -> tuple[int, ...]:
 
 
 def test_partial_maxima_are_found_in_any_order_and_with_an_offset() -> None:
-    maxima = Maxima([Largest(TOP, TERMS, ())], VALUES)
+    maxima = Maxima([Largest(TOP, TERMS, (), (), None)], VALUES)
     assert maxima.of(numbers(0, 1, 2)) is None  # no two of those met before
     found = maxima.of(numbers(0, 2, offset=-133))
     assert found is not None

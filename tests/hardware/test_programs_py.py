@@ -19,7 +19,7 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.tracing.reading import read_traced
 from mmaformal.hardware.tracing.traced import OPERATIONS as OPERATIONS_FOLLOWED
 from mmaformal.hardware.undefined import drawn
-from mmaformal.queries.signoff_python import signoff_python
+from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Fails, Holds
 
 FOLDER = Path(__file__).with_name("programs_py")
@@ -131,8 +131,8 @@ def test_a_wrong_operation_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text(PRELUDE + "np.maximum(x, y)\n", encoding="utf-8")
     monkeypatch.setitem(OPERATIONS_FOLLOWED, "maximum", OPERATIONS_FOLLOWED["minimum"])
     assert _wrong(f"{path}:one").any()
-    with pytest.raises(HardwareError, match=r"one was followed wrongly: for .* please report it"):
-        signoff_python(f"{path}:one", HALF, timeout=30)
+    with pytest.raises(HardwareError, match=r"one of one.py was read wrongly: for .* please report it"):
+        signoff(f"{path}:one", HALF, timeout=30)
 
 
 BUGS = {
@@ -148,11 +148,11 @@ BUGS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_usual_bug_is_refuted_by_the_smallest_input(bug: str, tmp_path: Path) -> None:
-    answer = signoff_python(_changed(tmp_path, "small.py", *BUGS[bug]), FOUR, timeout=120)
+    answer = signoff(_changed(tmp_path, "small.py", *BUGS[bug]), FOUR, timeout=120)
     assert isinstance(answer, Fails)
     assert isinstance(answer.witness, CaseWitness)
     assert "proved minimal" in str(answer)
-    assert any("run as it is" in note for note in answer.witness.notes)
+    assert any("as it is run gives" in note for note in answer.witness.notes)
 
 
 REFUSALS = {
@@ -191,13 +191,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["answer"] == "fails"
     assert cli.main(["signoff", program + "s", *model]) == 2
     assert "there is no function dots in small.py" in capsys.readouterr().err
-    assert cli.main(["signoff", program, *model, "--top", "x"]) == 2
+    assert cli.main(["signoff", program, *model, "--tie", "x=1"]) == 2
     assert "--port" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_program_in_numpy_is_proved() -> None:
     model = datapath["fda(k=1,frac_bits=30,a=e2m1,rho=RNE-FP16)"]
-    answer = signoff_python(f"{FOLDER / 'doubled.py'}:dot", model, where="c=0x0", alike=["nan"], timeout=300)
+    answer = signoff(f"{FOLDER / 'doubled.py'}:dot", model, where="c=0x0", alike=["nan"], timeout=300)
     assert isinstance(answer, Holds)
-    assert any("run as it is on" in note for note in answer.notes)
+    assert any("as it is run gives" in note for note in answer.notes)

@@ -115,7 +115,7 @@ def read_traced(
         )
     if undefined:
         told.append("left open: " + ", ".join(sorted({key.partition(", use")[0] for key in undefined})))
-    made = Module(name, with_codes(symbolic_inputs(spec)), {"d": d}, {}, undefined)
+    made = Module(f"{name} of {path.name}", with_codes(symbolic_inputs(spec)), {"d": d}, {}, undefined)
     return TracedProgram(made, tuple(told), lambda rows: _run(function, name, slots, spec, rows))
 
 

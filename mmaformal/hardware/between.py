@@ -1,0 +1,96 @@
+"""What is known between nodes that are cut: without it, a claim of all of them together would be one of too much.
+
+A node that is cut may be anything.  Here is proved of those that are cut at once that one is a function of others, in
+which range a largest exponent is, and that a sum is 0 where no exponent is that of a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import z3
+
+from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.maxima import Largest
+from mmaformal.hardware.sums import Value
+from mmaformal.proof.kernel import Link
+
+#: Seconds for what is easy, and for what may be less so.
+_EASY, _PATIENCE = 1.0, 10.0
+#: Nodes between a term and what is cut before it, of its definition.
+_BETWEEN = 40
+
+
+class Cutting(Protocol):
+    """What proves single claims of terms whose values are known in cases."""
+
+    @property
+    def graph(self) -> Graph:
+        """The terms."""
+
+    @property
+    def values(self) -> dict[int, Value]:
+        """The values of each term in all cases."""
+
+    def attempt(
+        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        """Whether a link is proved in so many seconds."""
+
+
+def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> list[Link]:
+    """What is proved between the terms that links cut."""
+    cut = {free.get_id(): free for link in given for free in link.free}
+    found = [_definition(by, free, cut) for free in cut.values()]
+    for each in largest:
+        if each.top.get_id() in cut:
+            found.append(_range(by, each))
+            if each.total is not None and each.total.get_id() in cut:
+                found.append(_nothing(by, each, each.total))
+    return [link for link in found if link is not None]
+
+
+def _definition(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Link | None:
+    """What a term is as a function of what is cut before it, or of inputs; None where more than wires and choices are
+    between."""
+    ends = by.graph.ends(term, cut, _BETWEEN)
+    if not ends:
+        return None
+    # The same term, but written so that it is not the one that is cut.
+    again = [(x, ~~x if isinstance(x, z3.BitVecRef) else z3.Not(z3.Not(x))) for x in ends]
+    link = Link(term == z3.substitute(term, *again), (term, *(x for x in ends if x.get_id() in cut)))
+    return link if by.attempt(link, [], _EASY, ends) else None
+
+
+def _range(by: Cutting, largest: Largest) -> Link | None:
+    """In which range a largest exponent is, if all are proved to be in those that they have in the cases."""
+    seen = [by.values[term.get_id()] for term in largest.terms]
+    links = [_within(*each) for each in zip(largest.terms, map(min, seen), map(max, seen), strict=True)]
+    link = _within(largest.top, max(map(min, seen)), max(map(max, seen)))
+    proved = all(by.attempt(each, [], _PATIENCE) for each in links) and by.attempt(link, links, _PATIENCE)
+    return link if proved else None
+
+
+def _within(term: z3.BitVecRef, low: int, high: int) -> Link:
+    return Link(z3.And(z3.UGE(term, low), z3.ULE(term, high)), (term,))
+
+
+def _nothing(by: Cutting, largest: Largest, total: z3.BitVecRef) -> Link | None:
+    """That a sum is 0 where the largest exponent is smaller than it is in any case in which the sum is not."""
+    pairs = zip(by.values[largest.top.get_id()], by.values[total.get_id()], strict=True)
+    least = min((top for top, sum_ in pairs if sum_), default=0)
+    if not least:
+        return None
+    zeros = [
+        Link(z3.Or(z3.UGE(exponent, least), significand == 0), (exponent, significand))
+        for exponent, significand in zip(largest.terms, largest.significands, strict=True)
+    ]
+    link = Link(z3.Or(z3.UGE(largest.top, least), total == 0), (largest.top, total))
+    if not all(by.attempt(each, [], _PATIENCE) for each in zeros):
+        return None
+    before = [*zeros, *(each for each in largest.below)]
+    return link if by.attempt(link, before, _PATIENCE, (largest.top,)) else None
+
+
+__all__ = ["Cutting", "between"]
