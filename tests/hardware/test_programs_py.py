@@ -126,6 +126,69 @@ def test_an_operation_is_what_numpy_does(name: str, tmp_path: Path) -> None:
     assert not _wrong(f"{path}:one").any()
 
 
+#: The same of torch's tensors; `half` makes float16 of integers.
+TORCH_OPERATIONS = {
+    "add": "x + y",
+    "subtract": "torch.sub(x, y)",
+    "multiply": "x * y",
+    "wide": "(x.double() * y.double()).float().half()",
+    "float32": "(x.float() + y).to(torch.float16)",
+    "bfloat16": "(x.to(torch.bfloat16).float() + y.to(torch.bfloat16).float()).half()",
+    "negative": "-x",
+    "abs": "x.abs()",
+    "trunc": "torch.trunc(x)",
+    "floor": "torch.floor(x)",
+    "ceil": "x.ceil()",
+    "round": "torch.round(x)",
+    "frexp": "torch.frexp(x.float())[0].half()",
+    "frexp exponent": "half(torch.frexp(torch.where(torch.isfinite(x), x, 1.0).float())[1])",
+    "ldexp": "torch.ldexp(x.float(), (j & 31) - 16).half()",
+    "exp2": "torch.exp2(((j & 31) - 16).double()).half()",
+    "where": "torch.where(x < y, x, z)",
+    "maximum": "torch.maximum(x, y)",
+    "minimum": "torch.minimum(x, y)",
+    "largest": "torch.stack([x, y, z]).max(dim=-1).values",
+    "less": "torch.where(x <= y, x, y)",
+    "equal": "torch.where((x == y) | (x != z), x, y)",
+    "flags": "torch.where(x.isnan() | y.isinf(), z, torch.where(torch.signbit(z), x, y))",
+    "copysign": "torch.copysign(x, y)",
+    "view": "half(x.view(torch.int16) >> 3)",
+    "shifts": "half((i << (j & 7)) + (j >> (k & 15)))",
+    "bitwise": "half((i & j) | (k ^ ~j))",
+    "integers": "half(i * j - 7 * k)",
+    "mask": "masked(x, y, z)",
+    "cat": "torch.cat([x.unsqueeze(-1), y.reshape(1)]).double().sum(dim=-1).half()",
+    "expand": "x.expand(2)[1] + y",
+    "all": "torch.where((torch.stack([i, j]) > 0).all(), x, y)",
+    "any": "x if (torch.stack([i, j]) > 5).any() else y",
+    "full": "torch.full_like(x, 2.0) * x + torch.zeros_like(y) + torch.ones_like(z)",
+}
+TORCH_PRELUDE = """
+import torch
+
+def half(i):
+    return i.to(torch.int16).view(torch.float16)
+
+def masked(x, y, z):
+    every = torch.stack([x, y, z])
+    every[every < x] = 0
+    every[every == y] *= 2
+    return every[0] + every[2]
+
+def one(a, b, c):
+    x, y, z = a[0], b[0], c
+    i, j, k = (n.view(torch.int16).to(torch.int64) for n in (x, y, z))
+    return """
+
+
+@pytest.mark.parametrize("name", TORCH_OPERATIONS)
+def test_an_operation_is_what_torch_does(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "one.py"
+    path.write_text(TORCH_PRELUDE + TORCH_OPERATIONS[name] + "\n", encoding="utf-8")
+    assert not _wrong(f"{path}:one").any()
+
+
 def test_a_wrong_operation_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "one.py"
     path.write_text(PRELUDE + "np.maximum(x, y)\n", encoding="utf-8")

@@ -42,6 +42,8 @@ Element: TypeAlias = "z3.BoolRef | Whole | Floating"
 
 #: Bits that an integer of Python's may grow to.
 _GROWN = 4096
+#: Bits of the types whose signs torch changes in a wider one.
+_HALF = 16
 
 
 def constant(value: bool | int | float) -> Element:
@@ -347,19 +349,21 @@ def _log2(x: Element, y: Element) -> int:
 
 def negative(x: Element, kind: Kind) -> Element:
     """−x."""
-    return _signed(x, x.negative()) if isinstance(x, Floating) else wrapped(-_whole(x), kind)
+    return _signed(x, x.negative(), kind) if isinstance(x, Floating) else wrapped(-_whole(x), kind)
 
 
 def absolute(x: Element, kind: Kind) -> Element:
     """|x|."""
     if isinstance(x, Floating):
-        return _signed(x, x.absolute())
+        return _signed(x, x.absolute(), kind)
     value = _whole(x)
     return wrapped(chosen_whole(less(value, Whole.of(0)), -value, value), kind)
 
 
-def _signed(x: Floating, made: Floating) -> Floating:
-    """A number with another sign, with its code."""
+def _signed(x: Floating, made: Floating, kind: Kind) -> Floating:
+    """A number with another sign, with its code; of 16 bits a NaN is open, as torch makes a quiet one of each."""
+    if kind.bits == _HALF and known(x.nan) is not False:
+        return made
     if x.code is None or x.code[0].specials != Specials.IEEE or not x.code[0].is_whole:
         return made
     fmt, code = x.code
