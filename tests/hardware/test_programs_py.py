@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import cli, datapath
+from mmaformal import cli, datapath, volta
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness
+from mmaformal.hardware.blackbox import from_rtl
 from mmaformal.hardware.matching import values_of
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.tracing.reading import read_traced
@@ -245,6 +247,15 @@ def test_a_program_that_catches_a_refusal_is_refused(tmp_path: Path) -> None:
         read_traced(f"{path}:one", HALF.spec, {})
 
 
+def test_a_program_is_read_as_a_unit() -> None:
+    unit = from_rtl(f"{FOLDER / 'small.py'}:dot", k=4, a_format="e2m1", c_format="fp16")
+    rows = generate(FOUR.spec, 500, seed=4, distributions=(*DISTRIBUTIONS, "edge"))
+    codes = values_of(symbolic_inputs(FOUR.spec), rows)
+    found = unit.design.module.outputs["d"]
+    assert (evaluate(found, codes).astype(np.uint64) == compiled_results(FOUR.spec, rows)).all()
+    assert unit.name == "dot of small.py"
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = _changed(tmp_path, "small.py", *BUGS["ties"])
@@ -255,7 +266,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["signoff", program + "s", *model]) == 2
     assert "there is no function dots in small.py" in capsys.readouterr().err
     assert cli.main(["signoff", program, *model, "--tie", "x=1"]) == 2
-    assert "--port" in capsys.readouterr().err
+    assert "--port alone" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_volta_s_dot_product_in_integers_is_proved_and_refuted(tmp_path: Path) -> None:
+    model = volta["HMMA.884.F32.F32"]
+    assert isinstance(signoff(f"{FOLDER / 'integers.py'}:dot", model, timeout=300), Holds)
+    cut = ("return sign | min(", "return sign | min(1 + ")
+    assert isinstance(signoff(_changed(tmp_path, "integers.py", cut), model, timeout=120), Fails)
 
 
 @pytest.mark.slow

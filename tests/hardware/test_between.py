@@ -1,0 +1,61 @@
+"""What is said of nodes that are cut at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from mmaformal.hardware.between import between
+from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.maxima import Largest
+from mmaformal.hardware.sums import Value
+from mmaformal.proof.kernel import Link
+
+X, Y, Z = z3.BitVecs("x y z", 8)
+TOP, TOTAL = z3.If(z3.UGT(X, Y), X, Y), z3.LShR(Z, 1) + (Z << X)
+
+
+class Prover:
+    """Proves links with z3, and keeps them."""
+
+    def __init__(self, values: dict[int, Value] | None = None) -> None:
+        self.graph, self.values, self.proved = Graph(), values or {}, list[Link]()
+
+    def attempt(
+        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        solver = z3.Solver()
+        solver.add(*(each.claim for each in given), z3.Not(link.claim))
+        self.proved += [link] if solver.check() == z3.unsat else []
+        return link in self.proved
+
+
+def _cut(*terms: z3.ExprRef) -> list[Link]:
+    return [Link(term == term, (term,)) for term in terms]
+
+
+def test_what_is_cut_is_a_function_of_what_is_cut_before_it() -> None:
+    negated = -TOTAL
+    (found,) = between(Prover(), _cut(TOTAL, negated), [])
+    assert {x.get_id() for x in found.free} == {TOTAL.get_id(), negated.get_id()}
+    t, n = z3.BitVecs("t n", 8)  # cut, the claim still says how one is made of the other
+    claim = z3.substitute(found.claim, (negated, n), (TOTAL, t))
+    solver = z3.Solver()
+    solver.add(claim)
+    assert solver.check(t == 3, n != -3) == z3.unsat
+    assert solver.check(t == 3, n == -3) == z3.sat
+
+
+def test_what_is_behind_a_shift_is_not_said() -> None:
+    assert between(Prover(), _cut(TOTAL, X), []) == []
+
+
+def test_a_largest_exponent_is_in_the_range_that_is_proved_and_no_other() -> None:
+    x, y = z3.ZeroExt(4, z3.Extract(3, 0, X)), z3.ZeroExt(4, z3.Extract(3, 0, Y))
+    top = z3.If(z3.UGT(x, y), x, y)
+    largest = Largest(top, (x, y), (), (X, Y), None)
+    for high, said in ((15, True), (14, False)):
+        seen = {x.get_id(): (0, high), y.get_id(): (0, 15), top.get_id(): (0, high)}
+        claims = [str(link.claim) for link in between(Prover(seen), _cut(top), [largest])]
+        assert any("ULE(If" in claim for claim in claims) is said
