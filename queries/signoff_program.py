@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import z3
@@ -159,7 +158,7 @@ class SigningProgram(Signing):
         if not self.module.undefined:
             return np.zeros(len(rows), np.bool_)
         fmt = self.spec.d_format
-        nans: Any = is_nan(mine.astype(np.int64), fmt) & is_nan(theirs.astype(np.int64), fmt)
+        nans = np.asarray(is_nan(mine.astype(np.int64), fmt) & is_nan(theirs.astype(np.int64), fmt), np.bool_)
         return np.asarray(nans | (mine != self.results(rows, drawn(self.module, len(rows), 1))), np.bool_)
 
     def found_wrong(self, found: FoundCase, minimality: tuple[str, ...]) -> Fails:

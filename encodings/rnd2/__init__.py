@@ -83,6 +83,8 @@ class Rnd2(Parameters):
         check_products(self, spec)
         ieee = spec.a_format == spec.b_format and spec.a_format.specials is Specials.IEEE
         self.needs(ieee or not self.nan.order, f"a and b of one IEEE format for its NaNs, not {spec.types}")
+        whole = not (spec.a_format.ignored_low_bits and self.nan.order)
+        self.needs(whole, f"a and b all of whose bits count for its NaNs, not {spec.a_format}")
         self.needs(self.nan is not NanRule.INDEFINITE, f"another NaN, not {self.nan.value}")
         self.needs(
             self.frame(spec) <= 58, f"sums of a pair of at most 58 fractional bits, not {self.frame(spec)}"

@@ -240,11 +240,8 @@ class Follower(_Proving):
     @property
     def matched(self) -> Matched:
         """How far the design is followed."""
-        unmatched = [self.named[node.get_id()] for node in self.nodes if self._unmatched(node)]
+        unmatched = [self.named[node.get_id()] for node in self.nodes if _unmatched(self, node)]
         return Matched(None, len(self.links), len(self.nodes), unmatched)
-
-    def _unmatched(self, node: z3.BitVecRef) -> bool:
-        return node.get_id() in self.named and node.get_id() not in self.links and not _is_leaf(node)
 
     def _match(
         self,
@@ -258,16 +255,12 @@ class Follower(_Proving):
         found = list(candidates)
         if len(found) > 1:
             cut = self._cut(node, self.links)
-            found.sort(key=lambda each: self._unlike(each[0], cut))
+            found.sort(key=lambda each: _unlike(self, each[0], cut))
         for term, value in found[: round(_TRIED * self.effort)]:
             if self._link(node, term, value) is not None:
                 self._alike(term)
                 return
         self._maximum(node, again=True)
-
-    def _unlike(self, term: z3.ExprRef, cut: set[int]) -> tuple[bool, int]:
-        """Candidates in order: those that are cut elsewhere, then by how much else is cut next to them."""
-        return term.get_id() not in self.chosen, len(cut ^ self._cut(term, self.of_model))
 
     def _alike(self, term: z3.ExprRef) -> None:
         """That other nodes of the model are functions of one that is matched, so that they are not cut beside it."""
@@ -412,6 +405,16 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
         return True
+
+
+def _unmatched(follower: Follower, node: z3.BitVecRef) -> bool:
+    at = node.get_id()
+    return at in follower.named and at not in follower.links and not _is_leaf(node)
+
+
+def _unlike(follower: Follower, term: z3.ExprRef, cut: set[int]) -> tuple[bool, int]:
+    """Candidates in order: those that are cut elsewhere, then by how much else is cut next to them."""
+    return term.get_id() not in follower.chosen, len(cut ^ follower._cut(term, follower.of_model))
 
 
 def _in_cases(follower: Follower, given: Sequence[Link], at: int) -> Link | None:

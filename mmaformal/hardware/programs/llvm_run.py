@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from time import monotonic
 
@@ -17,7 +18,7 @@ import z3
 
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_flow import Item, Loop, Path, common, in_order, met
-from mmaformal.hardware.programs.llvm_memory import IrMemory, address_of, moved, same_place
+from mmaformal.hardware.programs.llvm_memory import IrMemory, Report, address_of, moved, same_place
 from mmaformal.hardware.programs.llvm_operations import Made, binary, cast, compare, intrinsic
 from mmaformal.hardware.programs.llvm_text import Function, IrInstruction, IrOperand, Text, Type
 from mmaformal.hardware.programs.llvm_values import (
@@ -218,6 +219,16 @@ def _of_64(index: IrWord) -> IrWord:
     return IrWord(made.term)
 
 
+def _loaded(instruction: IrInstruction, at: Value, state: IrState, report: Report) -> Value:
+    """Returns the value of a type at an address."""
+    assert isinstance(at, Pointer)
+    found = state.memory.load(at, instruction.type, report)
+    if "range" in instruction.flags and isinstance(found, IrWord):
+        strange = both(opposite(found.unset), claim(z3.UGT(found.vector, 1)))
+        report(strange, "a bool is read that is neither 0 nor 1")
+    return found
+
+
 def _allocated(instruction: IrInstruction, values: Sequence[Value], state: IrState) -> Value:
     """Returns the address of a new local variable."""
     count = word(values[0]).number if values else 1
@@ -324,23 +335,18 @@ class _Frame:
         values = [self._value(each, state) for each in instruction.operands]
         if "volatile" in instruction.flags or "atomic" in instruction.flags:
             raise HardwareError("volatile and atomic variables are not read")
-
-        def report(when: z3.BoolRef, what: str) -> None:
-            self.runner.report(state.path, when, what)
-
+        report = partial(self.runner.report, state.path)
         if instruction.op == "store":
             address_of_it = values[1]
             assert isinstance(address_of_it, Pointer)
             state.memory.store(address_of_it, values[0], instruction.operands[0].type, report)
             return True
-        if instruction.op == "load":
-            assert isinstance(values[0], Pointer)
-            found: Value = state.memory.load(values[0], instruction.type, report)
-            if "range" in instruction.flags and isinstance(found, IrWord):
-                what = "a bool is read that is neither 0 nor 1"
-                report(both(opposite(found.unset), claim(z3.UGT(found.vector, 1))), what)
-        else:
-            found = self._made(instruction, values, state)
+        loads = instruction.op == "load"
+        found = (
+            _loaded(instruction, values[0], state, report)
+            if loads
+            else self._made(instruction, values, state)
+        )
         state.values[instruction.result] = found
         return True
 
@@ -448,10 +454,7 @@ class _Frame:
         count = word(size).number
         if count is None:
             raise HardwareError(f"{name} of a size that is no number is not read")
-
-        def report(when: z3.BoolRef, what: str) -> None:
-            self.runner.report(state.path, when, what)
-
+        report = partial(self.runner.report, state.path)
         assert isinstance(to, Pointer)
         if name == "memset":
             byte = word(of) if word(of).bits == 8 else of_bits(word(of).vector, 8, word(of).unset)
