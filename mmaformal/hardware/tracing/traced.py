@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -246,11 +247,11 @@ class Traced(Operators):
         return (self[i] for i in range(len(self)))
 
 
+@dataclass(repr=False, eq=False)
 class Alternatives(Operators, ShortRepr):
     """A value whose type, or shape, depends on the inputs: what it is in each case; the last one in all others."""
 
-    def __init__(self, choices: Sequence[tuple[z3.BoolRef, Any]]) -> None:
-        self.choices = list(choices)
+    choices: Sequence[tuple[z3.BoolRef, Any]]
 
     def narrowed(self) -> Any:
         """What is left of it in the way that is run."""
