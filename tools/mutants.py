@@ -105,10 +105,11 @@ _KERNELS, _CORNERS = "tests/kernels/test_kernels.py", "tests/kernels/test_kernel
 
 
 def _runs(*names: str) -> tuple[str, ...]:
-    """The runs of instructions' kernels: numbers near one, codes by chance, zeros."""
+    """The runs of instructions' kernels: numbers near one, codes by chance, zeros; and of rows."""
     test = f"{_KERNELS}::test_kernel_is_the_executable"
     asked = (f"{test}[{n}-near_one]" for n in names), (f"{test}[{n}-random_codes]" for n in names)
-    return (*asked[0], *asked[1], *(f"{test}_on_zeros[{name}]" for name in names))
+    rows = (f"tests/kernels/test_rows.py::test_rows_are_the_executable[{name}]" for name in names)
+    return (*asked[0], *asked[1], *(f"{test}_on_zeros[{name}]" for name in names), *rows)
 
 
 _OF_KERNELS = (
