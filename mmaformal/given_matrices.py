@@ -141,7 +141,7 @@ class GivenMatrices(ShortRepr):
         return [f"{name}.T" if name in turned else name for name in names]
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> GivenMatrices:
-        """The same of some rows and columns of D."""
+        """Returns some rows and columns of D, with what they are made of."""
         return GivenMatrices(
             self.d[np.ix_(rows, columns)],
             self.a[rows],

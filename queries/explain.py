@@ -141,7 +141,7 @@ def _elsewhere(device: object, against: object) -> list[str]:
 
 
 def _instead(given: GivenMatrices) -> str:
-    """Of wide floats that are all numbers of a narrower format, that it may be meant."""
+    """Returns a hint where wide floats are all numbers of a narrower format, which may be meant."""
     for fmt in (e4m3, bf16, fp16):
         if (
             given.a_format in (fp32, fp64)

@@ -131,12 +131,12 @@ class Tournament:
 
 
 def made_of(given: GivenMatrices, structure: Structure) -> Codes:
-    """What a structure gives."""
+    """Returns what a structure gives."""
     return replay(given.a, given.b, structure, _addend(given, structure), progress=False)
 
 
 def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tuple[Structure, Codes]]:
-    """What each structure gives; chains that they share are run once."""
+    """Runs structures; chains that they share are run once."""
     chains = dict[Instruction, ChainsOfRows]()
     made = []
     for x in structures:

@@ -60,7 +60,7 @@ _NAMED = 8
 
 @dataclass(frozen=True)
 class Same:
-    """What counts as the same: for which inputs, and which results are alike."""
+    """The rule by which d counts as the same: for which inputs, and which results are alike."""
 
     where: tuple[Constraint, ...] = ()
     alike: Collection[str] = ()
@@ -147,7 +147,7 @@ class Signing:
         progress: Progress,
         same: Same | None = None,
     ) -> Signing:
-        """Of a design that is read.  Raises HardwareError where its undefined signals are called as inputs are."""
+        """Returns the question about a design.  Raises HardwareError where undefined signals have names of inputs."""
         inputs = symbolic_inputs(instruction.spec)
         check_names(design.module, inputs)
         return cls(instruction, inputs, design.module, asker, progress, design.told, same)
@@ -201,7 +201,7 @@ class Signing:
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
-        """What is proved of the SMT encoding's model is said of the instruction: of both encodings."""
+        """Says of the instruction, of both encodings, what is proved of the SMT encoding's model."""
         self.progress("the two encodings of the model agree")
         holds = Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
         return of_both_encodings(holds, self.instruction, [self.spec], self.asker)

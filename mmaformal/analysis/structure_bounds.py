@@ -1,4 +1,4 @@
-"""What a whole product is off at most in a structure: chains of one instruction, their results added, the sum rounded.
+"""Bounds the error of a whole product in a structure: chains of one instruction, their results added, the sum rounded.
 
     error = StructureBound.of(hopper["HMMA.16816.F32"], 4096, d_format=bf16)
     error.bound(A, B)           # of each element, at most so far from the exact C + A·B
@@ -51,7 +51,7 @@ class StructureBound(ShortRepr):
         promote_every: int | None = None,
         d_format: Format | None = None,
     ) -> StructureBound:
-        """Of a structure, or of one chain, or of chains that are added to a total after every so many instructions.
+        """Returns the bound of a structure, of one chain, or of chains that are added after every so many instructions.
 
         Raises ValueError for a unit without a bound (`Unit.of`), for a unit whose bound is of one chain alone because
         it takes subnormal numbers for zero, and for a D that the results do not round to.
@@ -86,7 +86,7 @@ class StructureBound(ShortRepr):
 
     @property
     def u(self) -> Fraction:
-        """What the last rounding is off at most, relative to what is rounded: 0 where there is none."""
+        """Returns what the last rounding is off at most, relative to what is rounded: 0 where there is none."""
         return Fraction(1, 1 << (self.narrowed.fraction_bits + 1)) if self.narrowed else Fraction(0)
 
     @property
@@ -127,7 +127,7 @@ class StructureBound(ShortRepr):
         return found
 
     def rounded_bound(self, E: Floats, exact: Floats) -> Floats:
-        """What each element is off at most, of sums that are E off at most and of the exact ones."""
+        """Returns what each element is off at most, of sums that are E off at most and of the exact ones."""
         if self.narrowed is None:
             return E
         found: Floats = (E + float(self.u) * np.maximum((np.abs(exact) + E) * _UP, float(self.least))) * _UP

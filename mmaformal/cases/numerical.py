@@ -48,7 +48,7 @@ def find_case(instruction: Instruction, breaks: Breaks, *, count: int = 3000, se
 
 
 def _cancelling(instruction: Instruction, cases: Sequence[Codes]) -> list[Codes]:
-    """The same products, with the c that makes d zero if c is added last; none where c and d have other formats."""
+    """Yields these products with the c that makes d zero if it is added last; none where c and d have other formats."""
     spec = instruction.spec
     if spec.c_format != spec.d_format or not spec.reads_c:
         return []

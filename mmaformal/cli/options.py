@@ -470,7 +470,7 @@ class RanOn(TypedDict):
 
 
 def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] | None) -> RanOn:
-    """What `--device` and `--against` say.  Raises UsageError where both do."""
+    """Returns what `--device` and `--against` say.  Raises UsageError where both do."""
     if device is not None and against is not None:
         raise UsageError("--device and --against exclude each other")
     return {"device": device, "against": None if against is None else instruction_of(*against)}

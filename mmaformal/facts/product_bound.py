@@ -120,8 +120,8 @@ def prove_beside(proving: Composing) -> None:
 
 
 def prove_narrowed(proving: Composing) -> None:
-    """Of a sum S that is off by E at most and rounded once more, d = ρ(S): that d is off by E + u·(|x| + E) at most, x
-    the exact sum, or by E + u·least of a tiny S.  Raises NotProvedError."""
+    """Proves that d = ρ(S) of a sum S that is off by E at most is off by E + u·(|x| + E) at most, x the exact one, or
+    by E + u·least of a tiny S.  Raises NotProvedError."""
     S, exact, d, E, u, least, size = z3.Reals("S exact d E u least size")
     known = z3.And(E >= 0, u >= 0, least >= 0, within(exact, size), within(S - exact, E))
     rounded = z3.Or(within(d - S, u * S), within(d - S, -u * S), within(d - S, u * least))

@@ -1,4 +1,4 @@
-"""What is known between nodes that are cut: without it, a claim of all of them together would be one of too much.
+"""Proves what relates nodes that are cut: without it, a claim of all of them together would be one of too much.
 
 A node that is cut may be anything.  Here is proved of those that are cut at once that one is a function of others, in
 which range a largest exponent is, and that a sum is 0 where no exponent is that of a number.
@@ -23,7 +23,7 @@ _BETWEEN = 40
 
 
 class Cutting(Protocol):
-    """What proves single claims of terms whose values are known in cases."""
+    """A prover of single claims about terms whose values are known in cases."""
 
     @property
     def graph(self) -> Graph:
@@ -40,7 +40,7 @@ class Cutting(Protocol):
 
 
 def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> list[Link]:
-    """What is proved between the terms that links cut."""
+    """Returns what is proved between the terms that links cut."""
     cut = {free.get_id(): free for link in given for free in link.free}
     found = [_definition(by, free, cut) for free in cut.values()]
     for each in largest:
@@ -77,7 +77,7 @@ def _within(term: z3.BitVecRef, low: int, high: int) -> Link:
 
 
 def _nothing(by: Cutting, largest: Largest, total: z3.BitVecRef) -> Link | None:
-    """That a sum is 0 where the largest exponent is smaller than it is in any case in which the sum is not."""
+    """Proves that a sum is 0 where the largest exponent is smaller than it is in any case in which the sum is not."""
     pairs = zip(by.values[largest.top.get_id()], by.values[total.get_id()], strict=True)
     least = min((top for top, sum_ in pairs if sum_), default=0)
     if not least:

@@ -34,7 +34,7 @@ class Row(ShortRepr):
 
     @property
     def low(self) -> z3.BitVecRef | None:
-        """What is in the lowest place of the carry, as a word; None where it is 0."""
+        """Returns what is in the lowest place of the carry, as a word; None where it is 0."""
         low = z3.simplify(z3.Extract(0, 0, self.carry))
         return None if z3.is_bv_value(low) and low.as_long() == 0 else z3.ZeroExt(self.carry.size() - 1, low)
 

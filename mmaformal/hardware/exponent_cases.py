@@ -257,8 +257,8 @@ class ExponentCases:
     # ---- what is constant in a case --------------------------------------------------------------------------------
 
     def _constants(self, case: Distances, link: Link) -> list[Link]:
-        """That nodes of both are constants in a case, as the amounts of shifts are, or a number of leading zeros and
-        a constant.
+        """Proves that nodes of both are constants in a case, as the amounts of shifts are, or a number of leading zeros
+        and a constant.
 
         What the case itself says is none of them: with a constant in its place it would say nothing.
         """

@@ -71,14 +71,14 @@ class DrawnRows(ShortRepr):
         return found
 
     def numpy(self) -> dict[str, NDArray[Any]]:
-        """The same as floats of the formats' types; bit patterns of a format that NumPy has no type for."""
+        """Returns the inputs as floats of the formats' types; bit patterns of a format that NumPy has no type for."""
         return {
             name: codes if (dtype := self._format(name).dtype) is None else codes.view(dtype)
             for name, codes in self.codes().items()
         }
 
     def torch(self) -> dict[str, Matrix]:
-        """The same as tensors of torch's types; bit patterns (uint8, int16, …) of a format that torch has none for."""
+        """Returns tensors of torch's types; bit patterns (uint8, int16, …) of a format that torch has none for."""
         torch = import_module("torch")
         found = {}
         for name, codes in self.codes().items():

@@ -65,7 +65,7 @@ def library(source: Sources, driver: bytes) -> bytes:
 
 
 def _compiled(source: Sources, flags: Sequence[str], driver: bytes = b"") -> bytes:
-    """What clang makes of a C file, with the function's address in a variable so that it is kept."""
+    """Returns what clang makes of a C file, with the function's address in a variable so that it is kept."""
     path = str(source.files[0].resolve())
     if re.search(r'["\n\\]', path):
         raise HardwareError(f"clang cannot be given the name {path!r}")

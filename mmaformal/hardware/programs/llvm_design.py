@@ -67,7 +67,7 @@ def read_program(
 
 
 def _arrays(given: Signature) -> list[str]:
-    """What is taken of arrays, which the text does not say."""
+    """Says what is assumed of arrays, which the text does not say."""
     found = [
         f"{each.name} has {counted(each.count, 'element')} of {each.bits} bits"
         for each in given.parameters
@@ -118,7 +118,7 @@ def _fill(runner: Runner, thing: Object, each: Parameter, port: z3.BitVecRef) ->
 
 
 def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> Value:
-    """What is in an array at the end."""
+    """Returns what is in an array at the end."""
     if each.count > 1:
         raise HardwareError(f"the result is one code; {each.name} has {each.count} elements")
     unset: list[tuple[z3.BoolRef, str]] = []

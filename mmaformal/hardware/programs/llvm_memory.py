@@ -41,7 +41,7 @@ Report = Callable[[z3.BoolRef, str], None]
 
 @dataclass(frozen=True)
 class Object:
-    """What an address is in: a variable, a parameter's array, a table."""
+    """An object that an address is in: a variable, a parameter's array, a table."""
 
     number: int
     name: str
@@ -155,7 +155,7 @@ class IrMemory:
     def _within(
         self, target: Target, size: int, does: str, report: Report
     ) -> list[tuple[z3.BoolRef, int, int]]:
-        """The same of one object."""
+        """Does so for one object."""
         thing = self.objects[target.object]
         last = thing.size - size
         beyond = f"{does} beyond the ends of {thing.name}, which has {thing.size} bytes"
@@ -331,7 +331,7 @@ def _offset(target: Target) -> z3.BitVecRef:
 
 
 def _is_at(target: Target, at: int) -> z3.BoolRef:
-    """That an address is so many bytes from where its object begins."""
+    """A place so many bytes from where an object begins, and when an address is there."""
     if len(target.steps) == 1:
         ((term, step),) = target.steps
         return claim(term == z3.BitVecVal((at - target.base) // step, ADDRESS))

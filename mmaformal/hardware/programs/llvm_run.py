@@ -360,7 +360,7 @@ class _Frame:
         return IrWord(found.term)
 
     def _defined(self, made: Made, state: IrState) -> Value:
-        """What an operation gives; where it gives nothing, behaviour is undefined."""
+        """Returns what an operation gives; where it gives nothing, behaviour is undefined."""
         for when, what in made.nothing:
             self.runner.report(state.path, when, what)
         return made.value

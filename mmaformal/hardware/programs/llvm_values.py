@@ -146,7 +146,7 @@ def claim(term: z3.ExprRef) -> z3.BoolRef:
 
 
 def both(*claims: z3.BoolRef) -> z3.BoolRef:
-    """That all of some claims are true."""
+    """Returns the claim that all of some claims are true."""
     rest = [each for each in claims if not z3.is_true(each)]
     if any(map(z3.is_false, rest)):
         return FALSE
@@ -154,7 +154,7 @@ def both(*claims: z3.BoolRef) -> z3.BoolRef:
 
 
 def either(*claims: z3.BoolRef) -> z3.BoolRef:
-    """That one of some claims is true."""
+    """Returns the claim that one of some claims is true."""
     rest: list[z3.BoolRef] = []
     for each in claims:
         if not z3.is_false(each) and not any(each.eq(x) for x in rest):
@@ -165,7 +165,7 @@ def either(*claims: z3.BoolRef) -> z3.BoolRef:
 
 
 def opposite(term: z3.BoolRef) -> z3.BoolRef:
-    """That a claim is false."""
+    """Returns the claim that a claim is false."""
     return claim(z3.Not(term))
 
 

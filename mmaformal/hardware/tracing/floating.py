@@ -290,7 +290,7 @@ def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def _jammed(significand: z3.BitVecRef, exponent: Whole, least: int) -> tuple[z3.BitVecRef, Whole]:
-    """The same with an exponent at which the leading bit is not below `least`; what is lost is in the last place."""
+    """Returns the number with its leading bit not below `least`; what is lost is in the last place."""
     wide = pad(significand, 2)
     exponent = exponent - 2
     floor = Whole.of(least - (wide.size() - 1))
@@ -391,7 +391,7 @@ def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -
 
 
 def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """That x < y, and that x = y, of numbers that are no NaNs."""
+    """Returns the claims x < y and x = y, of numbers that are no NaNs."""
     finite = total_of(
         [replace(x, nan=FALSE, infinite=FALSE), replace(y, nan=FALSE, infinite=FALSE).negative()]
     )

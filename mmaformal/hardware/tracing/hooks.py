@@ -15,7 +15,7 @@ import numpy as np
 from mmaformal.hardware.tracing.context import is_reading
 from mmaformal.hardware.tracing.kinds import BOOL, FLOAT, INT, KINDS, PYTHON, torch
 from mmaformal.hardware.tracing.paths import explored
-from mmaformal.hardware.tracing.refusal import refused
+from mmaformal.hardware.tracing.refusal import ProgramError, refused
 from mmaformal.hardware.tracing.traced import (
     UNBOUND,
     Alternatives,
@@ -138,7 +138,7 @@ def _is_maker(f: Any) -> bool:
 def _copied(x: Any) -> Any:
     try:
         return lifted(x)
-    except Exception:  # of a type that is not followed: the program may not use it with symbolic values
+    except ProgramError:  # of a type that is not followed: the program may not use it with symbolic values
         return x
 
 

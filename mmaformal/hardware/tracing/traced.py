@@ -262,7 +262,7 @@ class Alternatives(Operators, ShortRepr):
         return self
 
     def is_none(self, holds: bool) -> Traced:
-        """That it is None, or is not."""
+        """Returns whether it is None, or is not."""
         claim = either(*(given for given, value in self.choices if value is None))
         return Traced(_array(claim if holds else negated(claim)), BOOL, PYTHON)
 

@@ -93,7 +93,7 @@ class Whole:
         return _bits(self.least, self.most)
 
     def within(self, low: int | None, high: int | None) -> Whole:
-        """The same number, known to be in a range."""
+        """Returns this number, known to be in a range."""
         least = self.low if low is None else max(self.low, low)
         most = self.high if high is None else min(self.high, high)
         if least > most:  # where this is computed is never reached
