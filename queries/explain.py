@@ -137,7 +137,7 @@ def _instructions(
 def _elsewhere(device: object, against: object) -> list[str]:
     """What else to try where nothing tried is D's."""
     given = "against" if against is not None else "device" if device is not None else None
-    return [] if given is None else [f"without {given}, the units of all devices are tried"]
+    return [] if given is None else [f"leave {given} out to try the units of all devices"]
 
 
 def _instead(given: GivenMatrices) -> str:

@@ -142,7 +142,7 @@ def tolerance(
         raise ValueError(f'expected is "fp64" or "rounded", not {expected!r}')
     if A is not None and B is not None:
         K = int(np.shape(A)[-1])
-    elif K is None or largest is None:
+    elif K is None or not isinstance(largest, (tuple, list)):
         raise ValueError(
             "give A and B, or K and the largest magnitudes: tolerance(…, 4096, largest=(4.0, 4.0))"
         )
