@@ -1,0 +1,20 @@
+"""Functions of this room that numba compiles, and keeps where there is a place for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(function: F) -> F:
+    """Return a function compiled at its first call."""
+    options: dict[str, Any] = {"nogil": True}
+    try:
+        result: F = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no folder to write to
+        result = numba.njit(**options)(function)
+    return result
