@@ -109,7 +109,7 @@ def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
     if not accepts(clauses, derivation):  # then this says why, or accepts it after all
         check_derivation(clauses_in(clauses, f"{name}.cnf"), derivation.splitlines(), f"{name}.lrat")
     try:
-        made = dimacs(*clauses_of(script, bool(entry.get("sums_sorted"))))
+        made = dimacs(*clauses_of(script, bool(entry.get("multiplied_out"))))
     except ScriptError as error:
         raise RefusedError(f"{name}.smt2: {error}") from None
     if made != clauses:

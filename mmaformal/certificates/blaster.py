@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 from mmaformal.certificates.circuits import FALSE, TRUE, Bits, Circuit
 
@@ -19,13 +20,20 @@ Expression = str | list["Expression"]
 Value = Bits | int
 
 
+#: A polynomial: the coefficient of each product of bit-vectors, the factors in order.
+_Polynomial = dict[tuple[Bits, ...], int]
+
+#: A polynomial of more terms is not multiplied out further.
+_TERMS = 64
+
+
 class ScriptError(Exception):
     """A script is not of the part of SMT-LIB 2 that is read here."""
 
 
-def clauses_of(script: str, sums_sorted: bool = False) -> tuple[int, list[Bits]]:
-    """Return the largest variable and the clauses of a script, with its sums as `Blaster` says.  Raises ScriptError."""
-    blaster = Blaster(sums_sorted)
+def clauses_of(script: str, multiplied_out: bool = False) -> tuple[int, list[Bits]]:
+    """Return the largest variable and the clauses of a script, its sums as `Blaster` says.  Raises ScriptError."""
+    blaster = Blaster(multiplied_out)
     for command in expressions(script):
         blaster.do(command)
     return blaster.circuit.size, blaster.circuit.clauses(blaster.asserted)
@@ -65,15 +73,16 @@ def expressions(text: str) -> Iterator[Expression]:
 class Blaster:
     """What a script declared, defined and asserted so far, as a circuit.
 
-    A sum of sums is made as it is written, or, with `sums_sorted`, as the sum of all addends in a fixed order: addition
-    modulo 2^n is associative and commutative, so the value is the same, and two orders of summation are one circuit.
+    Sums and products are made as they are written, or, with `multiplied_out`, as polynomials with their terms in a
+    fixed order: addition and multiplication modulo 2^n are commutative and associative, and products of sums are
+    sums of products, so the value is the same, and two ways to write a polynomial are one circuit.
     """
 
-    def __init__(self, sums_sorted: bool = False) -> None:
+    def __init__(self, multiplied_out: bool = False) -> None:
         self.circuit = Circuit()
-        self._sums_sorted = sums_sorted
-        self._addends: dict[Bits, tuple[list[Bits], int]] = {}  #: of sums: terms, and how many ones besides
         self.asserted: list[int] = []
+        self._multiplied_out = multiplied_out
+        self._polynomials: dict[Bits, _Polynomial] = {}  #: of sums and products that were made
         self._named: dict[str, Value] = {"true": TRUE, "false": FALSE}
         self._over = False
 
@@ -128,24 +137,35 @@ class Blaster:
                 x, y = _vector(self.value(left)), _vector(self.value(right))
                 if head != "concat" and len(x) != len(y):
                     raise ScriptError(f"{head} of {len(x)} and {len(y)} bits")
-                if self._sums_sorted and head in ("bvadd", "bvsub"):
-                    return self._sum(x, y, minus=head == "bvsub")
+                if self._multiplied_out and head in ("bvadd", "bvsub", "bvmul"):
+                    return self._polynomial(head, x, y)
                 return _BINARY[head](self.circuit, x, y)
             case [["_", str(head), *parameters], operand] if head in _INDEXED:
                 return _INDEXED[head](_vector(self.value(operand)), *map(_numeral, parameters))
             case _:
                 raise ScriptError(f"not a term that is read here: {str(expression)[:60]}")
 
-    def _sum(self, x: Bits, y: Bits, minus: bool) -> Bits:
-        """Return x + y or x - y, from all addends of both: -(a + b) is not a + not b + 2."""
-        (left, one), (right, other) = (self._addends.get(each, ([each], 0)) for each in (x, y))
-        if minus:
-            right, other = [_invert(self.circuit, each) for each in right], len(right) - other
-        addends, ones = sorted(left + right), (one + other) % (1 << len(x))
-        total = bits_of(ones, len(x))
-        for each in addends:
-            total = _add(self.circuit, total, each)
-        self._addends[total] = addends, ones
+    def _polynomial(self, head: str, x: Bits, y: Bits) -> Bits:
+        """Return x + y, x - y or x·y, from the polynomials that both are, unless it has too many terms."""
+        size = 1 << len(x)
+        left, right = (self._polynomials.get(each) or _polynomial_of(each) for each in (x, y))
+        if (len(left) * len(right) if head == "bvmul" else len(left) + len(right)) > _TERMS:
+            left, right = {(x,): 1}, {(y,): 1}
+        found: _Polynomial = {}
+        if head == "bvmul":
+            for (one, factor), (other, times) in product(left.items(), right.items()):
+                factors = tuple(sorted(one + other))
+                found[factors] = (found.get(factors, 0) + factor * times) % size
+        else:
+            sign = -1 if head == "bvsub" else 1
+            found = {each: (left.get(each, 0) + sign * right.get(each, 0)) % size for each in (*left, *right)}
+        total = bits_of(0, len(x))
+        for factors in sorted(found):
+            term = bits_of(found[factors], len(x))
+            for factor in factors:
+                term = _multiply(self.circuit, term, factor)
+            total = _add(self.circuit, total, term)
+        self._polynomials[total] = found
         return total
 
     def _chosen(self, condition: int, x: Value, y: Value) -> Value:
@@ -201,6 +221,13 @@ def bits_of(value: int, width: int) -> Bits:
     if not 0 <= value < 1 << width:
         raise ScriptError(f"{value} has not {width} bits")
     return tuple(TRUE if value >> i & 1 else FALSE for i in range(width))
+
+
+def _polynomial_of(x: Bits) -> _Polynomial:
+    """Return the polynomial of a bit-vector that is no sum or product: a number, or itself."""
+    if all(abs(bit) == TRUE for bit in x):
+        return {(): sum((bit == TRUE) << i for i, bit in enumerate(x))}
+    return {(x,): 1}
 
 
 # ---- Bools -----------------------------------------------------------------------------------------------------------

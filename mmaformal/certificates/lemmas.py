@@ -26,13 +26,13 @@ class LemmaFiles(ShortRepr):
     name: str  #: the SHA-256 of its script
     cnf: str  #: SHA-256 of the clauses
     lrat: str  #: SHA-256 of the derivation
-    sums_sorted: bool  #: how the clauses were made (`blaster.Blaster`)
+    multiplied_out: bool  #: how the clauses were made (`blaster.Blaster`)
     size: int  #: bytes of clauses and derivation
     seconds: float  #: that it took to make
 
     def to_json(self) -> dict[str, str | bool]:
         """Return what the manifest has of it."""
-        return {"cnf": self.cnf, "lrat": self.lrat, "sums_sorted": self.sums_sorted}
+        return {"cnf": self.cnf, "lrat": self.lrat, "multiplied_out": self.multiplied_out}
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,12 +52,12 @@ def write_certificate(script: str, folder: Path, seconds: float) -> LemmaFiles |
     start, name = time.monotonic(), hashlib.sha256(script.encode()).hexdigest()
     solver = sat_solver()
     why = ""
-    for limit, sums_sorted in _tries(seconds):
+    for limit, multiplied_out in _tries(seconds):
         left = start + seconds - time.monotonic()
         if left <= 0:
             break
         try:
-            variables, clauses = clauses_of(script, sums_sorted)
+            variables, clauses = clauses_of(script, multiplied_out)
             text = dimacs(variables, clauses)
             drat = refutation(text, min(limit, left), solver)
             steps = elaborated(variables, clauses, drat)
@@ -71,7 +71,7 @@ def write_certificate(script: str, folder: Path, seconds: float) -> LemmaFiles |
             _write(folder / f"{name}.{kind}", content)
         cnf, lrat = (hashlib.sha256(each.encode()).hexdigest() for each in (text, derivation))
         size = len(text) + len(derivation)
-        return LemmaFiles(name, cnf, lrat, sums_sorted, size, time.monotonic() - start)
+        return LemmaFiles(name, cnf, lrat, multiplied_out, size, time.monotonic() - start)
     return NoCertificate(name, why or f"not settled in {seconds:g} s", time.monotonic() - start)
 
 
@@ -82,13 +82,13 @@ def kept(folder: Path, name: str, entry: Mapping[str, str]) -> LemmaFiles | None
     except RefusedError:
         return None
     size = len(clauses) + len(derivation)
-    return LemmaFiles(name, entry["cnf"], entry["lrat"], bool(entry.get("sums_sorted")), size, 0.0)
+    return LemmaFiles(name, entry["cnf"], entry["lrat"], bool(entry.get("multiplied_out")), size, 0.0)
 
 
 def _tries(seconds: float) -> Iterator[tuple[float, bool]]:
     for patience in _PATIENCE:
-        for sums_sorted in (False, True):
-            yield min(patience, seconds), sums_sorted
+        for multiplied_out in (False, True):
+            yield min(patience, seconds), multiplied_out
 
 
 def derivation_text(steps: list[Step]) -> str:

@@ -44,9 +44,9 @@ def code_of(bits: Bits | int, values: Sequence[bool]) -> int:
     return sum((values[abs(bit)] == (bit > 0)) << i for i, bit in enumerate(literals))
 
 
-def blasted(term: str, widths: Sequence[int], sums_sorted: bool = False) -> tuple[Circuit, Bits | int]:
+def blasted(term: str, widths: Sequence[int], multiplied_out: bool = False) -> tuple[Circuit, Bits | int]:
     """Return a term over x, y, … of so many bits, as a circuit."""
-    blaster = Blaster(sums_sorted)
+    blaster = Blaster(multiplied_out)
     for name, width in zip("xyzw", widths, strict=False):
         for command in expressions(f"(declare-fun {name} () (_ BitVec {width}))"):
             blaster.do(command)
@@ -129,19 +129,28 @@ SUMS = (
     "(bvsub (bvadd x y) (bvsub z w))",
     "(bvsub (bvsub x y) (bvadd (bvsub z w) (_ bv3 3)))",
     "(bvadd x (bvsub (bvadd x x) (bvsub x x)))",
+    "(bvmul (bvadd x y) (bvsub z (bvmul w (_ bv5 3))))",
+    "(bvmul (bvmul (bvadd x y) (bvadd x y)) (bvsub x (_ bv6 3)))",
+    "(bvsub (bvmul x y) (bvmul y x))",
 )
 
 
 @pytest.mark.parametrize("term", SUMS)
-def test_sums_in_a_fixed_order_are_the_sums(term: str) -> None:
-    circuit, bits = blasted(term, [3] * 4, sums_sorted=True)
+def test_a_polynomial_multiplied_out_is_the_polynomial(term: str) -> None:
+    circuit, bits = blasted(term, [3] * 4, multiplied_out=True)
     for codes in random.Random(7).sample(list(itertools.product(range(8), repeat=4)), 300):
         assert code_of(bits, values_of(circuit, bits_in(codes, [3] * 4))) == by_z3(term, [3] * 4, codes)
 
 
-def test_two_orders_of_a_sum_are_one_circuit() -> None:
-    term = "(= (bvadd (bvadd (bvadd x y) z) w) (bvadd (bvadd w z) (bvadd y x)))"
-    assert blasted(term, [33] * 4, sums_sorted=True)[1] == 1
+@pytest.mark.parametrize(
+    "term",
+    [
+        "(= (bvadd (bvadd (bvadd x y) z) w) (bvadd (bvadd w z) (bvadd y x)))",
+        "(= (bvmul (bvadd x y) (bvadd z w)) (bvadd (bvmul y w) (bvadd (bvmul z (bvadd y x)) (bvmul x w))))",
+    ],
+)
+def test_two_ways_to_write_a_polynomial_are_one_circuit(term: str) -> None:
+    assert blasted(term, [33] * 4, multiplied_out=True)[1] == 1
     assert blasted(term, [33] * 4)[1] != 1
 
 
