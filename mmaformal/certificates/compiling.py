@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numba
 
@@ -12,9 +12,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def compiled(function: F) -> F:
     """Return a function compiled at its first call."""
-    options: dict[str, Any] = {"nogil": True}
     try:
-        result: F = numba.njit(cache=True, **options)(function)
+        result: F = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # there is no folder to write to
-        result = numba.njit(**options)(function)
+        result = numba.njit(nogil=True)(function)
     return result

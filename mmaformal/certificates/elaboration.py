@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaformal.certificates.propagation import Steps, clauses_held, derive_all
+from mmaformal.display import ShortRepr
 
 Clause = tuple[int, ...]
 
@@ -25,8 +26,8 @@ class ElaborationError(Exception):
     """A solver's refutation has a step that does not follow by unit propagation."""
 
 
-@dataclass(frozen=True)
-class Step:
+@dataclass(frozen=True, repr=False)
+class Step(ShortRepr):
     """A clause, and the numbers of the clauses that it follows from, in the order in which they become unit."""
 
     number: int

@@ -38,6 +38,9 @@ class Clauses(NamedTuple):
     seen: NDArray[np.bool_]  #: of each variable, for `_explain`
     counts: Longs  #: literals on the trail, steps, hints
 
+    def __repr__(self) -> str:
+        return f"<Clauses: {len(self.gone) - 1}>"
+
 
 class Steps(NamedTuple):
     """Steps: each a clause by its number, or where that is 0 a literal, or where that is 0 too the empty clause."""

@@ -52,10 +52,10 @@ def certify(
     """Prove that both encodings agree, and write a certificate of each lemma.
 
     \b
-    mmaformal certify h100 HMMA.16816.F32 --out DIR
-    mmaformal certify h100 HMMA.16816.F32 --property commutativity --out DIR
-    python DIR/check.py DIR              checks every derivation, and needs this file alone
-    mmaformal check-certificate DIR      checks the clauses and the statements too
+    mmaformal certify v100 HMMA.884.F32.F32 --out DIR
+    mmaformal certify v100 HMMA.884.F32.F32 --out DIR --property commutativity
+    python DIR/check.py DIR           checks derivations; needs this file alone
+    mmaformal check-certificate DIR   checks clauses and statements too
 
     A certificate is the lemma's opposite in SMT-LIB 2, its clauses, and a derivation of the empty clause from them
     (LRAT). Needs CaDiCaL (Debian: cadical), or pip install 'mmaformal[certificates]'.
