@@ -10,7 +10,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
-from mmaformal.encodings.dpa_e9s12.proofs import equal, losses, related, scaled, sums
+from mmaformal.encodings.dpa_e9s12.proofs import losses, stages, sums
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
@@ -34,13 +34,13 @@ from mmaformal.stages import Stage
 
 class DpaE9s12Facts(RoundsOneSum[DpaE9s12Step]):
     def equal(self, argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
-        equal.derive(argument, traces)
+        stages.link_encodings(argument, traces)
 
     def related(self, step: RelatedStep[DpaE9s12Step]) -> Link:
-        return related.derive(step)
+        return stages.link_runs(step)
 
     def stages(self, spec: DotAdd, trace: Trace[DpaE9s12Step], c: z3.BitVecRef) -> Sequence[Stage]:
-        return scaled.stages_of(spec, trace, c)
+        return stages.stages_of(spec, trace, c)
 
     def sums(self, spec: DotAdd, step: DpaE9s12Step) -> list[StepSum]:
         return sums.sums_of(spec, step)

@@ -10,7 +10,7 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as smt_efda
-from mmaformal.encodings.efda.proofs import scaled, stages, sums
+from mmaformal.encodings.efda.proofs import stages, sums
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
@@ -38,7 +38,7 @@ class EfdaFacts(RoundsOneSum[Step]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
 
-    doubled_links = scaled.LINKS
+    doubled_links = stages.DOUBLED
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs import scaled, stages
+from mmaformal.encodings.efda.proofs import stages
 from mmaformal.encodings.efda.proofs.sums import sums_of
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.esda import smt as esda
@@ -28,7 +28,7 @@ Step: TypeAlias = esda.EsdaStep
 class EsdaFacts(Facts[Step]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
-    doubled_links = scaled.LINKS
+    doubled_links = stages.DOUBLED
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         p = spec.parameters

@@ -15,13 +15,11 @@ from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import executable as executable_fdrda
 from mmaformal.encodings.fdrda import smt as smt_fdrda
 from mmaformal.encodings.fdrda.proofs import (
-    equal,
     error_bound,
     exactness,
     monotonicity,
     ranges,
-    related,
-    scaled,
+    stages,
 )
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt.blocks import Trace
@@ -49,15 +47,15 @@ Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
 class FdrdaFacts(RoundsOneSum[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
+        stages.link_encodings(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
+        return stages.link_runs(step)
 
-    doubled_links = scaled.LINKS
+    doubled_links = stages.DOUBLED
 
     def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
-        return scaled.stages_of(spec, trace, c)
+        return stages.stages_of(spec, trace, c)
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef

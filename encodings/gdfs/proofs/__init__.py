@@ -13,7 +13,7 @@ from mmaformal.encodings.fda.proofs.exactness import error_bound, prove_fused
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.encodings.gdfs import smt as smt_gdfs
-from mmaformal.encodings.gdfs.proofs import cancelling, monotonicity, sums
+from mmaformal.encodings.gdfs.proofs import monotonicity, sums
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundsOneSum
@@ -70,7 +70,7 @@ class GdfsFacts(RoundsOneSum[Step]):
         monotonicity.prove_in_products(theory, instruction.spec)
 
     def scaling_breaker(self, spec: DotAdd) -> Codes | None:
-        return cancelling.group_that_cancels(spec)
+        return sums.group_that_cancels(spec)
 
 
 FACTS = GdfsFacts("gdfs")

@@ -21,7 +21,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as muladd
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
 from mmaformal.facts.exact_steps import TwoTerms

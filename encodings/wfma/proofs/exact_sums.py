@@ -16,7 +16,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.encodings.wfma import Wfma

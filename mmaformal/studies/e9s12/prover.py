@@ -30,7 +30,7 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma
 from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
