@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mmaformal.encodings.adder_tree import AdderTree, C, Tree
-from mmaformal.encodings.executable.blocks import Addition, Lane, Trace, convert, quiet_nan
+from mmaformal.encodings.executable.blocks import Lane, Trace, quiet_nan
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition, convert
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from mmaformal.encodings.efda import executable as efda
 from mmaformal.encodings.esda import Esda
-from mmaformal.encodings.executable.blocks import Addition, Lane, Trace, quiet_nan
+from mmaformal.encodings.executable.blocks import Lane, Trace, quiet_nan
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.formats import fp32

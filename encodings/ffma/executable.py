@@ -12,10 +12,10 @@ from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import on_taken
-from mmaformal.encodings.pfma.executable import Fma, converted, recorded_fma
+from mmaformal.encodings.pfma.executable import FmaStages, converted, recorded_fma
 from mmaformal.spec import DotAdd
 
-Step = Fma
+Step = FmaStages
 
 
 def dot_add(

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mmaformal.encodings.executable.blocks import (
-    Addition,
     Lane,
     Operand,
     Rounded,
@@ -34,6 +33,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.gps import Gps
 from mmaformal.formats import Format, fp32

@@ -20,7 +20,7 @@ from mmaformal.cli.terminal import Status, said
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
-    from mmaformal.hardware.blackbox import Unit
+    from mmaformal.hardware.blackbox import DesignUnit
     from mmaformal.hardware.ports import PortMap
     from mmaformal.hardware.sources import Sources
     from mmaformal.queries.signoff_all import Kinds
@@ -89,7 +89,7 @@ def is_design(files: Sequence[Path], given: DesignOptions) -> bool:
     return bool(given["lists"]) or any(options.is_design(str(path)) for path in files)
 
 
-def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> Unit:
+def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> DesignUnit:
     """The design that files and options say, compiled as a function of codes.  Raises UsageError where it is none."""
     from mmaformal.hardware.blackbox import from_rtl
     from mmaformal.hardware.module import HardwareError

@@ -22,7 +22,7 @@ Asked = TypeVar("Asked", bound=Told)
 _MEMORY = 4096
 
 
-class Limits(TypedDict):
+class QueryLimits(TypedDict):
     """What a query may use, by its keywords."""
 
     timeout: float
@@ -45,7 +45,7 @@ class Solving:
     smtlib: Path | None = None
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> QueryLimits:
         return {"timeout": self.timeout, "memory": self.memory, "solver": self.solvers or None}
 
     @property

@@ -9,11 +9,11 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
     decode,
-    ieee_add,
     multiply,
     quiet_nan,
     resolve_special,
 )
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of

@@ -7,7 +7,8 @@ import numpy as np
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.esda.executable import nan_code
-from mmaformal.encodings.executable.blocks import Lane, ieee_add, quiet_nan, where
+from mmaformal.encodings.executable.blocks import Lane, quiet_nan, where
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of

@@ -16,7 +16,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.encodings.executable.blocks import Lane, decode, ieee_add, quiet_nan, where
+from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.encodings.sfma import Sfma

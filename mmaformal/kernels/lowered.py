@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mmaformal.encodings.executable.blocks import Lane, Special, convert_exactly, ieee_add
+from mmaformal.encodings.executable.blocks import Lane, Special
+from mmaformal.encodings.executable.ieee import convert_exactly, ieee_add
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.executable import nan_code
 from mmaformal.formats import Format

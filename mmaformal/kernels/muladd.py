@@ -8,11 +8,11 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
     decode,
-    ieee_add,
     multiply,
     quiet_nan,
     resolve_special,
 )
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.formats import fp32

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.encodings.executable.blocks import convert_exactly
+from mmaformal.encodings.executable.ieee import convert_exactly
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32

@@ -78,7 +78,7 @@ def fmas(spec: DotAdd, trace: Trace[pfma.PfmaStep], c: int) -> Steps:
     return steps
 
 
-def _fma(spec: DotAdd, first: int, k: int, each: pfma.Fma) -> list[Row]:
+def _fma(spec: DotAdd, first: int, k: int, each: pfma.FmaStages) -> list[Row]:
     """Returns the rows of one product and its sum, unless it is zero."""
     rows = list[Row]()
     if each.product.significand or each.special.nan:

@@ -15,7 +15,7 @@ from mmaformal.encodings.esda import smt as esda
 from mmaformal.encodings.esda.executable import nan_code
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -41,7 +41,7 @@ class EsdaFacts(Facts[Step]):
         p = instruction.spec.parameters
         assert isinstance(p, Esda)
 
-        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
             sum_ = ieee.add(c, dot, p.rho, nan_code(p))
             return added(sum_, flush) if p.flush else added(sum_)
 

@@ -22,7 +22,7 @@ from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.encodings.lowered.proofs import exactness
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
 from mmaformal.facts.sums import StepSum, largest_product, places_of, significand_is_small
@@ -101,7 +101,7 @@ class LoweredFacts(Facts[Step]):
         assert isinstance(p, Lowered)
         rho, nan = p.addition, smt_lowered.nan_code(p, fmt)
 
-        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(dot, c, rho, nan))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("dot"))

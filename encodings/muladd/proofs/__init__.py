@@ -16,7 +16,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -49,7 +49,7 @@ class MuladdFacts(Facts[Step]):
         assert isinstance(p, Muladd)
         rho = p.rho
 
-        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(c, product, rho, quiet_nan(fmt)))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("product.result"))

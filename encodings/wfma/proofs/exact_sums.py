@@ -30,7 +30,7 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
-from mmaformal.theory.numbers import CodeNumbers, Number, number
+from mmaformal.theory.numbers import CodedNumber, CodeNumbers, number
 
 
 def widened(spec: DotAdd) -> DotAdd:
@@ -74,7 +74,7 @@ class Factor:
     """A converted factor, and the number of its code."""
 
     operand: Operand
-    number: Number
+    number: CodedNumber
     fmt: Format  #: of the code
     rho: Format
 

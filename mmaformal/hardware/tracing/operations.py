@@ -24,7 +24,7 @@ from mmaformal.hardware.tracing.kinds import (
     NUMPY,
     PYTHON,
     TORCH,
-    Kind,
+    DType,
     Library,
 )
 from mmaformal.hardware.tracing.refusal import refused
@@ -37,7 +37,7 @@ from mmaformal.hardware.tracing.traced import (
     library_of,
     lifted,
 )
-from mmaformal.hardware.tracing.whole import Whole
+from mmaformal.hardware.tracing.whole import Integer
 from mmaformal.rounding import Rounding
 
 _Split = namedtuple("_Split", ("mantissa", "exponent"))
@@ -58,7 +58,7 @@ def operands(*values: Any) -> tuple[list[Traced], Library]:
     return [lifted(x, library) for x in values], library
 
 
-def made_of(data: NDArray[np.object_], kind: Kind, *of: Traced, library: Library | None = None) -> Traced:
+def made_of(data: NDArray[np.object_], kind: DType, *of: Traced, library: Library | None = None) -> Traced:
     """A result, with the mask that its operands have.  Raises ProgramError where they have different ones."""
     masks = [x.mask for x in of if x.mask is not None]
     for mask in masks[1:]:
@@ -174,7 +174,7 @@ _comparing("eq", elements.same)
 _comparing("ne", lambda x, y: negated(elements.same(x, y)))
 
 
-def _unary(function: Callable[[Element, Kind], Element], *names: str, result: Kind | None = None) -> None:
+def _unary(function: Callable[[Element, DType], Element], *names: str, result: DType | None = None) -> None:
     def apply(x: Any) -> Traced:
         u = lifted(x)
         return made_of(each(lambda s: function(s, u.kind), u.data), result or u.kind, u, library=u.library)
@@ -202,15 +202,17 @@ _unary(lambda x, kind: _flag(x, "nan"), "isnan", result=BOOL)
 _unary(lambda x, kind: _flag(x, "inf"), "isinf", result=BOOL)
 _unary(lambda x, kind: _flag(x, "finite"), "isfinite", result=BOOL)
 _unary(
-    lambda x, kind: x.negated if isinstance(x, Floating) else elements.less(integer_of(x), Whole.of(0)),
+    lambda x, kind: x.negated if isinstance(x, Floating) else elements.less(integer_of(x), Integer.of(0)),
     "signbit",
     result=BOOL,
 )
 _unary(lambda x, kind: negated(negated(equal_zero(x))), "logical_not", result=BOOL)
 
 
-def integer_of(x: Element) -> Whole:
-    return elements.of_claim(x) if isinstance(x, z3.BoolRef) else x if isinstance(x, Whole) else Whole.of(0)
+def integer_of(x: Element) -> Integer:
+    return (
+        elements.of_claim(x) if isinstance(x, z3.BoolRef) else x if isinstance(x, Integer) else Integer.of(0)
+    )
 
 
 @named("bitwise_not", "__invert__")
@@ -220,7 +222,7 @@ def _bitwise_not(x: Any) -> Traced:
     def one(value: Element) -> Element:
         if isinstance(value, z3.BoolRef):
             return negated(value)
-        assert isinstance(value, Whole)
+        assert isinstance(value, Integer)
         if u.kind.letter == "u":
             assert u.kind.range is not None
             return -value + u.kind.range[1]
@@ -287,7 +289,7 @@ def _sign(x: Any) -> Traced:
             return chosen_element(
                 value.nan, value, chosen_element(value.zero, zero, chosen_element(value.negated, minus, one))
             )
-        less = elements.less(value, Whole.of(0))
+        less = elements.less(value, Integer.of(0))
         return chosen_element(less, minus, chosen_element(equal_zero(value), zero, one))
 
     return made_of(each(of, u.data), u.kind, u, library=u.library)
@@ -319,7 +321,7 @@ def _frexp(x: Any) -> Any:
     )
 
 
-def _floating_kind(u: Traced) -> Kind:
+def _floating_kind(u: Traced) -> DType:
     """The kind of what a function of real numbers gives."""
     return u.kind if u.kind.is_float else u.library.divided(u.kind)
 
@@ -335,7 +337,7 @@ def _exp2(x: Any) -> Traced:
 def _ldexp(x: Any, e: Any) -> Any:
     (u, v), library = operands(x, e)
     if u.library is PYTHON and library is PYTHON:
-        power = each(lambda s: elements.power_of_two(s, Kind("wide", "f", 4096, _WIDE)), v.data)
+        power = each(lambda s: elements.power_of_two(s, DType("wide", "f", 4096, _WIDE)), v.data)
         made = each(lambda s, t: elements.multiply(s, t, FLOAT), as_kind(u, FLOAT).data, power)
         return made_of(made, FLOAT, u, v, library=library)
     kind = _floating_kind(u)
@@ -356,18 +358,18 @@ _WIDE = KINDS["float64"].fmt
 def _pow(x: Any, y: Any) -> Traced:
     (u, v), library = operands(x, y)
     base = u.data.reshape(-1)[0] if u.data.size == 1 else None
-    two = isinstance(base, Whole) and base.value == 2
+    two = isinstance(base, Integer) and base.value == 2
     two = two or (
         isinstance(base, Floating) and base.power and base.exponent.value == 1 and z3.is_false(base.negated)
     )
     if two:
         if not u.kind.is_float and not v.kind.is_float:
-            one = 1 if library is PYTHON else u.with_data(each(lambda s: Whole.of(1), u.data))
+            one = 1 if library is PYTHON else u.with_data(each(lambda s: Integer.of(1), u.data))
             return lifted(OPERATIONS["left_shift"](one, v))
         kind = common([u.typed, v.typed], library)
         return made_of(each(lambda s: elements.power_of_two(s, kind), v.data), kind, v, library=library)
     exponent = v.data.reshape(-1)[0] if v.data.size == 1 else None
-    if isinstance(exponent, Whole) and exponent.value in (1, 2, 3):
+    if isinstance(exponent, Integer) and exponent.value in (1, 2, 3):
         made: Any = u
         for _ in range(exponent.value - 1):
             made = OPERATIONS["mul"](made, u)
@@ -434,7 +436,7 @@ def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
 
 
 def _reduced(
-    x: Traced, axis: Any, keep: bool, function: Callable[[Sequence[Element]], Element], kind: Kind
+    x: Traced, axis: Any, keep: bool, function: Callable[[Sequence[Element]], Element], kind: DType
 ) -> Traced:
     axes = (
         tuple(range(x.data.ndim))
