@@ -60,6 +60,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[TreeStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, AdderTree)
+    parameters, stages = spec.parameters_as(AdderTree), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

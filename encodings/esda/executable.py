@@ -58,6 +58,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[EsdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Esda)
+    parameters, stages = spec.parameters_as(Esda), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

@@ -65,8 +65,7 @@ def dot_add(
 
     Its steps are those of the fda steps (`fda.Step`), then that of the addition (`ieee.Addition`).
     """
-    parameters = spec.parameters
-    assert isinstance(parameters, Lowered)
+    parameters = spec.parameters_as(Lowered)
     stages = Stages()
     lowered = chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c)
     steps = tuple(each for lowering in lowered.steps for each in lowering.steps)

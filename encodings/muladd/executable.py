@@ -56,8 +56,7 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[MuladdStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Muladd)
+    parameters = spec.parameters_as(Muladd)
     rho, stages = parameters.rho, Stages()
 
     def multiply_add(k: slice, c: Lane) -> MuladdStep:

@@ -235,7 +235,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Pfma)
     stages = Stages()
     return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.pfma import Pfma, on_taken
+from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -201,8 +201,6 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Pfma)
     stages = Stages()
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
 

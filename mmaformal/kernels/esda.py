@@ -46,10 +46,8 @@ class EsdaKernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Esda)
+        p = spec.parameters_as(Esda)
         inner = p.inner(spec)
-        exact = inner.parameters
-        assert isinstance(exact, Efda)
+        exact = inner.parameters_as(Efda)
         own = quiet_nan(spec.d_format), *frame_of(inner, exact)
         chain("esda", spec, rows, p.dot, p.L, *own, nan_code(p), p.flush, p.rho)

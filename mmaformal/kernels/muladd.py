@@ -89,8 +89,7 @@ class MuladdKernel(Kernel):
     @classmethod
     def of(cls, spec: DotAdd) -> MuladdKernel | None:
         """None where products or sums are rounded otherwise."""
-        p = spec.parameters
-        assert isinstance(p, Muladd)
+        p = spec.parameters_as(Muladd)
         return cls(spec) if p.product == p.rho == IEEE_FP32 else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
@@ -106,6 +105,5 @@ class MuladdKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Muladd)
+        p = spec.parameters_as(Muladd)
         chain("muladd", spec, rows, p.rho, 1, quiet_nan(p.rho.format), p.product)

@@ -107,6 +107,5 @@ class OddsumKernel(FlushedKernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Oddsum)
+        p = spec.parameters_as(Oddsum)
         chain("oddsum", spec, rows, p.rho, 2)

@@ -64,8 +64,7 @@ class Rnd2Kernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Rnd2)
+        p = spec.parameters_as(Rnd2)
         if p.nan.order or p.negate_pair:
             on_lanes(spec, rows)
             return

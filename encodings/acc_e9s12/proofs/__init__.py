@@ -30,8 +30,7 @@ from mmaformal.proof.lemmas import Argument, Link, number
 
 
 def link_encodings(argument: Argument, traces: Traces[smt_acc.AccE9s12Step]) -> None:
-    spec, parameters = traces.spec, traces.spec.parameters
-    assert isinstance(parameters, AccE9s12)
+    spec, parameters = traces.spec, traces.spec.parameters_as(AccE9s12)
     a, b, c, *_ = inputs(argument, traces)
     highest = 1 << (smt_acc.kept(spec, parameters) + 2)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):

@@ -43,8 +43,7 @@ from mmaformal.stages import Recorded, Stage
 
 
 def link_encodings(argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
-    spec, parameters = traces.spec, traces.spec.parameters
-    assert isinstance(parameters, DpaE9s12)
+    spec, parameters = traces.spec, traces.spec.parameters_as(DpaE9s12)
     a, b, c, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_dpa.DpaE9s12Step)

@@ -27,8 +27,7 @@ from mmaformal.spec import DotAdd
 
 
 def sums_of(spec: DotAdd, step: dpa_e9s12.DpaE9s12Step) -> list[StepSum]:
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
     n = len(step.products)
     F = dpa_e9s12.kept(p.L, n)
     if spec.a_format == fp32:

@@ -29,8 +29,7 @@ Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep | smt_efda.LongStep
 
 def _usual(spec: DotAdd) -> bool:
     """Return whether the arguments against the exact sum are about a model: of sums that are not long, and c as d."""
-    p = spec.parameters
-    assert isinstance(p, Efda)
+    p = spec.parameters_as(Efda)
     return not p.is_long(spec) and not p.flush_inputs and spec.c_format == spec.d_format
 
 

@@ -78,8 +78,7 @@ def integer(code: BitVec, fmt: Format, bits: int) -> IntegerWord:
 
 def prove_program(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
-    p = spec.parameters
-    assert isinstance(p, Emulated)
+    p = spec.parameters_as(Emulated)
     if not p.common:
         raise UnsupportedError(p.algorithm, "when d is the exact sum")
     claims = _prove_flow(proving, spec)
@@ -461,8 +460,7 @@ def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
     """Prove that words are those of the factors, with exponents in common that no factor's is above; that a part's
     steps are
     steps of the unit on them, each c the result before, the first +0; and what the total is after each part, and d."""
-    p, x = spec.parameters, symbolic_inputs(spec)
-    assert isinstance(p, Emulated)
+    p, x = spec.parameters_as(Emulated), symbolic_inputs(spec)
     if spec.k != p.step_products:
         raise UnsupportedError(p.algorithm, "when a chain of programs is exact")
     if any(len(part.products) > 1 or part.every != p.blocks for part in p.parts):

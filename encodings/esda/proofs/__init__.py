@@ -31,15 +31,13 @@ class EsdaFacts(Facts[Step]):
     doubled_links = stages.DOUBLED
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        p = spec.parameters
-        assert isinstance(p, Esda)
+        p = spec.parameters_as(Esda)
         if isinstance(step.inner, efda.LongStep):
             self.lack("what its sums reach in a row of limbs")
         return [addition(step.addition), *sums_of(p.inner(spec), step.inner)]
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p = instruction.spec.parameters
-        assert isinstance(p, Esda)
+        p = instruction.spec.parameters_as(Esda)
 
         def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
             sum_ = ieee.add(c, dot, p.rho, nan_code(p))

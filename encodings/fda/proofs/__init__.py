@@ -97,8 +97,7 @@ class FdaFacts(RoundsOneSum[Step]):
 
     def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
         """The same, with another largest significand of products, and of c."""
-        assert isinstance(spec.parameters, Fda)
-        F, products = spec.parameters.F, step.products
+        F, products = spec.parameters_as(Fda).F, step.products
         parts = aligned_terms(spec, step, F, products, product, places_of(spec), c)
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
 
@@ -113,8 +112,7 @@ class FdaFacts(RoundsOneSum[Step]):
         return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        p = instruction.spec.parameters
-        assert isinstance(p, Fda)
+        p = instruction.spec.parameters_as(Fda)
         if p.cut is not Rounding.RZ:
             self.lack("what terms that are cut to odd are off")
         return exactness.error_bound(instruction, proving)
@@ -126,8 +124,7 @@ class FdaFacts(RoundsOneSum[Step]):
         return monotonicity.in_product(instruction)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
-        p = spec.parameters
-        assert isinstance(p, Fda)
+        p = spec.parameters_as(Fda)
         formats = spec.a_format, spec.b_format, spec.c_format
         return Lossless(*formats, p.L, p.e_zero) if spec.scale_format is None else None
 

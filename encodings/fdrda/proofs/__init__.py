@@ -64,8 +64,7 @@ class FdrdaFacts(RoundsOneSum[Step]):
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        p = spec.parameters
-        assert isinstance(p, Fdrda)
+        p = spec.parameters_as(Fdrda)
         product = largest_product(spec)
         most = aligned(product, places_of(spec), p.F)
         parts = [(t, product, most) for t in step.products]

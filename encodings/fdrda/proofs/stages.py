@@ -55,8 +55,7 @@ def link_encodings(argument: Argument, traces: Traces[AnyFdrda]) -> None:
     A zero product has the exponent `least` in the executable encoding, and the least of the products' range in the SMT
     encoding.  Where those are not the same, it is *idle*: its exponent says only that.
     """
-    spec, parameters = traces.spec, traces.spec.parameters
-    assert isinstance(parameters, Fdrda)
+    spec, parameters = traces.spec, traces.spec.parameters_as(Fdrda)
     own = smt_blocks.product_range(spec.a_format, spec.b_format)
     wide = smt_fdrda.exponents_of(spec)
     least = min(own.low, spec.c_format.min_exponent) if parameters.skip_zero_products else own.low

@@ -50,8 +50,7 @@ class SfmaOfAnyFormat(Sfma):
 
 def with_sfma(spec: DotAdd) -> DotAdd | None:
     """Return the model of sfma that computes the same; None where there is none."""
-    p = spec.parameters
-    assert isinstance(p, Fma)
+    p = spec.parameters_as(Fma)
     fmt = p.rho.format
     one = {spec.a_format, spec.b_format, spec.c_format, spec.d_format} == {fmt}
     usual = fmt.specials is Specials.IEEE and fmt.is_whole and fmt.signed and p.rho.saturation is None
@@ -74,8 +73,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
 
 class FmaFacts(RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
-        assert isinstance(spec.parameters, Fma)
-        return bool(spec.parameters.nan.order)
+        return bool(spec.parameters_as(Fma).nan.order)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]

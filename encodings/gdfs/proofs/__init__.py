@@ -32,8 +32,7 @@ Step: TypeAlias = smt_gdfs.GdfsStep
 
 class GdfsFacts(RoundsOneSum[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        p = spec.parameters
-        assert isinstance(p, Gdfs)
+        p = spec.parameters_as(Gdfs)
         assert spec.scale_format is not None
         largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2
         parts = aligned_terms(spec, step, p.F, step.groups, largest, 2 + 2 * spec.scale_format.fraction_bits)

@@ -54,8 +54,7 @@ def significand_is_small(
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Gdfs)
+    p = spec.parameters_as(Gdfs)
     G, F, e_zero = p.G, p.F, p.e_zero
 
     def loses_nothing(start: int, terms: list[Number], c: Number) -> bool:
@@ -79,8 +78,7 @@ def group_that_cancels(spec: DotAdd) -> Codes | None:
     gdfs takes a group's exponent from the scales, so that of a doubled group stays, also if it cancels.
     None where there is one product only, or c has no such number.
     """
-    p, fmt, scale = spec.parameters, spec.c_format, spec.scale_format
-    assert isinstance(p, Gdfs)
+    p, fmt, scale = spec.parameters_as(Gdfs), spec.c_format, spec.scale_format
     assert scale is not None
     a, b = ((x.bias << x.fraction_bits) << x.ignored_low_bits for x in (spec.a_format, spec.b_format))
     exponent = fmt.fraction_bits - p.F - 1

@@ -35,8 +35,7 @@ Step: TypeAlias = gfda.GfdaStep
 
 def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
-    p, step = spec.parameters, fused_step(spec).step
-    assert isinstance(p, Gfda)
+    p, step = spec.parameters_as(Gfda), fused_step(spec).step
     assert isinstance(step, gfda.GfdaStep)
     sums = [
         claims_of(proving, lambda i=i: _prove_group(proving, group_sum(spec, step, i), step.groups[i]))  # type: ignore[misc]
@@ -55,8 +54,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
 
 def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> AlignedTerms:
     """The products of a group, and their sum."""
-    p, group = spec.parameters, step.groups[i]
-    assert isinstance(p, Gfda)
+    p, group = spec.parameters_as(Gfda), step.groups[i]
     inside = slice(i * p.G, (i + 1) * p.G)
     f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     factors = [(u.significand, v.significand) for u, v in zip(step.a[inside], step.b[inside], strict=True)]
@@ -91,8 +89,7 @@ def _prove_group(proving: Composing, x: AlignedTerms, group: gfda.Group) -> z3.B
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Gfda)
+    p = spec.parameters_as(Gfda)
     G, W, F, e_zero = p.G, p.W, p.F, p.e_zero
 
     def loses_nothing(_: int, terms: list[Number], c: Number) -> bool:
@@ -116,8 +113,7 @@ class GfdaFacts(Facts[Step]):
         return on_codes(spec, codes)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        spec, p = instruction.spec, instruction.parameters
-        assert isinstance(p, Gfda)
+        spec, p = instruction.spec, instruction.spec.parameters_as(Gfda)
         allowed = products_allowed(spec)  # c gains what so many groups lose
         if p.cut is not Rounding.RZ or allowed < p.L // p.G:
             why = f"there is an argument for {allowed} groups whose sums are cut toward zero"
@@ -125,8 +121,7 @@ class GfdaFacts(Facts[Step]):
         prove_in_c(theory, spec)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
-        p = instruction.parameters
-        assert isinstance(p, Gfda)
+        p = instruction.spec.parameters_as(Gfda)
         return falls_with_a_product(instruction, random_searches(instruction.spec, p.F))
 
 

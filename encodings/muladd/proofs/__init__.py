@@ -45,8 +45,7 @@ class MuladdFacts(Facts[Step]):
         return last_addition.of_exact_products(asker, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p, fmt = instruction.spec.parameters, instruction.spec.d_format
-        assert isinstance(p, Muladd)
+        p, fmt = instruction.spec.parameters_as(Muladd), instruction.spec.d_format
         rho = p.rho
 
         def add(c: z3.BitVecRef, product: z3.BitVecRef) -> AdditionOfC:

@@ -46,8 +46,7 @@ class FmaSum(OneStepModel):
 
     @property
     def rho(self) -> Conversion:
-        p = self.spec.parameters
-        assert isinstance(p, Sfma)
+        p = self.spec.parameters_as(Sfma)
         return p.rho
 
     @property
@@ -94,8 +93,7 @@ class FmaSum(OneStepModel):
 
 class SfmaFacts(RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
-        assert isinstance(spec.parameters, Sfma)
-        return bool(spec.parameters.nan.order)
+        return bool(spec.parameters_as(Sfma).nan.order)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]

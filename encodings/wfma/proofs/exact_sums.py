@@ -35,8 +35,7 @@ from mmaformal.theory.numbers import CodedNumber, CodeNumbers, number
 
 def widened(spec: DotAdd) -> DotAdd:
     """The same of factors of ρ's format."""
-    assert isinstance(spec.parameters, Wfma)
-    rho = spec.parameters.rho
+    rho = spec.parameters_as(Wfma).rho
     return spec.replace(
         a_format=rho.format, b_format=rho.format, parameters=Sfma(rho=rho, nan=NanRule.DEFAULT)
     )
@@ -124,8 +123,7 @@ class WideFmaSum(FmaSum):
 
     @property
     def rho(self) -> Conversion:
-        p = self.spec.parameters
-        assert isinstance(p, Wfma)
+        p = self.spec.parameters_as(Wfma)
         return p.rho
 
     @property
