@@ -9,7 +9,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import RecallKey
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, wrong_use
 from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 from mmaformal.formats import FORMATS
@@ -106,16 +106,13 @@ def _asked(
 
     timeout = request.timeout
     portfolio = LazyPortfolio(request.solvers or None, request.memory)
-    with portfolio, Status() as status, watching(status.show):
-        try:
-            if instruction.parameters.is_program:
-                return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
-            fmt = None if d_format is None else FORMATS[d_format]
-            return query.of_instruction(
-                instruction, portfolio, K, promote_every=promote_every, d_format=fmt, timeout=timeout
-            )
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    with portfolio, Status() as status, watching(status.show), wrong_use(ValueError):
+        if instruction.parameters.is_program:
+            return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
+        fmt = None if d_format is None else FORMATS[d_format]
+        return query.of_instruction(
+            instruction, portfolio, K, promote_every=promote_every, d_format=fmt, timeout=timeout
+        )
 
 
 def _promotion(instruction: Instruction, K: int, within: float, promote_every: int | None) -> int | None:
@@ -125,11 +122,9 @@ def _promotion(instruction: Instruction, K: int, within: float, promote_every: i
 
     if promote_every is not None:
         raise UsageError("--within says how often to promote: leave out either it or --promote-every")
-    try:
+    with wrong_use(ValueError):
         every = most_promoted(instruction, K, within)
         alone = Unit.of(instruction).factor(K) <= within
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if every is None and not alone:
         raise UsageError(f"{instruction.label}: no promotion keeps {K} products within {within:g}")
     return every

@@ -13,7 +13,7 @@ from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.claims import require_known
 from mmaformal.cli.recall import Recalled, RecallKey
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated, wrong_use
 from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 
@@ -87,7 +87,7 @@ def fingerprint(
     require_known("format", (a, d), FORMATS)
     if (out is None) != (on is None):
         raise UsageError("--program and --on go together: where to write, and for which instruction")
-    try:
+    with wrong_use(IncomparableError, RecorderError, ValueError):
         chosen = [i for i in of_types(a, d) if not archs or i.architecture in {x.name for x in archs}]
         given = [read(path, modelled=False) for path in recordings]  # what cannot be read is told at once
         # only what is printed is kept of an answer: what goes on from it asks afresh
@@ -104,8 +104,6 @@ def fingerprint(
                 found.program(options.instruction_of(ARCHITECTURES[arch], name)).source, encoding="utf-8"
             )
         named = {str(path): found.named(rows) for path, rows in zip(recordings, given, strict=True)}
-    except (IncomparableError, RecorderError, ValueError) as error:
-        raise UsageError(str(error)) from None
     code = REFUTED if not all(named.values()) else SETTLED if found.complete else UNKNOWN
     if request.table is not None:
         return tabulated(request.table, _rows(found, named), code)

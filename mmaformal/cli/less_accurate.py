@@ -10,7 +10,7 @@ import click
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.cli import options
 from mmaformal.cli.recall import RecallKey
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated, wrong_use
 from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
@@ -69,23 +69,17 @@ def _asked(one: Instruction, other: Instruction | None, products: int, request: 
     from mmaformal.studies.emulation.less_accurate import less_accurate as query
     from mmaformal.studies.emulation.less_accurate import nearest_product
 
-    with Status() as status, watching(status.show):
-        try:
-            if other is None:
-                return nearest_product(one, **request.limits)
-            return query(one, other, products=products, **request.limits, progress=status.show)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    with Status() as status, watching(status.show), wrong_use(ValueError):
+        if other is None:
+            return nearest_product(one, **request.limits)
+        return query(one, other, products=products, **request.limits, progress=status.show)
 
 
 def _often(one: Instruction, other: Instruction, rows: int, request: Solving) -> int:
     from mmaformal.studies.emulation.less_accurate import DRAWN, how_often
 
-    with Status():
-        try:
-            found = [how_often(one, other, drawn, rows) for drawn in DRAWN]
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    with Status(), wrong_use(ValueError):
+        found = [how_often(one, other, drawn, rows) for drawn in DRAWN]
     told = [each.to_json() for each in found]
     if request.table is not None:
         return tabulated(request.table, told, SETTLED)
@@ -93,7 +87,5 @@ def _often(one: Instruction, other: Instruction, rows: int, request: Solving) ->
 
 
 def _emulation(name: str) -> Instruction:
-    try:
+    with wrong_use(UnknownInstructionError):
         return ARCHITECTURES["emulation"][name]
-    except UnknownInstructionError as error:
-        raise UsageError(str(error)) from None

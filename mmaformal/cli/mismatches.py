@@ -10,7 +10,7 @@ import click
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, contents
-from mmaformal.cli.running import REFUTED, SETTLED, UsageError
+from mmaformal.cli.running import REFUTED, SETTLED, UsageError, wrong_use
 from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status, said
 
@@ -90,10 +90,8 @@ def _asked(
         recording = read(file, architecture=arch.name if arch else None, instruction=instruction)
         model = recording.instruction
         if model is not None and changes:
-            try:
+            with wrong_use(TypeError, ValueError):
                 model = model.replace(**dict(changes))
-            except (TypeError, ValueError) as error:
-                raise UsageError(str(error)) from None
         try:
             return mismatches(recording, model, timeout=timeout, progress=status.show)
         except NotModelledError as error:
@@ -107,9 +105,7 @@ def _write(found: Mismatches, cuda: Path | None, c_file: Path | None) -> None:
     witness = next((g.answer.witness for g in found.groups if isinstance(g.answer, Different)), None)
     for out, kind in ((cuda, "CUDA"), (c_file, "C")):
         if out is not None and witness is not None:
-            try:
+            with wrong_use(ValueError):
                 out.write_text(witness.to_cuda() if kind == "CUDA" else witness.to_c(), encoding="utf-8")
-            except ValueError as error:
-                raise UsageError(str(error)) from None
         elif out is not None:
             said(f"mmaformal: no smallest input, so no {kind} program was written")

@@ -14,7 +14,7 @@ import click
 
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, contents
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, wrong_use
 from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status, said
 from mmaformal.instruction import Instruction
@@ -96,7 +96,7 @@ def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: Desi
 
     if k is None or types is None:
         raise UsageError("of a DESIGN, --k and --types say what it takes, as --k 4 --types fp16,fp32")
-    try:
+    with wrong_use(HardwareError):
         design = design_of(tuple(files), **given)
         return from_rtl(
             design.sources,
@@ -106,8 +106,6 @@ def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: Desi
             held=design.held,
             told=said,
         )
-    except HardwareError as error:
-        raise UsageError(str(error)) from None
 
 
 class _Formats(TypedDict):
@@ -226,7 +224,7 @@ def signoff(
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
     asked = _Asked(instruction, alike, where, every, testbench)
-    try:
+    with wrong_use(HardwareError, RecordingError):
         design = design_of(files, **given)
         if design.sources.program and (recordings or testbench is not None):
             raise UsageError(
@@ -235,8 +233,6 @@ def signoff(
         if recordings:
             return _simulated(design, instruction, recordings, request)
         return _signed(design, asked, request)
-    except (HardwareError, RecordingError) as error:
-        raise UsageError(str(error)) from None
 
 
 @dataclass(frozen=True)

@@ -272,9 +272,7 @@ def larger(x: Element, y: Element) -> Element:
         return maximum(x, y)
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return either(x, y)
-    assert isinstance(x, Floating)
-    assert isinstance(y, Floating)
-    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), less(y, x))), x, y))
+    return _first_if(less(y, x), x, y)
 
 
 def smaller(x: Element, y: Element) -> Element:
@@ -283,9 +281,14 @@ def smaller(x: Element, y: Element) -> Element:
         return minimum(x, y)
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return both(x, y)
+    return _first_if(less(x, y), x, y)
+
+
+def _first_if(claim: z3.BoolRef, x: Element, y: Element) -> Floating:
+    """The first of two numbers if the claim holds, else the second; a NaN, if one is."""
     assert isinstance(x, Floating)
     assert isinstance(y, Floating)
-    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), less(x, y))), x, y))
+    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), claim)), x, y))
 
 
 # ---- arithmetic ----

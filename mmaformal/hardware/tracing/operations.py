@@ -75,6 +75,32 @@ def made_of(data: NDArray[np.object_], kind: DType, *of: Traced, library: Librar
 # ---- elementwise ----
 
 
+def mapped(u: Traced, function: Callable[[Element], Element], kind: DType | None = None) -> Traced:
+    """A function of each single value; what it gives is of this kind, or of the same."""
+    return made_of(each(function, u.data), kind or u.kind, u, library=u.library)
+
+
+def paired(
+    x: Any, y: Any, function: Callable[[Element, Element, DType], Element], result: DType | None = None
+) -> Traced:
+    """A function of two single values as ones of the kind that both have in common; it gives `result`, or that."""
+    (u, v), library = operands(x, y)
+    return of_kind(u, v, function, common([u.typed, v.typed], library), library, result)
+
+
+def of_kind(
+    u: Traced,
+    v: Traced,
+    function: Callable[[Element, Element, DType], Element],
+    kind: DType,
+    library: Library,
+    result: DType | None = None,
+) -> Traced:
+    """A function of two single values as ones of a kind; it gives `result`, or that."""
+    p, q = as_kind(u, kind).data, as_kind(v, kind).data
+    return made_of(each(lambda s, t: function(s, t, kind), p, q), result or kind, u, v, library=library)
+
+
 def _arithmetic(name: str, function: elements.Binary, division: bool = False) -> None:
     def apply(x: Any, y: Any, *, alpha: int = 1) -> Traced:
         if alpha != 1:
@@ -85,8 +111,7 @@ def _arithmetic(name: str, function: elements.Binary, division: bool = False) ->
             kind = library.divided(kind)
         elif kind.letter == "b" and name != "mul":
             kind = library.of_bools() if library is not NUMPY else BOOL
-        p, q = as_kind(u, kind).data, as_kind(v, kind).data
-        return made_of(each(lambda s, t: function(s, t, kind), p, q), kind, u, v, library=library)
+        return of_kind(u, v, function, kind, library)
 
     named(name)(apply)
 
@@ -102,25 +127,17 @@ for _name in ("and", "or", "xor"):
 
 
 def _bitwise_on_claims(name: str) -> None:
-    plain = OPERATIONS[f"bitwise_{name}"]
-
-    def apply(x: Any, y: Any) -> Traced:
-        (u, v), library = operands(x, y)
-        if u.kind == BOOL and v.kind == BOOL:
-            made = each(lambda s, t: elements.bitwise(name, s, t, BOOL), u.data, v.data)
-            return made_of(made, BOOL, u, v, library=library)
-        result = plain(x, y)
-        assert isinstance(result, Traced)
-        return result
-
-    named(f"bitwise_{name}", f"__{name}__")(apply)
+    plain, function = OPERATIONS[f"bitwise_{name}"], functools.partial(elements.bitwise, name)
 
     def logical(x: Any, y: Any) -> Traced:
         (u, v), library = operands(x, y)
-        p, q = as_kind(u, BOOL).data, as_kind(v, BOOL).data
-        return made_of(
-            each(lambda s, t: elements.bitwise(name, s, t, BOOL), p, q), BOOL, u, v, library=library
-        )
+        return of_kind(u, v, function, BOOL, library)
+
+    def apply(x: Any, y: Any) -> Any:
+        (u, v), _ = operands(x, y)
+        return (logical if u.kind == BOOL and v.kind == BOOL else plain)(x, y)
+
+    named(f"bitwise_{name}", f"__{name}__")(apply)
 
     named(f"logical_{name}")(logical)
 
@@ -134,10 +151,7 @@ def _shifting(name: str, function: Callable[..., Element]) -> None:
         (u, v), library = operands(x, y)
         if u.kind.is_float or v.kind.is_float:
             raise TypeError("floating-point numbers are not shifted")
-        kind = common([u.typed, v.typed], library)
-        p, q = as_kind(u, kind).data, as_kind(v, kind).data
-        made = each(lambda s, t: function(s, t, kind, library.name), p, q)
-        return made_of(made, kind, u, v, library=library)
+        return paired(x, y, lambda s, t, kind: function(s, t, kind, library.name))
 
     named(name)(apply)
 
@@ -154,8 +168,7 @@ def _comparing(name: str, function: Callable[[Element, Element], z3.BoolRef]) ->
         kind = common([u.typed, v.typed], library)
         if kind == BOOL and name not in ("eq", "ne"):
             kind = KINDS["uint8"]
-        p, q = as_kind(u, kind).data, as_kind(v, kind).data
-        return made_of(each(function, p, q), BOOL, u, v, library=library)
+        return of_kind(u, v, lambda s, t, kind: function(s, t), kind, library, BOOL)
 
     named(name)(apply)
 
@@ -177,7 +190,7 @@ _comparing("ne", lambda x, y: negated(elements.same(x, y)))
 def _unary(function: Callable[[Element, DType], Element], *names: str, result: DType | None = None) -> None:
     def apply(x: Any) -> Traced:
         u = lifted(x)
-        return made_of(each(lambda s: function(s, u.kind), u.data), result or u.kind, u, library=u.library)
+        return mapped(u, lambda s: function(s, u.kind), result)
 
     named(*names)(apply)
 
@@ -228,22 +241,20 @@ def _bitwise_not(x: Any) -> Traced:
             return -value + u.kind.range[1]
         return -value - 1
 
-    return made_of(each(one, u.data), u.kind, u, library=u.library)
+    return mapped(u, one)
 
 
 @named("round")
 def _round(x: Any, decimals: int = 0) -> Traced:
     if decimals:
         raise refused("round to decimals")
-    u = lifted(x)
-    return made_of(each(lambda s: elements.rounded(s, Rounding.RNE), u.data), u.kind, u, library=u.library)
+    return mapped(lifted(x), lambda s: elements.rounded(s, Rounding.RNE))
 
 
 def _to_int(rounding: Rounding) -> Callable[[Any], Traced]:
     def apply(x: Any) -> Traced:
         u = lifted(x)
-        made = each(lambda s: elements.cast(elements.rounded(s, rounding), u.kind, INT, u.library), u.data)
-        return made_of(made, INT, u, library=u.library)
+        return mapped(u, lambda s: elements.cast(elements.rounded(s, rounding), u.kind, INT, u.library), INT)
 
     return apply
 
@@ -292,20 +303,17 @@ def _sign(x: Any) -> Traced:
         less = elements.less(value, Integer.of(0))
         return chosen_element(less, minus, chosen_element(equal_zero(value), zero, one))
 
-    return made_of(each(of, u.data), u.kind, u, library=u.library)
+    return mapped(u, of)
 
 
 @named("copysign")
 def _copysign(x: Any, y: Any) -> Traced:
-    (u, v), library = operands(x, y)
-    kind = common([u.typed, v.typed], library)
-
-    def one(value: Element, sign: Element) -> Element:
+    def one(value: Element, sign: Element, kind: DType) -> Element:
         if not isinstance(value, Floating) or not isinstance(sign, Floating):
             raise refused("copysign of what is no floating-point number")
         return replace(value, sign=sign.sign, code=None, total=None)
 
-    return made_of(each(one, as_kind(u, kind).data, as_kind(v, kind).data), kind, u, v, library=library)
+    return paired(x, y, one)
 
 
 @named("frexp")
@@ -330,7 +338,7 @@ def _floating_kind(u: Traced) -> DType:
 def _exp2(x: Any) -> Traced:
     u = lifted(x)
     kind = _floating_kind(u)
-    return made_of(each(lambda s: elements.power_of_two(s, kind), u.data), kind, u, library=u.library)
+    return mapped(u, lambda s: elements.power_of_two(s, kind), kind)
 
 
 @named("ldexp")
@@ -380,8 +388,7 @@ def _pow(x: Any, y: Any) -> Traced:
 
 @named("bit_length")
 def _bit_length(x: Any) -> Traced:
-    u = lifted(x)
-    return made_of(each(elements.bit_length, u.data), INT, u, library=u.library)
+    return mapped(lifted(x), elements.bit_length, INT)
 
 
 @named("where")
@@ -400,14 +407,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Traced:
 
 
 def _extreme(name: str, function: Callable[[Element, Element], Element]) -> None:
-    def apply(x: Any, y: Any) -> Traced:
-        (u, v), library = operands(x, y)
-        kind = common([u.typed, v.typed], library)
-        return made_of(
-            each(function, as_kind(u, kind).data, as_kind(v, kind).data), kind, u, v, library=library
-        )
-
-    named(name)(apply)
+    named(name)(lambda x, y: paired(x, y, lambda s, t, kind: function(s, t)))
 
 
 _extreme("maximum", elements.larger)
@@ -427,9 +427,7 @@ def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
     value = elements.cast(elements.constant(float(nan)), FLOAT, u.kind, u.library)
     if any(isinstance(s, Floating) and known(s.infinite) is not False for s in u.data.reshape(-1)):
         raise refused("nan_to_num of what may be infinite")
-    return made_of(
-        each(lambda s: chosen_element(_flag(s, "nan"), value, s), u.data), u.kind, u, library=u.library
-    )
+    return mapped(u, lambda s: chosen_element(_flag(s, "nan"), value, s))
 
 
 # ---- reductions ----
