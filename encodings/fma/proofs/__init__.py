@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
@@ -21,8 +21,7 @@ from mmaformal.encodings.fma import smt as smt_fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.facts import exact_steps
-from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exact_steps import Claims, RoundsExactSums
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum, sum_of_two
 from mmaformal.formats import Specials
@@ -30,7 +29,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import NanRule
-from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.numbers import larger_product
@@ -71,28 +69,19 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     return exact_steps.prove_claims(proving, inner)
 
 
-class FmaFacts(RoundsOneSum[Step]):
+class FmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return bool(spec.parameters_as(Fma).nan.order)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
-    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        self._of_one_format(spec, "when d is the exact sum")
-        return rounded_once(proving, spec, prove_claims)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        self._of_one_format(spec, "when d is the exact sum")
-        return always_exact(spec, codes)
-
-    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        self._of_one_format(instruction.spec, "what its sums are off")
-        return exact_steps.error_bound(instruction, proving, prove_claims)
-
-    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        self._of_one_format(spec, "why a step rounds its exact sum")
-        prove_step(proving, spec, prove_claims)
+    def rounding(self, spec: DotAdd) -> Claims:
+        if with_sfma(spec) is None:
+            self.lack(
+                "why it rounds its exact sum, of several formats, of flushed numbers or of NaNs of all ones"
+            )
+        return prove_claims
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         inner = with_sfma(one_step(instruction.spec))
@@ -115,11 +104,6 @@ class FmaFacts(RoundsOneSum[Step]):
             )
             theory.theorem(f"d is not smaller if product {k} is not", runs.statement)
         return None
-
-    def _of_one_format(self, spec: DotAdd, what: str) -> None:
-        """Raises UnsupportedError of models that are no sfma."""
-        if with_sfma(spec) is None:
-            self.lack(f"{what}, of several formats, of flushed numbers or of NaNs of all ones")
 
 
 FACTS = FmaFacts("fma")

@@ -7,29 +7,22 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt.blocks import sign_of_zero
-from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import (
     OneStepModel,
+    RoundsExactSums,
     TwoTerms,
-    always_exact,
-    prove_step,
     prove_sticky,
-    rounded_once,
     sfma_terms,
     span_of,
 )
 from mmaformal.facts.exact_terms import step_of
-from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum, sum_of_two, sum_with_zero
-from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing
 from mmaformal.rounding import Conversion
-from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
@@ -91,7 +84,7 @@ class FmaSum(OneStepModel):
         return codes.prove_product(0, step.product, sums.first, [step.a, step.b], finite, of_product)
 
 
-class SfmaFacts(RoundsOneSum[Step]):
+class SfmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return bool(spec.parameters_as(Sfma).nan.order)
 
@@ -101,20 +94,8 @@ class SfmaFacts(RoundsOneSum[Step]):
     def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_with_zero("a product", step.sum, [step.product.exponent])]
 
-    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return rounded_once(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return always_exact(spec, codes)
-
-    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return exact_steps.error_bound(instruction, proving)
-
     def rounds_exactly(self, spec: DotAdd) -> FmaSum:
         return FmaSum(spec)
-
-    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        prove_step(proving, spec)
 
 
 FACTS = SfmaFacts("sfma")
