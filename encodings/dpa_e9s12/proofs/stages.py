@@ -18,9 +18,8 @@ from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.dpa_e9s12.smt import BIAS, DpaE9s12Step
 from mmaformal.encodings.smt.blocks import Trace, all_of, any_of
 from mmaformal.encodings.smt.stages import Aligned, Code
-from mmaformal.facts.operands import step_operands
+from mmaformal.facts.operands import begun, step_operands
 from mmaformal.facts.protocol import UnsupportedError
-from mmaformal.facts.scaling import begun
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.encoding_links import (
     OperandLinks,

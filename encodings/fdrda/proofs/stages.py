@@ -23,8 +23,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
 )
 from mmaformal.encodings.smt.stages import Aligned, Code
-from mmaformal.facts.operands import step_operands
-from mmaformal.facts.scaling import begun
+from mmaformal.facts.operands import begun, step_operands
 from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum, DoubledTerm
 from mmaformal.proof.doubled_stages import as_term
 from mmaformal.proof.encoding_links import (

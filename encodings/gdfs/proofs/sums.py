@@ -7,11 +7,10 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
-from mmaformal.facts.accumulator import within
 from mmaformal.facts.exactness import Number, Roundings, aligned, exponent_of, roundings_of_steps, total
 from mmaformal.facts.sums import parts_of
 from mmaformal.proof.encoding_links import summands
-from mmaformal.proof.lemmas import Link
+from mmaformal.proof.lemmas import Link, within
 from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
