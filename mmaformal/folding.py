@@ -18,7 +18,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
-    from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
+    from mmaformal.encodings.executable.blocks import AnyExecutableStep, Lane, Trace
 
 #: Chains of no more steps than this are evaluated as they are.
 SHORT = 16
@@ -29,7 +29,7 @@ class FoldedChain(ShortRepr):
     """A chain without the steps that its trace shows to do nothing more."""
 
     spec: DotAdd
-    trace: Trace[AnyStep]  #: of the executable encoding
+    trace: Trace[AnyExecutableStep]  #: of the executable encoding
     stand_for: tuple[
         range, ...
     ]  #: for each step of the trace those of the whole chain's, from 0, that it tells of

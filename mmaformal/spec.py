@@ -347,6 +347,9 @@ def parameter_text(value: object, name: str = "e_zero") -> str:
 MOST_PRODUCTS = 1 << 24
 
 
+OfAlgorithm = TypeVar("OfAlgorithm", bound=Parameters)
+
+
 @dataclass(frozen=True, repr=False)
 class DotAdd:
     """One dot product-add as data: `k` products of `a_format`·`b_format`, plus c, giving d.
@@ -447,6 +450,11 @@ class DotAdd:
 
     def __repr__(self) -> str:
         return f"<DotAdd {clipped(f'{self.types}, K={self.k}, {self.text}', 2 * LINE)}>"
+
+    def parameters_as(self, algorithm: type[OfAlgorithm]) -> OfAlgorithm:
+        """The parameters, which are known to be of this algorithm."""
+        assert isinstance(self.parameters, algorithm)
+        return self.parameters
 
     @property
     def text(self) -> str:

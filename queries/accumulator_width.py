@@ -18,11 +18,11 @@ import z3
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.cases.run import run_trace, values
 from mmaformal.encodings import smt
-from mmaformal.facts.accumulator import within
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.sums import StepSum
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
+from mmaformal.proof.lemmas import within
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown

@@ -31,7 +31,7 @@ _GRACE = 0.6
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(ShortRepr):
+class ModelClass(ShortRepr):
     """Models that explain every row and that were not distinguished."""
 
     model: DotAdd  #: the first of them
@@ -92,7 +92,7 @@ class Classes:
         self.distinguished = True  #: whether `tests` tell all classes apart
         self.complete = True  #: whether all were compared, too
 
-    def found(self) -> tuple[list[Explanation], list[RunNext]]:
+    def found(self) -> tuple[list[ModelClass], list[RunNext]]:
         """Grouped by what random cases show; then by inputs too on which a solver finds that two of a group differ."""
         if not self.specs:
             return [], []
@@ -153,13 +153,13 @@ class Classes:
             else:
                 self.equal[first, spec] = answer.proof if isinstance(answer, Equal) else None
 
-    def _class(self, members: Sequence[DotAdd]) -> Explanation:
+    def _class(self, members: Sequence[DotAdd]) -> ModelClass:
         """The first, what is proved to be the same, and the rest."""
         first = members[0]
         proved = {spec: proof for spec in members[1:] if (proof := self.equal.get((first, spec))) is not None}
         rest = tuple(spec for spec in members[1:] if spec not in proved)
         known = tuple(dict.fromkeys(name for spec in (first, *proved) for name in known_as(spec)))
-        return Explanation(first, self.families[first], tuple(proved), tuple(proved.values()), rest, known)
+        return ModelClass(first, self.families[first], tuple(proved), tuple(proved.values()), rest, known)
 
     def _test(self, firsts: Sequence[int]) -> None:
         """Cases that together tell all classes apart: each time one that splits what is left most."""

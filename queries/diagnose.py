@@ -21,7 +21,7 @@ from pathlib import Path
 from mmaformal.architectures.known import known_as
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
-from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
+from mmaformal.queries.classes import Classes, ModelClass, RunNext, values_text
 from mmaformal.queries.elimination import (
     ModelElimination,
     RecordedRows,
@@ -55,7 +55,7 @@ _LISTED, _SHOWN = 8, 3
 class Diagnosis(Result):
     """What explains a recording, and what was tried."""
 
-    classes: tuple[Explanation, ...]
+    classes: tuple[ModelClass, ...]
     tests: tuple[RunNext, ...]  #: together they tell all classes apart
     nearest: tuple[RefutedModel, ...]  #: told where nothing explains every row
     types: Types
@@ -93,9 +93,9 @@ class Diagnosis(Result):
         return f"{early}{models} of {self.tried:,} tried explain{'s' if n == 1 else ''} {about}"
 
     @property
-    def families(self) -> dict[DotAdd, list[Explanation]]:
+    def families(self) -> dict[DotAdd, list[ModelClass]]:
         """The classes, those together that differ only in what zeros and special values do."""
-        found: dict[DotAdd, list[Explanation]] = {}
+        found: dict[DotAdd, list[ModelClass]] = {}
         for each in self.classes:
             found.setdefault(each.family, []).append(each)
         return found
@@ -172,7 +172,7 @@ def _compared(exact: Sequence[tuple[DotAdd, DotAdd]]) -> list[tuple[DotAdd, DotA
     return sorted(exact, key=lambda x: (not known_as(x[0]), firsts[x[1]] != x[0]))[:_MOST]
 
 
-def _family_lines(classes: Sequence[Explanation]) -> list[str]:
+def _family_lines(classes: Sequence[ModelClass]) -> list[str]:
     """One model for a person, and what of it the rows leave open."""
     lines = [classes[0].model.text]
     known = list(dict.fromkeys(name for each in classes for name in each.known_as))

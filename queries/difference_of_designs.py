@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from mmaformal.architectures.meant import StandsForInstruction, instruction_meant
 from mmaformal.cases.inputs import Inputs, Rows, symbolic_inputs
 from mmaformal.checked import Progress
-from mmaformal.hardware.blackbox import Unit
+from mmaformal.hardware.blackbox import DesignUnit
 from mmaformal.hardware.module import HardwareError
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signing import Same, Signing, SmallestWrong
+from mmaformal.queries.signing import Agreement, Signing, SmallestWrong
 from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -48,9 +48,11 @@ def difference_of_designs(
     Raises TypeError where neither is a design, ValueError where the two take other types, HardwareError where the d of
     the second one depends on what it leaves undefined.
     """
-    if not (isinstance(x, Unit) and isinstance(y, Unit)):
-        unit, model = (x, y) if isinstance(x, Unit) else (y, x)
-        if not isinstance(unit, Unit) or not isinstance(model, Instruction | StandsForInstruction | str):
+    if not (isinstance(x, DesignUnit) and isinstance(y, DesignUnit)):
+        unit, model = (x, y) if isinstance(x, DesignUnit) else (y, x)
+        if not isinstance(unit, DesignUnit) or not isinstance(
+            model, Instruction | StandsForInstruction | str
+        ):
             raise TypeError(f"a design and a model are compared, not {x!r} and {y!r}")
         return signoff(
             unit,
@@ -66,11 +68,11 @@ def difference_of_designs(
         raise ValueError(f"{x.name} and {y.name} were read for other types, or another K")
     say = progress or (lambda _: None)
     with session(solver, memory, cache) as portfolio:
-        signed = _TwoDesigns(x, y, Asker(portfolio, timeout), say, Same(as_constraints(where)))
+        signed = _TwoDesigns(x, y, Asker(portfolio, timeout), say, Agreement(as_constraints(where)))
         return signed.asker.within(signed.question, signed.answer)
 
 
-def _named(unit: Unit) -> Instruction:
+def _named(unit: DesignUnit) -> Instruction:
     """An instruction of a design's types, for what a witness says of these: its parameters are nobody's.
 
     Raises HardwareError for types that no model has.
@@ -88,7 +90,9 @@ class _TwoDesigns(Signing):
 
     nothing = "both designs give the same"
 
-    def __init__(self, x: Unit, y: Unit, asker: Asker, progress: Progress, same: Same) -> None:
+    def __init__(
+        self, x: DesignUnit, y: DesignUnit, asker: Asker, progress: Progress, same: Agreement
+    ) -> None:
         instruction, told = _named(x), (*x.told, *y.told)
         inputs = symbolic_inputs(cast(DotAdd, x.shape))
         super().__init__(instruction, inputs, x.design.module, asker, progress, told, same)

@@ -34,7 +34,7 @@ from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.facts.registry import facts_of
-from mmaformal.hardware.blackbox import Unit
+from mmaformal.hardware.blackbox import DesignUnit
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
@@ -65,8 +65,8 @@ class IncomparableError(ValueError):
 
 @keywords(backends="solver")
 def find_difference(
-    x: Architecture | Instruction | Unit | str,
-    y: Architecture | Instruction | Unit | str,
+    x: Architecture | Instruction | DesignUnit | str,
+    y: Architecture | Instruction | DesignUnit | str,
     instruction: str | None = None,
     other: str | None = None,
     *,
@@ -103,7 +103,7 @@ def find_difference(
     checked_timeout(timeout)
     if known is not None and where:
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
-    if any(isinstance(each, Unit) and each.proved is None for each in (x, y)):
+    if any(isinstance(each, DesignUnit) and each.proved is None for each in (x, y)):
         if known is not None:
             raise ValueError("an input that is known is of two models: leave it out for a design")
         return difference_of_designs(
@@ -169,8 +169,8 @@ def _of_long_chains(
 
 
 def comparable(
-    x: Architecture | Instruction | Unit | str,
-    y: Architecture | Instruction | Unit | str,
+    x: Architecture | Instruction | DesignUnit | str,
+    y: Architecture | Instruction | DesignUnit | str,
     instruction: str | None = None,
     other: str | None = None,
 ) -> tuple[Instruction, Instruction]:
@@ -186,8 +186,8 @@ def comparable(
     return left, right
 
 
-def _instruction(x: Architecture | Instruction | Unit | str, name: str | None) -> Instruction:
-    if isinstance(x, Unit):
+def _instruction(x: Architecture | Instruction | DesignUnit | str, name: str | None) -> Instruction:
+    if isinstance(x, DesignUnit):
         x = x.as_instruction()
     if isinstance(x, str):
         x = instruction_meant(x) if name is None else architecture_meant(x)

@@ -31,7 +31,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.classes import Classes, Explanation
+from mmaformal.queries.classes import Classes, ModelClass
 from mmaformal.queries.elimination import RecordedRows, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
@@ -56,7 +56,7 @@ class Fingerprint(Result):
     """Inputs that tell models apart."""
 
     instructions: tuple[Instruction, ...]  #: chained to one K
-    classes: tuple[Explanation, ...]  #: of one function each
+    classes: tuple[ModelClass, ...]  #: of one function each
     cases: tuple[Codes, ...]
     gives: tuple[tuple[int, ...], ...]  #: of each class, the codes of d, one for each case
     at_least: int  #: so many cases are needed

@@ -33,7 +33,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.report import own_types
 from mmaformal.queries.asking_units import Asked, Unit
-from mmaformal.queries.classes import Explanation
+from mmaformal.queries.classes import ModelClass
 from mmaformal.queries.identify_narrowing import Narrowing
 from mmaformal.queries.identify_search import Identification, Search, Verdict
 from mmaformal.recordings.check import row_sizes
@@ -72,7 +72,7 @@ class Identified(Result):
         return self.outcome.verdict
 
     @property
-    def classes(self) -> tuple[Explanation, ...]:
+    def classes(self) -> tuple[ModelClass, ...]:
         """The models left; of a mixture both, of noise and of none the nearest; of unknown one that is left, if any."""
         return self.outcome.classes
 

@@ -15,7 +15,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.queries.asking_units import POOL, Asked, Table, everything, ordinary_cases, pool
-from mmaformal.queries.classes import Classes, Explanation, RunNext
+from mmaformal.queries.classes import Classes, ModelClass, RunNext
 from mmaformal.queries.elimination import tabled
 from mmaformal.queries.special_rules import SpecialRules, wrong
 from mmaformal.solver.deadline import checking
@@ -69,7 +69,7 @@ class Narrowing:
         self.doing = doing
         self.progress(doing)
 
-    def searched(self) -> list[Explanation]:
+    def searched(self) -> list[ModelClass]:
         """What is left of all models when no case tells any apart."""
         self.begin("running the models on cases")
         self.left = self.candidates()
@@ -80,7 +80,7 @@ class Narrowing:
         families = self._narrowed(self._split(table), ("near", "edge", "numbers"), ordinary=True)
         return self._with_details(families)
 
-    def _with_details(self, families: list[DotAdd]) -> list[Explanation]:
+    def _with_details(self, families: list[DotAdd]) -> list[ModelClass]:
         """What is left of families with all that they may do with zeros and special values; of many, those likest to
         instructions of the tables are followed, and as long as none explains the answers the next."""
         self.begin("asking about zeros and special values")
@@ -128,7 +128,7 @@ class Narrowing:
                 specs = self._split(Table.of(specs, rows, families=ordinary, rules=self.rules))
         return specs
 
-    def _settled(self, specs: list[DotAdd]) -> list[Explanation]:
+    def _settled(self, specs: list[DotAdd]) -> list[ModelClass]:
         """Classes of one function each, by solvers; and, while there are several, by inputs of those."""
         while specs:
             self.left = specs
@@ -149,7 +149,7 @@ class Narrowing:
                 return [_not_told_apart(specs)]
         return []
 
-    def _classes(self, specs: Sequence[DotAdd]) -> tuple[list[Explanation], list[RunNext]]:
+    def _classes(self, specs: Sequence[DotAdd]) -> tuple[list[ModelClass], list[RunNext]]:
         """By solvers, as long as they may take."""
         self.begin(f"comparing {counted(len(specs), 'model')} by solvers")
         start = time.monotonic()
@@ -158,7 +158,7 @@ class Narrowing:
         self.solving -= time.monotonic() - start
         return found
 
-    def explained(self, classes: Sequence[Explanation]) -> bool:
+    def explained(self, classes: Sequence[ModelClass]) -> bool:
         """Whether a model explains every answer."""
         return bool(classes) and not self.wrong(classes[0].model).any()
 
@@ -168,9 +168,9 @@ class Narrowing:
         return wrong(spec, rows, d, self.rules)
 
 
-def _not_told_apart(specs: Sequence[DotAdd]) -> Explanation:
+def _not_told_apart(specs: Sequence[DotAdd]) -> ModelClass:
     first = min(specs, key=rarity)
-    return Explanation(first, first, open=tuple(x for x in specs if x != first), known_as=known_as(first))
+    return ModelClass(first, first, open=tuple(x for x in specs if x != first), known_as=known_as(first))
 
 
 def alike(x: DotAdd, y: DotAdd) -> int:

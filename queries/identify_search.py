@@ -18,7 +18,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box
 from mmaformal.probes.special import nans
 from mmaformal.queries.asking_units import ordinary_cases, pool
-from mmaformal.queries.classes import Explanation
+from mmaformal.queries.classes import ModelClass
 from mmaformal.queries.elimination import tabled
 from mmaformal.queries.identify_narrowing import EVERYTHING, Narrowing, alike
 from mmaformal.queries.several_models import ASIDE, Candidates
@@ -46,7 +46,7 @@ class Identification(ShortRepr):
 
     verdict: Verdict
     #: of "mixture" both, of "noise" and "none" the nearest, of "unknown" one that is left, if that is known
-    classes: tuple[Explanation, ...]
+    classes: tuple[ModelClass, ...]
     findings: tuple[str, ...] = ()  #: what the unit does of its own with special values
     in_common: tuple[Trait, ...] = ()  #: of the rows that the model does not explain
     wrong: tuple[int, ...] = ()  #: rows that the model does not explain; of "mixture", those of the second
@@ -64,7 +64,7 @@ class _Found(ShortRepr):
     """What a unit is, before anything is said of its rows."""
 
     verdict: Verdict
-    classes: Sequence[Explanation]
+    classes: Sequence[ModelClass]
 
 
 class Search:
@@ -291,7 +291,7 @@ class Search:
         return in_common((*self.types[:4], *scales), rows, wrong, self.types.scale_block)
 
 
-def _settled_as(classes: Sequence[Explanation]) -> Verdict:
+def _settled_as(classes: Sequence[ModelClass]) -> Verdict:
     return "one" if len(classes) == 1 and not classes[0].open else "several"
 
 
@@ -300,5 +300,5 @@ def _without_nans(rules: SpecialRules, model: DotAdd) -> SpecialRules:
     return rules if model.nan_is_canonical else replace(rules, one_nan=False)
 
 
-def _alone(spec: DotAdd) -> Explanation:
-    return Explanation(spec, spec, known_as=known_as(spec))
+def _alone(spec: DotAdd) -> ModelClass:
+    return ModelClass(spec, spec, known_as=known_as(spec))

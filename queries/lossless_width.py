@@ -58,7 +58,7 @@ INTEGER_BITS = 2  #: of a product's significand
 
 
 @dataclass(frozen=True)
-class Kind:
+class TermKind:
     """A kind of term: a product of two formats, c, or (without formats) a zero of the exponent e_zero."""
 
     name: str
@@ -86,8 +86,8 @@ class Width:
     """The least F with which nothing is lost; `top` and `low` are the kinds of terms that need so many."""
 
     F: int
-    top: Kind
-    low: Kind
+    top: TermKind
+    low: TermKind
     itself: bool = False  #: they are one and the same term
 
     @property
@@ -97,15 +97,15 @@ class Width:
 
 def pairs_of(
     a: Format, b: Format, c: Format | None, products: int = 2, e_zero: int | None = None
-) -> list[tuple[Kind, Kind]]:
+) -> list[tuple[TermKind, TermKind]]:
     """(the term with the largest exponent, the term that is aligned to it): kinds that meet in one sum."""
-    product = Kind("product", (a, b))
+    product = TermKind("product", (a, b))
     pairs = [(product, product)] if products > 1 else []
     if e_zero is not None:  # a zero c, or the +0 that a separated sum starts from, above a product
-        zero = Kind("zero", (), e_zero)
+        zero = TermKind("zero", (), e_zero)
         pairs.append((zero, product))
     if c is not None:
-        addend = Kind("c", (c,))
+        addend = TermKind("c", (c,))
         pairs += [(product, addend), (addend, product)]
         if e_zero is not None:  # a zero product above c
             pairs.append((zero, addend))
@@ -121,14 +121,14 @@ def width_of(a: Format, b: Format, c: Format | None, products: int = 2, e_zero: 
     return max(widths, key=lambda width: width.F)
 
 
-def kinds_of(a: Format, b: Format, c: Format | None) -> list[Kind]:
-    return [Kind("product", (a, b)), *([Kind("c", (c,))] if c is not None else [])]
+def kinds_of(a: Format, b: Format, c: Format | None) -> list[TermKind]:
+    return [TermKind("product", (a, b)), *([TermKind("c", (c,))] if c is not None else [])]
 
 
 # ---- proof and witness -----------------------------------------------------------------------------------------------
 
 
-def _term(kind: Kind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tuple[Term, z3.BoolRef]:
+def _term(kind: TermKind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tuple[Term, z3.BoolRef]:
     """The term of symbolic codes, its exponent counted from `low`; and whether it is a number other than zero."""
     exponents = ExponentRange(low, high)
     operands = [decode(code, fmt) for code, fmt in zip(codes, kind.formats, strict=True)]
@@ -142,7 +142,7 @@ def _term(kind: Kind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tup
     return multiply(x, y, bias, exponents, None), number
 
 
-def _fields(kind: Kind) -> tuple[int, int]:
+def _fields(kind: TermKind) -> tuple[int, int]:
     """The range of exponents of all codes, special ones included."""
     if not kind.formats:
         return kind.e_zero, kind.e_zero
@@ -150,7 +150,7 @@ def _fields(kind: Kind) -> tuple[int, int]:
     return r.low, r.high
 
 
-def loses(top: Kind, low: Kind, F: int, codes: Sequence[Sequence[z3.BitVecRef]]) -> z3.BoolRef:
+def loses(top: TermKind, low: TermKind, F: int, codes: Sequence[Sequence[z3.BitVecRef]]) -> z3.BoolRef:
     """Whether aligning one term to the exponent of another with F fractional bits loses a bit of it.
 
     `codes`: of the term with the larger exponent, and of the other.
@@ -167,7 +167,7 @@ def loses(top: Kind, low: Kind, F: int, codes: Sequence[Sequence[z3.BitVecRef]])
     return z3.And(x_number, y_number, z3.UGE(x.exponent, y.exponent), z3.Not(kept))
 
 
-def _symbolic(kinds: Sequence[Kind]) -> list[list[z3.BitVecRef]]:
+def _symbolic(kinds: Sequence[TermKind]) -> list[list[z3.BitVecRef]]:
     return [
         [z3.BitVec(f"{name}{i}", fmt.storage_bits) for i, fmt in enumerate(kind.formats)]
         for name, kind in zip("xy", kinds, strict=True)

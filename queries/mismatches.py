@@ -88,7 +88,7 @@ _OF_THE_SMALLEST = "row", "recorded", "modelled"
 
 
 @dataclass(frozen=True, repr=False)
-class Group(ShortRepr):
+class MismatchGroup(ShortRepr):
     """Mismatching rows of one kind."""
 
     kind: str  #: the stage and what of it, or what is seen
@@ -111,7 +111,7 @@ class Mismatches(Result):
     recording: Recording
     instruction: Instruction  #: the model
     recorded_rows: int
-    groups: tuple[Group, ...]
+    groups: tuple[MismatchGroup, ...]
     explained_by: Instruction | None  #: the model with the changes, if that explains every row
     #: other values of one parameter of it that explain every row too
     not_told: tuple[tuple[str, object], ...]
@@ -166,7 +166,7 @@ class Mismatches(Result):
             )
         return "\n".join(lines)
 
-    def _group_lines(self, group: Group) -> list[str]:
+    def _group_lines(self, group: MismatchGroup) -> list[str]:
         wrong = group.smallest
         d = self.instruction.d_format
         what, rows = f"{group.kind}{self._changed(group)}", counted(group.rows, "row")
@@ -186,7 +186,7 @@ class Mismatches(Result):
             lines.append(f"smallest input: {group.answer}")
         return lines
 
-    def _changed(self, group: Group) -> str:
+    def _changed(self, group: MismatchGroup) -> str:
         if group.change is None:
             return ""
         name, value = group.change
@@ -343,7 +343,7 @@ def differing(model: DotAdd, spec: DotAdd) -> dict[str, object]:
     return changed
 
 
-def _asked(model: Instruction, group: Group, deadline: float, progress: Progress) -> Group:
+def _asked(model: Instruction, group: MismatchGroup, deadline: float, progress: Progress) -> MismatchGroup:
     """The group with the smallest input on which its change shows."""
     left = deadline - time.monotonic()
     if group.change is None or left <= 1:
@@ -483,7 +483,7 @@ class _File:
     def any_wrong(self, spec: DotAdd) -> bool:
         return any(rows.differ(spec).any() for _, rows, _ in self.blocks())
 
-    def groups(self, changes: dict[str, object], causes: bool) -> list[Group]:
+    def groups(self, changes: dict[str, object], causes: bool) -> list[MismatchGroup]:
         """The mismatching rows, each by the first change that explains it alone, by all, or by what is seen.
 
         causes: whether the changes together explain every row.
@@ -515,7 +515,7 @@ class _File:
                 self._add(kinds, (f"unexplained: {kind}", None), first + where, rows, gives, left & seen)
                 left &= ~seen
         return [
-            Group(
+            MismatchGroup(
                 kind,
                 found.count,
                 found.mismatch,

@@ -59,7 +59,7 @@ _NAMED = 8
 
 
 @dataclass(frozen=True)
-class Same:
+class Agreement:
     """The rule by which d counts as the same: for which inputs, and which results are alike."""
 
     where: tuple[Constraint, ...] = ()
@@ -98,7 +98,7 @@ def check_names(module: Module, inputs: Inputs) -> None:
         taken.add(str(constant))
 
 
-def same_d(spec: DotAdd, same: Same, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+def same_d(spec: DotAdd, same: Agreement, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
     """Return the claim that two results are the same d of a model, or count as the same."""
     fmt, alike = spec.d_format, [mine == model]
     if "nan" in same.alike or not spec.nan_is_canonical:
@@ -108,7 +108,7 @@ def same_d(spec: DotAdd, same: Same, mine: z3.BitVecRef, model: z3.BitVecRef) ->
     return z3.Or(alike) if len(alike) > 1 else alike[0]
 
 
-def differ(spec: DotAdd, same: Same, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+def differ(spec: DotAdd, same: Agreement, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
     """Return the claim that two results are not the same d of a model."""
     return z3.Not(same_d(spec, same, mine, model))
 
@@ -127,12 +127,12 @@ class Signing:
         asker: Asker,
         progress: Progress,
         told: Sequence[str] = (),
-        same: Same | None = None,
+        same: Agreement | None = None,
     ) -> None:
         self.instruction, self.spec, self.inputs, self.module = instruction, instruction.spec, inputs, module
         self.asker, self.progress = asker, progress
         self.why = ""  #: why a proof that was complete but for its last lemma was none
-        self.same = same = same or Same()
+        self.same = same = same or Agreement()
         self.nans, self.zeros = "nan" in same.alike or not self.spec.nan_is_canonical, "zero" in same.alike
         self.question = f"{module.name} gives the d of {instruction.label} for every input{same.said}"
         self._compiled: Compiled | None = None
@@ -145,7 +145,7 @@ class Signing:
         instruction: Instruction,
         asker: Asker,
         progress: Progress,
-        same: Same | None = None,
+        same: Agreement | None = None,
     ) -> Signing:
         """Returns the question about a design.  Raises HardwareError where undefined signals have names of inputs."""
         inputs = symbolic_inputs(instruction.spec)
@@ -396,4 +396,4 @@ class SmallestWrong(SmallestSearch):
         return Symmetries(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")
 
 
-__all__ = ["Same", "Signing", "SmallestWrong", "check_names", "differ", "same_d"]
+__all__ = ["Agreement", "Signing", "SmallestWrong", "check_names", "differ", "same_d"]

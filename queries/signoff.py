@@ -19,7 +19,7 @@ import numpy as np
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
-from mmaformal.hardware.blackbox import Unit
+from mmaformal.hardware.blackbox import DesignUnit
 from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import PortMap
@@ -29,7 +29,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.elimination import differ as rows_differ
-from mmaformal.queries.signing import Same, Signing
+from mmaformal.queries.signing import Agreement, Signing
 from mmaformal.queries.signoff_program import SigningProgram
 from mmaformal.recordings.read import read, require_fit
 from mmaformal.result import Result
@@ -47,7 +47,7 @@ _BLOCK = 100_000
 
 
 def signoff(
-    files: str | Path | Sequence[str | Path] | Unit,
+    files: str | Path | Sequence[str | Path] | DesignUnit,
     instruction: Instruction | str,
     *,
     top: str | None = None,
@@ -89,9 +89,9 @@ def signoff(
     port for an operand; ValueError for a `where` that no input satisfies.
     """
     caller(progress)
-    same = Same(as_constraints(where), alike)
+    same = Agreement(as_constraints(where), alike)
     instruction, say = instruction_meant(instruction), progress or (lambda _: None)
-    if isinstance(files, Unit):
+    if isinstance(files, DesignUnit):
         _check_takes(files, instruction)
         design = files.design
     else:
@@ -103,13 +103,13 @@ def signoff(
         signed = _signing(design, instruction, Asker(portfolio, timeout), say, same)
         answer = signed.asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
-    if isinstance(files, Unit) and isinstance(answer, Holds) and not (same.where or same.alike):
+    if isinstance(files, DesignUnit) and isinstance(answer, Holds) and not (same.where or same.alike):
         files.proved = (instruction, answer)
     return answer
 
 
 def _signing(
-    design: Wired, instruction: Instruction, asker: Asker, progress: Progress, same: Same
+    design: Wired, instruction: Instruction, asker: Asker, progress: Progress, same: Agreement
 ) -> Signing:
     """A design to be signed off; of a program, its undefined behaviour too."""
     if design.behaviour is None:
@@ -117,7 +117,7 @@ def _signing(
     return SigningProgram(design, instruction, asker, progress, same)
 
 
-def _check_takes(unit: Unit, instruction: Instruction) -> None:
+def _check_takes(unit: DesignUnit, instruction: Instruction) -> None:
     """Raise ValueError where a design that was read takes other types than an instruction."""
     mine = (*Types.of(cast(DotAdd, unit.shape)), unit.shape.k)
     if mine != (*Types.of(instruction.spec), instruction.k):

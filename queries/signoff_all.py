@@ -49,7 +49,7 @@ from mmaformal.queries.chance import Some
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.mismatches import TRIED, Descent, kind_of
-from mmaformal.queries.signing import Same, Signing, SmallestWrong
+from mmaformal.queries.signing import Agreement, Signing, SmallestWrong
 from mmaformal.queries.signoff import port_map, read_design
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
@@ -73,7 +73,7 @@ Change = tuple[str, object]
 
 
 @dataclass(frozen=True, repr=False)
-class Kind(ShortRepr):
+class DifferenceKind(ShortRepr):
     """One kind of difference."""
 
     kind: str  #: the stage and what of it, or what is seen
@@ -96,7 +96,7 @@ class Kinds(Result):
     question: str
     instruction: Instruction  #: the model
     random_rows: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[DifferenceKind, ...]
     rest: Holds | Fails | Unknown | None  #: what is known of there being others
     changed: Instruction | None  #: the model with all changes, where that explains every row
     seconds: float
@@ -130,7 +130,7 @@ class Kinds(Result):
             lines += [f"{number}. {first}", *(f"   {line}" for line in others)]
         return "\n".join([*lines, *self._notes(), self._rest_line()])
 
-    def _kind_lines(self, each: Kind) -> list[str]:
+    def _kind_lines(self, each: DifferenceKind) -> list[str]:
         rate = f"{each.rows:,} of {counted(self.random_rows, 'random row')}"
         lines = [f"{each.kind}{self._change_text(each)}: {rate} ({each.rows / max(self.random_rows, 1):.2g})"]
         if each.answer is None:
@@ -143,7 +143,7 @@ class Kinds(Result):
         lines.append(f"smallest input: {text}: the design gives {mine}, the model {model}")
         return lines + [f"  {line}" for line in minimality_lines(witness.minimality)]
 
-    def _change_text(self, each: Kind) -> str:
+    def _change_text(self, each: DifferenceKind) -> str:
         if each.change is None:
             return ""
         name, value = each.change
@@ -224,7 +224,7 @@ def signoff_all(
     answer has what was found until then.
     """
     caller(progress)
-    same = Same(as_constraints(where), alike)
+    same = Agreement(as_constraints(where), alike)
     instruction, say = instruction_meant(instruction), progress or (lambda _: None)
     sources = sources_of(files, top, defines, parameters)
     sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
@@ -383,7 +383,7 @@ class _Work:
     """What is found of a design, step by step, so that it is there when the time is up."""
 
     signed: Signing
-    found: dict[str, Kind] = field(default_factory=dict)
+    found: dict[str, DifferenceKind] = field(default_factory=dict)
     rest: Holds | Fails | Unknown | None = None
     complete: bool = True
     explains: bool = False
@@ -491,7 +491,7 @@ class _Work:
             key = f"{each.name} {each.change}"
             known = before.get(key)
             count = int((where[of_it] < len(self.rows)).sum())
-            self.found[key] = Kind(each.name, each.change, count, known.answer if known else None)
+            self.found[key] = DifferenceKind(each.name, each.change, count, known.answer if known else None)
             if self.found[key].answer is None and each.name != "several of these together":
                 waiting.append((key, each, some[int(np.flatnonzero(of_it)[0])]))
         if not self.found:  # wrong for other values of what is undefined
@@ -500,11 +500,11 @@ class _Work:
             answer = self._least(each, codes, _EACH / (len(waiting) - place) ** 0.5)
             self.found[key] = replace(self.found[key], answer=answer)
 
-    def _undefined(self, codes: Codes, rows: int) -> Kind:
+    def _undefined(self, codes: Codes, rows: int) -> DifferenceKind:
         """The kind of what depends on signals that the design leaves undefined."""
         limited = _copied(self.signed, self.asker.left * _EACH)
         answer = limited.asker.within(limited.question, lambda: limited.fails(codes))
-        return Kind("what is undefined", None, rows, answer if isinstance(answer, Fails) else None)
+        return DifferenceKind("what is undefined", None, rows, answer if isinstance(answer, Fails) else None)
 
     def _least(self, each: _Class, codes: Codes, share: float) -> Fails | None:
         """The smallest input of a class, from one that is."""
@@ -569,4 +569,4 @@ def _against(signed: Signing, instruction: Instruction) -> Signing:
     return made
 
 
-__all__ = ["Kind", "Kinds", "kinds_of", "signoff_all"]
+__all__ = ["DifferenceKind", "Kinds", "kinds_of", "signoff_all"]

@@ -27,7 +27,7 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.undefined import Finding, drawn
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct, together
-from mmaformal.queries.signing import Same, Signing, check_names
+from mmaformal.queries.signing import Agreement, Signing, check_names
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 
@@ -51,7 +51,7 @@ class SigningProgram(Signing):
         instruction: Instruction,
         asker: Asker,
         progress: Progress,
-        same: Same | None = None,
+        same: Agreement | None = None,
     ) -> None:
         inputs = symbolic_inputs(instruction.spec)
         check_names(design.module, inputs)

@@ -15,11 +15,11 @@ from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import Module, codes_at, ports_of
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import Sources
-from mmaformal.hardware.testbench import Bench, Case
+from mmaformal.hardware.testbench import Bench, Stimulus
 from mmaformal.hardware.undefined import choose
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signing import Same, differ
+from mmaformal.queries.signing import Agreement, differ
 from mmaformal.queries.signoff_all import Kinds
 from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails
@@ -44,7 +44,7 @@ def write_testbench(
 
     Where it has none, random cases are written.  Raises HardwareError as `signoff` does, and for a design of BTOR2.
     """
-    spec, same = instruction.spec, Same(as_constraints(where), alike)
+    spec, same = instruction.spec, Agreement(as_constraints(where), alike)
     design = wired(sources, spec, said, held=held)
     cases = [
         _case(instruction, design, same, title, codes, got) for title, codes, got in _found(answer)
@@ -70,7 +70,9 @@ def _found(answer: object) -> list[tuple[str, Codes, int]]:
     ]
 
 
-def _case(instruction: Instruction, design: Wired, same: Same, title: str, codes: Codes, got: int) -> Case:
+def _case(
+    instruction: Instruction, design: Wired, same: Agreement, title: str, codes: Codes, got: int
+) -> Stimulus:
     """A case, with the values of inputs that may be anything with which the design is wrong."""
     spec = instruction.spec
     expected = int(compiled_results(spec, Rows.of([codes]))[0])
@@ -85,24 +87,24 @@ def _case(instruction: Instruction, design: Wired, same: Same, title: str, codes
         values = chosen.values if chosen is not None else {}
         free = {name.removesuffix(" (any)"): value for name, value in values.items()}
     story = explain_case(instruction, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
-    return Case(title, codes, expected, got, story, free)
+    return Stimulus(title, codes, expected, got, story, free)
 
 
-def _random(instruction: Instruction) -> list[Case]:
+def _random(instruction: Instruction) -> list[Stimulus]:
     """Random cases with what is expected."""
     rows = generate(instruction.spec, _RANDOM, seed=6)
     results = compiled_results(instruction.spec, rows)
-    return [Case("at random", codes, int(d)) for codes, d in zip(rows.cases(), results, strict=True)]
+    return [Stimulus("at random", codes, int(d)) for codes, d in zip(rows.cases(), results, strict=True)]
 
 
-def _same(spec: DotAdd, same: Same) -> Module:
+def _same(spec: DotAdd, same: Agreement) -> Module:
     """The module that says whether x and y are the same d."""
     x, y = (z3.BitVec(name, spec.d_format.storage_bits) for name in "xy")
     equal = z3.If(differ(spec, same, x, y), z3.BitVecVal(0, 1), z3.BitVecVal(1, 1))
     return Module("mmaformal_same", {"x": x, "y": y}, {"same": z3.simplify(equal)})
 
 
-def _allowed(spec: DotAdd, same: Same) -> Module | None:
+def _allowed(spec: DotAdd, same: Agreement) -> Module | None:
     """The module that says whether operands, and the results x and y, satisfy the constraints."""
     if not same.where:
         return None

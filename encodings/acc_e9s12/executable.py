@@ -141,6 +141,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[AccE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, AccE9s12)
+    parameters = spec.parameters_as(AccE9s12)
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mmaformal.encodings.adder_tree import AdderTree, C, Tree
-from mmaformal.encodings.executable.blocks import Addition, Lane, Trace, convert, quiet_nan
+from mmaformal.encodings.executable.blocks import Lane, Trace, quiet_nan
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition, convert
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
@@ -59,6 +60,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[TreeStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, AdderTree)
+    parameters, stages = spec.parameters_as(AdderTree), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

@@ -68,8 +68,7 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[TreeStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, AdderTree)
+    parameters, stages = spec.parameters_as(AdderTree), Stages()
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mmaformal.encodings.executable.blocks import IEEE, Flag, Lane, convert_exactly, invert, where
+from mmaformal.encodings.executable.blocks import Flag, Lane, invert, where
+from mmaformal.encodings.executable.ieee import IEEE, convert_exactly
 from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.rounding import Conversion

@@ -192,6 +192,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[DpaE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, DpaE9s12)
+    parameters = spec.parameters_as(DpaE9s12)
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

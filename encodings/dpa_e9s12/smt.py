@@ -191,6 +191,5 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[DpaE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, DpaE9s12)
+    parameters = spec.parameters_as(DpaE9s12)
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -351,6 +351,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[EfdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Efda)
+    parameters, stages = spec.parameters_as(Efda), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

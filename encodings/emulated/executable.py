@@ -20,17 +20,9 @@ from typing import NamedTuple
 
 from mmaformal.encodings import executable
 from mmaformal.encodings.emulated import Emulated, Part
-from mmaformal.encodings.executable.blocks import (
-    Addition,
-    AnyStep,
-    Lane,
-    Trace,
-    canonical_nan,
-    convert,
-    convert_exactly,
-    maximum,
-)
+from mmaformal.encodings.executable.blocks import AnyExecutableStep, Lane, Trace, canonical_nan, maximum
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition, convert, convert_exactly
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
@@ -77,7 +69,7 @@ class SumRun(NamedTuple):
     """One sum: the unit's traces, one for each product of words of each of its blocks, and where it goes."""
 
     start: Lane  #: the first chain's c
-    chain: tuple[Trace[AnyStep], ...]
+    chain: tuple[Trace[AnyExecutableStep], ...]
     scaled: Lane  #: the sum times 2^-shift
     addition: Addition | None  #: to the total; None where the sum is the total
     result: Lane  #: the total
@@ -207,6 +199,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[EmulatedStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Emulated)
+    parameters, stages = spec.parameters_as(Emulated), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from mmaformal.encodings.efda import executable as efda
 from mmaformal.encodings.esda import Esda
-from mmaformal.encodings.executable.blocks import Addition, Lane, Trace, quiet_nan
+from mmaformal.encodings.executable.blocks import Lane, Trace, quiet_nan
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.formats import fp32
@@ -57,6 +58,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[EsdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Esda)
+    parameters, stages = spec.parameters_as(Esda), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

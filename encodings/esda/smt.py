@@ -36,8 +36,7 @@ def step(
 ) -> EsdaStep:
     """The sum of L products, added to c."""
     inner = parameters.inner(spec)
-    exact = inner.parameters
-    assert isinstance(exact, Efda)
+    exact = inner.parameters_as(Efda)
     dot = efda.step(inner, exact, a, b, stages.zero(fp32), stages)
     nan = INVALID if parameters.nan is NanRule.INDEFINITE else quiet_nan(fp32)
     addition = stages.add(c, dot.result, parameters.rho, nan)
@@ -49,6 +48,5 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[EsdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Esda)
+    parameters, stages = spec.parameters_as(Esda), Stages()
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

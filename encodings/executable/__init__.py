@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from mmaformal.encodings import part
 from mmaformal.encodings.executable import signs
-from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
+from mmaformal.encodings.executable.blocks import AnyExecutableStep, Lane, Trace
 from mmaformal.spec import DotAdd
 
 
-class _Found(dict[str, Callable[..., Trace[AnyStep]]]):
+class _Found(dict[str, Callable[..., Trace[AnyExecutableStep]]]):
     """For each algorithm that was run, the `dot_add` of its folder's `executable`."""
 
-    def __missing__(self, name: str) -> Callable[..., Trace[AnyStep]]:
+    def __missing__(self, name: str) -> Callable[..., Trace[AnyExecutableStep]]:
         if (there := part(name, "executable")) is None:
             raise KeyError(name)
         self[name] = there.dot_add
@@ -30,7 +30,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[AnyStep]:
+) -> Trace[AnyExecutableStep]:
     """Run `spec` on lanes: K codes a, K codes b, one c, and `spec.scales` scales of each side.
 
     Shapes are the caller's responsibility.  The result is `.result` of the trace; the interfaces of each

@@ -21,7 +21,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from mmaformal.formats import Format, Layout, Specials
-from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, Rounding
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Stage
 
 Lane = Any  # int | NDArray[int64] | a symbolic lane; `Any` because the arithmetic is the same for all
@@ -61,14 +61,14 @@ class Sum(NamedTuple):
     unit: Lane
 
 
-class AnyStep(Protocol):
+class AnyExecutableStep(Protocol):
     """A step of whichever algorithm."""
 
     @property
     def result(self) -> Lane: ...
 
 
-Step = TypeVar("Step", bound=AnyStep, covariant=True)
+Step = TypeVar("Step", bound=AnyExecutableStep, covariant=True)
 
 
 class Inner(NamedTuple):
@@ -406,48 +406,3 @@ def round_sum(x: Sum, zero_sign: Lane, rho: Conversion) -> Rounded:
 def sum_sign(rho: Conversion, x: Lane, y: Lane) -> Lane:
     """The sign of an exact zero, the sum of terms with two signs: minus if both are, or if one is with IEEE's RD."""
     return x | y if rho.ieee and rho.rounding is Rounding.RD else x & y
-
-
-# ---- IEEE operations on codes ----------------------------------------------------------------------------
-
-IEEE = {rho.format.name: rho for rho in (IEEE_FP16, IEEE_FP32, IEEE_FP64)}
-
-
-class Addition(NamedTuple):
-    """The interfaces of one IEEE addition of two codes."""
-
-    x: Operand  #: decode
-    y: Operand
-    special: Special  #: classify
-    total: Sum  #: align, accumulate
-    rounded: Rounded  #: normalise & round
-    result: Lane  #: encode
-
-
-def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
-    """The IEEE 754 sum of two codes of ρ's format (16 or 32 bits), rounded with ρ."""
-    target = rho.format
-    x, y = decode(x_code, target.layout), decode(y_code, target.layout)
-    special = resolve_special(merge_special(classify_addend(x), classify_addend(y)))
-    bits = target.fraction_bits
-    # z = 0: a subnormal term, or zero, has the least exponent there is.
-    total = add(term(x), bits, term(y), bits, bits + 3)
-    rounded = round_sum(total, sum_sign(rho, x.sign, y.sign), rho)
-    return Addition(x, y, special, total, rounded, select_special(special, encode(rounded, rho), rho, nan))
-
-
-def convert(code: Lane, source: Format, rho: Conversion, shift: Lane = 0) -> Lane:
-    """The code of 2^shift times the number that a code of `source` is, rounded with ρ; a NaN is `quiet_nan`.
-
-    |significand| < 2^(M+1) of `source`; exponents may be any, since `normalise_and_round` brings its shifts in range.
-    """
-    x = decode(code, source.layout)
-    total = Sum(signed(x.sign, x.significand), x.exponent - source.fraction_bits + shift)
-    number = encode(round_sum(total, x.sign, rho), rho)
-    special = resolve_special(classify_addend(x))
-    return select_special(special, number, rho, quiet_nan(rho.format))
-
-
-def convert_exactly(code: Lane, source: Format, target: Format) -> Lane:
-    """The code in `target` (fp16, fp32 or fp64, or `source`) of a code in `source`, all of whose values it holds."""
-    return code if source == target else convert(code, source, IEEE[target.name])

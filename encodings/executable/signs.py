@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable.blocks import AnyStep, Inner, Lane, Trace
+from mmaformal.encodings.executable.blocks import AnyExecutableStep, Inner, Lane, Trace
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.spec import DotAdd
 
@@ -17,7 +17,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[AnyStep]:
+) -> Trace[AnyExecutableStep]:
     """The trace of `spec.plain` on the changed codes, with its result changed."""
     before, after = Stages(), Stages()
     if "a" in spec.negated:

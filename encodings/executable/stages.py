@@ -7,7 +7,6 @@ from functools import reduce
 from typing import NamedTuple
 
 from mmaformal.encodings.executable.blocks import (
-    Addition,
     Lane,
     Operand,
     Rounded,
@@ -20,10 +19,8 @@ from mmaformal.encodings.executable.blocks import (
     classify_addend,
     classify_product,
     classify_scale,
-    convert_exactly,
     decode,
     encode,
-    ieee_add,
     maximum,
     merge_special,
     multiply,
@@ -39,6 +36,7 @@ from mmaformal.encodings.executable.blocks import (
     with_scales,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.ieee import Addition, convert_exactly, ieee_add
 from mmaformal.encodings.executable.saturating import saturated
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding

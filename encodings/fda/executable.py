@@ -100,8 +100,7 @@ def dot_add(
     stages: Stages | None = None,
 ) -> Trace[FdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c, and `spec.scales` scales of each side."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Fda)
+    parameters = spec.parameters_as(Fda)
     stages = Stages() if stages is None else stages
     scales: list[list[Operand]] = [[], []]
     if spec.scale_format is not None:

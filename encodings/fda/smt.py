@@ -130,8 +130,7 @@ def dot_add(
 ) -> Trace[FdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K terms each, of their formats' storage bits, c one; with
     block scales, K / scale_block of each side."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Fda)
+    parameters = spec.parameters_as(Fda)
     stages = Stages() if stages is None else stages
     scales = [scales_per_product(spec, side, stages) for side in (scale_a, scale_b)]
     return chained(

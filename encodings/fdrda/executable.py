@@ -217,6 +217,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[FdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Fdrda)
+    parameters = spec.parameters_as(Fdrda)
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -234,8 +234,7 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVe
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[FdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Fdrda)
+    parameters = spec.parameters_as(Fdrda)
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 

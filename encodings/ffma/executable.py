@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from mmaformal.encodings.executable.blocks import Lane, Trace
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
-from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import on_taken
-from mmaformal.encodings.pfma.executable import Fma, converted, recorded_fma
+from mmaformal.encodings.pfma.executable import FmaStages, converted, recorded_fma
 from mmaformal.spec import DotAdd
 
-Step = Fma
+Step = FmaStages
 
 
 def dot_add(
@@ -27,8 +26,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Ffma)
     stages, taken = Stages(), on_taken(spec)
     a, b = converted(stages, a, spec.a_format), converted(stages, b, spec.b_format)
     return chain(spec, lambda k, c: recorded_fma(stages, taken, a[k.start], b[k.start], c), c, stages)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import on_taken
-from mmaformal.encodings.pfma.smt import Fma as Step
+from mmaformal.encodings.pfma.smt import FmaStages as Step
 from mmaformal.encodings.pfma.smt import fma as step
 from mmaformal.encodings.pfma.smt import widened
 from mmaformal.encodings.smt.blocks import BitVec, Trace

@@ -179,6 +179,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[FmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Fma)
+    parameters, stages = spec.parameters_as(Fma), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)

@@ -149,8 +149,7 @@ def step(spec: DotAdd, p: Fma, a: BitVec, b: BitVec, c: BitVec, stages: Stages) 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[FmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Fma)
+    parameters, stages = spec.parameters_as(Fma), Stages()
     return chained(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
 
 

@@ -140,8 +140,7 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[GdfsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c, and `spec.scales` scales of each side."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gdfs)
+    parameters = spec.parameters_as(Gdfs)
     assert spec.scale_format is not None
     stages = Stages()
     each_a = [stages.decode(x, spec.scale_format) for x in scale_a]

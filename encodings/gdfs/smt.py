@@ -188,8 +188,7 @@ def dot_add(
     scale_b: Sequence[BitVec],
 ) -> Trace[GdfsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one; K / scale_block scales of each side."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gdfs)
+    parameters = spec.parameters_as(Gdfs)
     stages = Stages()
     per_a, per_b = (scales_per_product(spec, side, stages) for side in (scale_a, scale_b))
 

@@ -111,7 +111,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[GfdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gfda)
+    parameters = spec.parameters_as(Gfda)
     stages = Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

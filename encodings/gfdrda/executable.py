@@ -82,6 +82,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[FdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gfdrda)
+    parameters = spec.parameters_as(Gfdrda)
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -127,8 +127,7 @@ def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[BitVec], b: Sequence[BitV
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GfdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gfdrda)
+    parameters = spec.parameters_as(Gfdrda)
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mmaformal.encodings.executable.blocks import (
-    Addition,
     Lane,
     Operand,
     Rounded,
@@ -34,8 +33,8 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
-from mmaformal.encodings.gps import Gps
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -121,8 +120,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gps)
     stages = Stages()
     start = stages.code("flush", [c], flush_input(c), fp32)
     return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)

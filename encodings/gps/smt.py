@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     Operand,
@@ -137,8 +136,6 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Gps)
     stages = Stages()
     start = stages.code("flush", [c], flush(c, keep_sign=False), fp32)
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)

@@ -86,6 +86,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[JoinedStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, JoinedFda)
+    parameters, stages = spec.parameters_as(JoinedFda), Stages()
     return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

@@ -99,8 +99,7 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[JoinedStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, JoinedFda)
+    parameters, stages = spec.parameters_as(JoinedFda), Stages()
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 

@@ -13,14 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.executable.blocks import (
-    Addition,
-    Lane,
-    Trace,
-    canonical_nan,
-    quiet_nan,
-)
+from mmaformal.encodings.executable.blocks import Lane, Trace, canonical_nan, quiet_nan
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.fda import executable as fda
 from mmaformal.encodings.lowered import Lowered
@@ -68,10 +63,9 @@ def dot_add(
 ) -> Trace[fda.FdaStep | Addition]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales.
 
-    Its steps are those of the fda steps (`fda.Step`), then that of the addition (`blocks.Addition`).
+    Its steps are those of the fda steps (`fda.Step`), then that of the addition (`ieee.Addition`).
     """
-    parameters = spec.parameters
-    assert isinstance(parameters, Lowered)
+    parameters = spec.parameters_as(Lowered)
     stages = Stages()
     lowered = chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c)
     steps = tuple(each for lowering in lowered.steps for each in lowering.steps)

@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.executable.blocks import (
-    Addition,
-    Lane,
-    Operand,
-    Rounded,
-    Special,
-    Term,
-    Trace,
-    quiet_nan,
-)
+from mmaformal.encodings.executable.blocks import Lane, Operand, Rounded, Special, Term, Trace, quiet_nan
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.rounding import Conversion
@@ -64,8 +56,7 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[MuladdStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Muladd)
+    parameters = spec.parameters_as(Muladd)
     rho, stages = parameters.rho, Stages()
 
     def multiply_add(k: slice, c: Lane) -> MuladdStep:

@@ -72,8 +72,7 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[MuladdStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Muladd)
+    parameters = spec.parameters_as(Muladd)
     stages = Stages()
     return chained(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
 

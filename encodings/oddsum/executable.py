@@ -69,7 +69,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Oddsum)
+    parameters = spec.parameters_as(Oddsum)
     stages = Stages()
     return chain(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mmaformal.encodings.executable.blocks import (
-    Addition,
     Flag,
     Lane,
     Operand,
@@ -33,10 +32,8 @@ from mmaformal.encodings.executable.blocks import (
     clamp,
     classify_addend,
     classify_product,
-    convert_exactly,
     decode,
     encode,
-    ieee_add,
     merge_special,
     multiply,
     resolve_special,
@@ -46,6 +43,7 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition, convert_exactly, ieee_add
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import Pfma, on_taken, taken_as
@@ -57,7 +55,7 @@ RHO, FRAME = IEEE_FP32, 26
 INVALID = 0xFFC00000  #: the NaN of 0·∞ and ∞ − ∞
 
 
-class Fma(NamedTuple):
+class FmaStages(NamedTuple):
     """The interfaces of one fma, in order."""
 
     a: Operand  #: decode; no subnormals
@@ -77,7 +75,7 @@ class Fma(NamedTuple):
 class PfmaStep:
     """The interfaces of one instruction: fma for fma in the order of the products, then two sums."""
 
-    fmas: tuple[Fma, ...]
+    fmas: tuple[FmaStages, ...]
     pair: Addition  #: t_0 + t_1; not flushed yet
     sum: Lane
     addition: Addition  #: c + that
@@ -128,7 +126,7 @@ def gives_first_nan(spec: DotAdd) -> bool:
     return parameters.nan is NanRule.FIRST
 
 
-def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag, first: Flag) -> Fma:
+def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag, first: Flag) -> FmaStages:
     """`a·b + c`: codes of the factors' formats and of fp32.  before: whether a result is tiny by the exact sum; first:
     whether a NaN is the first one of the operands, factors of bf16."""
     x, y, z = operand(a, spec.a_format), operand(b, spec.b_format), operand(c, fp32)
@@ -146,7 +144,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag, first: Flag) -> F
     number = where(tiny, rounded.sign << 31, number)
     code = select_special(special, number, RHO, INVALID)
     result = where(first, first_nan(((x.nan, a << 16), (y.nan, b << 16), (z.nan, c)), code), code)
-    return Fma(
+    return FmaStages(
         x,
         y,
         c=z,
@@ -161,7 +159,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag, first: Flag) -> F
     )
 
 
-def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> Fma:
+def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> FmaStages:
     """An fma, with its stages recorded: compiled kernels are made of `fma` without them."""
     first = gives_first_nan(spec)
     made = fma(a, b, c, spec, tiny_before(spec), first)
@@ -218,7 +216,7 @@ def recorded_sum(stages: Stages, x: Lane, y: Lane, first: bool) -> FlushedAdditi
 
 
 def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages) -> PfmaStep:
-    sums, fmas, first = [stages.zero(c), stages.zero(c)], list[Fma](), gives_first_nan(spec)
+    sums, fmas, first = [stages.zero(c), stages.zero(c)], list[FmaStages](), gives_first_nan(spec)
     a, b = converted(stages, a, spec.a_format), converted(stages, b, spec.b_format)
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         fmas.append(recorded_fma(stages, on_taken(spec), x, y, sums[k % 2]))
@@ -237,7 +235,5 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Pfma)
     stages = Stages()
     return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.pfma import Pfma, on_taken
+from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -56,7 +56,7 @@ FRAME = fp32.fraction_bits + 3
 LEAST = fp32.min_exponent
 
 
-class Fma(NamedTuple):
+class FmaStages(NamedTuple):
     """The interfaces of one fma, in order."""
 
     codes: tuple[BitVec, BitVec, BitVec]  #: of a, b and c
@@ -77,7 +77,7 @@ class Fma(NamedTuple):
 class PfmaStep:
     """The interfaces of one instruction."""
 
-    fmas: tuple[Fma, ...]  #: in the order of the products: of t_0, t_1, t_0, …
+    fmas: tuple[FmaStages, ...]  #: in the order of the products: of t_0, t_1, t_0, …
     pair: ieee.Addition  #: t_0 + t_1; not flushed yet
     sum: BitVec
     c: BitVec
@@ -108,7 +108,7 @@ def exponents_of(spec: DotAdd) -> ExponentRange:
     return product_range(spec.a_format, spec.b_format)
 
 
-def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> Fma:
+def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> FmaStages:
     """`a·b + c`; c a code of fp32."""
     stages = Stages() if stages is None else stages
     x, y, z = (
@@ -145,7 +145,7 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = N
         stages.code("select", [number, special, a, x, b, y, c, z], result, fp32)
     else:
         stages.code("select", [number, special], result, fp32)
-    return Fma(
+    return FmaStages(
         (a, b, c),
         x,
         y,
@@ -201,8 +201,6 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Pfma)
     stages = Stages()
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mmaformal.encodings.executable.blocks import (
-    Addition,
     Lane,
     Operand,
     Special,
@@ -26,6 +25,7 @@ from mmaformal.encodings.executable.blocks import (
     sum_sign,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.formats import Format

@@ -12,7 +12,6 @@ from functools import reduce
 from typing import NamedTuple
 
 from mmaformal.encodings.executable.blocks import (
-    Addition,
     Lane,
     Operand,
     Special,
@@ -22,7 +21,6 @@ from mmaformal.encodings.executable.blocks import (
     clamp,
     classify_product,
     decode,
-    ieee_add,
     maximum,
     merge_special,
     multiply,
@@ -33,6 +31,7 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.ieee import Addition, ieee_add
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.formats import fp32
 from mmaformal.rounding import RO_FP32

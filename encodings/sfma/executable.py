@@ -139,7 +139,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[SfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Sfma)
+    parameters = spec.parameters_as(Sfma)
     rho, nan, stages = parameters.rho, parameters.nan, Stages()
     return chain(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)

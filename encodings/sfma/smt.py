@@ -137,8 +137,7 @@ def step(
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[SfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Sfma)
+    parameters = spec.parameters_as(Sfma)
     rho, nan, stages = parameters.rho, parameters.nan, Stages()
     return chained(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)
 

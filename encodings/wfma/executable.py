@@ -34,8 +34,7 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[WfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Wfma)
+    parameters = spec.parameters_as(Wfma)
     rho, formats, stages = parameters.rho, (spec.a_format, spec.b_format), Stages()
 
     def widened(k: slice, c: Lane) -> WfmaStep:

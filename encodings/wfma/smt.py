@@ -39,8 +39,7 @@ class WfmaStep:
 
 def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> WfmaStep:
     """`fma(a, b, c)` of two codes of the factors' formats and one of ρ's."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Wfma)
+    parameters = spec.parameters_as(Wfma)
     rho = parameters.rho
     stages = Stages() if stages is None else stages
     x, y = stages.convert(a, spec.a_format, rho.format), stages.convert(b, spec.b_format, rho.format)

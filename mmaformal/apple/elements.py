@@ -16,7 +16,7 @@ from mmaformal.apple.registers import ROW, Bytes, Codes, Flags, codes, enabled, 
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Accumulation, FloatKind, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
-from mmaformal.encodings.executable.blocks import IEEE, convert_exactly
+from mmaformal.encodings.executable.ieee import IEEE, convert_exactly
 from mmaformal.formats import Format
 
 RHO = IEEE | {"bf16": IEEE_BF16}
@@ -29,7 +29,7 @@ class Operation(Protocol):
     def __call__(self, x: Codes, y: Codes, z: Codes, /) -> Codes: ...
 
 
-class Floating(NamedTuple):
+class FloatingOperation(NamedTuple):
     """A floating-point operation on lanes of a format, widened to that of Z, a NaN as the default one."""
 
     kind: FloatKind
@@ -165,7 +165,7 @@ def vecfp(sides: Sides) -> Iterator[Elements]:
         return
     source, target = _float_width(sides)
     size, wide = source.storage_bits // 8, target.storage_bits // 8
-    yield from _vector(sides, (size, size, wide), Floating(kind, source, target), value_bits=5)
+    yield from _vector(sides, (size, size, wide), FloatingOperation(kind, source, target), value_bits=5)
 
 
 def vecint(sides: Sides) -> Iterator[Elements]:
@@ -296,7 +296,7 @@ def matfp(sides: Sides) -> Iterator[Elements]:
     modes = ((on["enable_mode"], on["enable_value"] & 31), (on["y_enable_mode"], on["y_enable_value"]))
     x, y = (row * 0 if mode in ((0, 4), (0, 5)) else row for row, mode in zip((x, y), modes, strict=True))
     flags = (enabled(*modes[0], size), enabled(*modes[1], size))
-    operation = zeros if (0, 3) in modes else Floating(tables.FLOAT_MODES[alu], source, target)
+    operation = zeros if (0, 3) in modes else FloatingOperation(tables.FLOAT_MODES[alu], source, target)
     yield _matrix(x, y, flags, (size, size, wide), on["z_row"], operation)
 
 

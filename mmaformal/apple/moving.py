@@ -23,7 +23,7 @@ from mmaformal.apple.registers import (
 from mmaformal.apple.state import AmxState
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
-from mmaformal.encodings.executable.blocks import convert
+from mmaformal.encodings.executable.ieee import convert
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.rounding import IEEE_FP16
 

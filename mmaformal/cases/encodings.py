@@ -15,7 +15,7 @@ from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.encodings import executable, smt
-from mmaformal.encodings.executable.blocks import AnyStep as ExecutableStep
+from mmaformal.encodings.executable.blocks import AnyExecutableStep as ExecutableStep
 from mmaformal.encodings.executable.blocks import Lane as ExecutableLane
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format

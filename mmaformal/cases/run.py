@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows, symbolic_inputs
 from mmaformal.encodings import executable, smt
-from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
+from mmaformal.encodings.executable.blocks import AnyExecutableStep, Lane, Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.rows import dot_add as compiled_dot_add
@@ -21,7 +21,7 @@ from mmaformal.witness import WitnessError, results_differ
 # ---- the executable encoding -----------------------------------------------------------------------------------------
 
 
-def run_trace(spec: DotAdd, codes: Columns) -> Trace[AnyStep]:
+def run_trace(spec: DotAdd, codes: Columns) -> Trace[AnyExecutableStep]:
     """The executable encoding's trace on columns of codes."""
 
     def lanes(side: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.int64]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 from click.shell_completion import CompletionItem
 
@@ -11,6 +9,7 @@ from mmaformal.apple.operand import NUMBERS, OPS
 from mmaformal.cli import options
 from mmaformal.cli.claims import listed, require_known, settle
 from mmaformal.cli.running import UsageError
+from mmaformal.cli.solving import Solving, solving
 
 #: Known here, so that completion need not import a solver.
 CLAIM_NAMES = (
@@ -51,27 +50,12 @@ class _Claim(options.Kind):
     help="Of this instruction only; repeatable (default: of fma16, fma32 and fma64; `lanes` of all others).",
 )
 @click.option("--list", "listing", is_flag=True, help="What claims there are.")
-@options.timeout(600.0, "for each claim about an instruction")
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.verbose
-@options.json
-@options.table
-@options.smtlib
+@solving(600.0, "for each claim about an instruction", table=True)
 def amx(
     claims: tuple[str, ...],
     names: tuple[str, ...],
     listing: bool,
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    verbose: bool,
-    as_json: bool,
-    table: str | None,
-    smtlib: Path | None,
+    request: Solving,
 ) -> int:
     """Prove what holds of Apple AMX for all operands and all states.
 
@@ -84,7 +68,7 @@ def amx(
     from mmaformal.studies.amx.prover import STATEMENTS, AmxProver
 
     if listing:
-        return listed(STATEMENTS, 16, as_json, table)
+        return listed(STATEMENTS, 16, request)
     require_known("claim", claims, STATEMENTS)
     wanted = [
         (claim, name)
@@ -97,16 +81,5 @@ def amx(
             f"{', '.join(claims)} says nothing of {', '.join(names)}; "
             f"of {', '.join(_ONLY.get(claims[0], OPS))} it does"
         )
-    with options.remembering(evidence, no_cache) as store, AmxProver(solvers or None, memory) as prover:
-        return settle(
-            prover,
-            wanted,
-            timeout,
-            asked=("amx", *solvers),
-            store=store if evidence is None else None,
-            widths=(6, 15),
-            verbose=verbose,
-            as_json=as_json,
-            table=table,
-            smtlib=smtlib,
-        )
+    with AmxProver(request.solvers or None, request.memory) as prover:
+        return settle(prover, wanted, request, "amx", (6, 15))

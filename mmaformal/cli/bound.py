@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Recalled, RecallKey
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, told
+from mmaformal.cli.recall import RecallKey
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, wrong_use
+from mmaformal.cli.solving import Solving, solving
+from mmaformal.cli.terminal import Status
 from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 
@@ -44,13 +43,7 @@ if TYPE_CHECKING:
 )
 @options.replace
 @options.model
-@options.timeout(600.0)
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.verbose
-@options.json
-@options.smtlib
+@solving(600.0)
 def bound(
     arch: Architecture,
     name: str,
@@ -60,14 +53,7 @@ def bound(
     within: float | None,
     least: int | None,
     changes: tuple[options.Change, ...],
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    verbose: bool,
-    as_json: bool,
-    smtlib: Path | None,
+    request: Solving,
 ) -> int:
     """Prove how far a product of K on an instruction is from the exact one, at most, from the bound of its steps.
 
@@ -95,18 +81,14 @@ def bound(
         raise UsageError(f"{instruction.label} is no program, so it cuts no words")
     if within is not None:
         promote_every = _promotion(instruction, K or instruction.k, within, promote_every)
-    with options.remembering(evidence, no_cache) as store:
 
-        def ask() -> Answer:
-            return _asked(instruction, K, promote_every, d_format, least, timeout, memory, solvers)
+    def ask() -> Answer:
+        return _asked(instruction, K, promote_every, d_format, least, request)
 
-        words = f"K={K}", f"promote={promote_every}", f"d={d_format}", f"least={least}", *solvers
-        kept = store if evidence is None and smtlib is None else None
-        answer = RecallKey("bound", (instruction,), *words).ask(kept, timeout, ask)
-    if smtlib is not None and not isinstance(answer, Recalled):
-        answer.write_smtlib(smtlib)
-    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    return answered(text, SETTLED if answer.verdict == "holds" else UNKNOWN)
+    words = f"K={K}", f"promote={promote_every}", f"d={d_format}", f"least={least}", *request.solvers
+    answer = request.recall(RecallKey("bound", (instruction,), *words), ask)
+    request.write_smtlib(answer)
+    return request.show(answer, SETTLED if answer.verdict == "holds" else UNKNOWN)
 
 
 def _asked(
@@ -115,25 +97,22 @@ def _asked(
     promote_every: int | None,
     d_format: str | None,
     least: int | None,
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
+    request: Solving,
 ) -> Answer:
     from mmaformal.queries import bound as query
     from mmaformal.solver.asking import watching
     from mmaformal.solver.portfolio import LazyPortfolio
     from mmaformal.studies.emulation import program_bound
 
-    with LazyPortfolio(solvers or None, memory) as portfolio, Status() as status, watching(status.show):
-        try:
-            if instruction.parameters.is_program:
-                return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
-            fmt = None if d_format is None else FORMATS[d_format]
-            return query.of_instruction(
-                instruction, portfolio, K, promote_every=promote_every, d_format=fmt, timeout=timeout
-            )
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    timeout = request.timeout
+    portfolio = LazyPortfolio(request.solvers or None, request.memory)
+    with portfolio, Status() as status, watching(status.show), wrong_use(ValueError):
+        if instruction.parameters.is_program:
+            return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
+        fmt = None if d_format is None else FORMATS[d_format]
+        return query.of_instruction(
+            instruction, portfolio, K, promote_every=promote_every, d_format=fmt, timeout=timeout
+        )
 
 
 def _promotion(instruction: Instruction, K: int, within: float, promote_every: int | None) -> int | None:
@@ -143,11 +122,9 @@ def _promotion(instruction: Instruction, K: int, within: float, promote_every: i
 
     if promote_every is not None:
         raise UsageError("--within says how often to promote: leave out either it or --promote-every")
-    try:
+    with wrong_use(ValueError):
         every = most_promoted(instruction, K, within)
         alone = Unit.of(instruction).factor(K) <= within
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if every is None and not alone:
         raise UsageError(f"{instruction.label}: no promotion keeps {K} products within {within:g}")
     return every

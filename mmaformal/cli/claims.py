@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mmaformal.cli.recall import Recalled, RecallKey, brief, seconds
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.solving import Solving
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
-    from mmaformal.solver.evidence import EvidenceStore
 
 
 class ClaimProver(Protocol):
@@ -26,50 +25,45 @@ class ClaimProver(Protocol):
 def settle(
     prover: ClaimProver,
     wanted: Iterable[tuple[str, str]],
-    timeout: float,
-    *,
-    asked: tuple[str, ...],
-    store: EvidenceStore | None,
+    request: Solving,
+    command: str,
     widths: tuple[int, int],
-    verbose: bool,
-    as_json: bool,
-    table: str | None,
-    smtlib: Path | None,
 ) -> int:
     """Settle and print (claim, instruction) pairs as they are done; the exit status of all.
 
-    asked: what the questions have in common, and store: where their answers are kept (`recall`).  widths: of an
-    instruction's name and a claim's, in a line.
+    widths: of an instruction's name and a claim's, in a line.
     """
     from mmaformal.solver.asking import watching
 
     def ask(claim: str, name: str) -> Answer:
         with Status() as status, watching(status.show):
-            return prover.prove(claim, name, timeout)
+            return prover.prove(claim, name, request.timeout)
 
     found: list[tuple[dict[str, str], Answer | Recalled]] = []
     for claim, name in wanted:
-        question = RecallKey("claim", (), *asked, claim, name)
-        answer = question.ask(None if smtlib is not None else store, timeout, partial(ask, claim, name))
+        key = RecallKey("claim", (), command, *request.solvers, claim, name)
+        answer = request.recall(key, partial(ask, claim, name))
         found.append(({"instruction": name, "claim": claim}, answer))
-        if not as_json and table is None:
-            answered(_text(f"{name:{widths[0]}} {claim:{widths[1]}}", answer, verbose), SETTLED)
-        if smtlib is not None and not isinstance(answer, Recalled):
-            answer.write_smtlib(smtlib / f"{name}-{claim}")
-    if table is not None:
-        tabulated(table, [{**what, **row(answer)} for what, answer in found], SETTLED)
-    elif as_json:
+        if request.printed_at_once:
+            text = _text(f"{name:{widths[0]}} {claim:{widths[1]}}", answer, request.verbose)
+            answered(text, SETTLED)
+        request.write_smtlib(answer, f"{name}-{claim}")
+    if request.table is not None:
+        tabulated(request.table, [{**what, **row(answer)} for what, answer in found], SETTLED)
+    elif request.as_json:
         answered(json.dumps([what | answer.to_json() for what, answer in found], indent=2), SETTLED)
     kinds = {answer.verdict for _, answer in found}
     return REFUTED if "fails" in kinds else UNKNOWN if "unknown" in kinds else SETTLED
 
 
-def listed(statements: Mapping[str, str], width: int, as_json: bool, table: str | None) -> int:
+def listed(statements: Mapping[str, str], width: int, request: Solving) -> int:
     """Print what claims there are, their names in `width` columns; return the exit status."""
-    if table is not None:
-        return tabulated(table, [{"claim": k, "statement": v} for k, v in statements.items()], SETTLED)
+    if request.table is not None:
+        return tabulated(
+            request.table, [{"claim": k, "statement": v} for k, v in statements.items()], SETTLED
+        )
     lines = "\n".join(f"{k:{width}}{v}" for k, v in statements.items())
-    return answered(json.dumps(statements, indent=2) if as_json else lines, SETTLED)
+    return answered(json.dumps(statements, indent=2) if request.as_json else lines, SETTLED)
 
 
 def require_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -17,6 +18,7 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
+from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
@@ -42,14 +44,12 @@ _ROWS = 100_000
 @click.option("--instruction", metavar="NAME", help="The instruction, likewise.")
 @options.jobs
 @options.model
-@options.timeout(120.0, "for everything")
+@solving(120.0, solvers=False, verbose=False, smtlib=False)
 @click.option(
     "--orders",
     type=options.SECONDS,
     hidden=True,
 )
-@options.evidence
-@options.json
 def diagnose(
     files: tuple[Path, ...],
     k: int | None,
@@ -58,11 +58,8 @@ def diagnose(
     arch: Architecture | None,
     instruction: str | None,
     jobs: int | None,
-    timeout: float,
+    request: Solving,
     orders: float | None,
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
     **given: Unpack[DesignOptions],
 ) -> int:
     """Find which arithmetic gave the rows of each FILE (.npz), or of a DESIGN, told nothing but their types.
@@ -87,29 +84,23 @@ def diagnose(
             return diagnosis(
                 read(path, architecture=arch.name if arch else None, instruction=instruction, modelled=False),
                 only=only or None,
-                timeout=timeout,
+                timeout=request.timeout,
                 orders=orders,
                 jobs=jobs or processors(),
                 progress=status.show,
             )
 
     def asked(path: Path) -> tuple[Path, Diagnosis | Recalled]:
-        with options.remembering(evidence, no_cache) as store:
-            question = RecallKey("diagnose", every, f"--orders {orders}", *said, *contents([path]))
-            answer = question.ask(
-                store if evidence is None else None,
-                timeout,
-                partial(ask, path),
-                whole=lambda answer: answer.complete,
-                improvable=True,
-            )
-        if not as_json:
+        key = RecallKey("diagnose", every, f"--orders {orders}", *said, *contents([path]))
+        work, whole = partial(ask, path), attrgetter("complete")
+        answer = request.recall(key, work, whole=whole, improvable=True)
+        if not request.as_json:
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
         return path, answer
 
     with _recordings(files, k, types, given) as paths:
         found = [asked(path) for path in paths]
-    return _answered(found, as_json)
+    return _answered(found, request.as_json)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
+from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
@@ -26,16 +27,11 @@ if TYPE_CHECKING:
     "--arch", type=options.ARCHITECTURE, metavar="A", help="Try the instructions of this architecture alone."
 )
 @options.model
-@options.timeout(300.0, "for everything")
-@options.evidence
-@options.json
+@solving(300.0, solvers=False, verbose=False, smtlib=False)
 def diagnose_gemm(
     files: tuple[Path, ...],
     arch: Architecture | None,
-    timeout: float,
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
+    request: Solving,
 ) -> int:
     """Find which instruction, in which structure, makes products of matrices as a library did.
 
@@ -65,26 +61,20 @@ def diagnose_gemm(
                     b_format=recorded.b_format,
                     d_format=recorded.d_format,
                     instructions=instructions,
-                    timeout=timeout,
+                    timeout=request.timeout,
                     progress=lambda line: status.show(f"{path.name}: {line}"),
                 )
             return _Diagnosed(path, recorded.origin, answer)
 
-        with options.remembering(evidence, no_cache) as store:
-            words = f"--arch {arch.name if arch else None}", str(path), *contents([path])
-            answer = RecallKey("diagnose-gemm", tried, *words).ask(
-                store if evidence is None else None,
-                timeout,
-                ask,
-                whole=lambda found: found.answer.complete,
-                improvable=True,
-            )
+        words = f"--arch {arch.name if arch else None}", str(path), *contents([path])
+        key = RecallKey("diagnose-gemm", tried, *words)
+        answer = request.recall(key, ask, whole=lambda found: found.answer.complete, improvable=True)
         found.append(answer.to_json())
-        if not as_json:
+        if not request.as_json:
             answered(str(answer), SETTLED)
     missed = [each for each in found if not each["explained"]]
     code = SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN
-    return answered(json.dumps(found, indent=2), code) if as_json else code
+    return answered(json.dumps(found, indent=2), code) if request.as_json else code
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,8 +12,9 @@ from mmaformal.architectures import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, said, told
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError
+from mmaformal.cli.solving import Solving, solving
+from mmaformal.cli.terminal import Status, said
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -36,12 +36,7 @@ Files: TypeAlias = Mapping[str, Path | None]
 @click.option(
     "--gemm", is_flag=True, help="What a product of matrices sees: `--where gemm`, c = 0 and finite."
 )
-@options.timeout(120.0)
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.verbose
-@options.json
+@solving(120.0)
 @click.option("--cuda", type=options.OUTPUT_FILE, metavar="FILE", help="Write the witness as a CUDA program.")
 @click.option(
     "--c",
@@ -56,7 +51,6 @@ Files: TypeAlias = Mapping[str, Path | None]
     metavar="FILE",
     help="Write the witness as a recording of one row, .npz.",
 )
-@options.smtlib
 @click.option("--exit-code", is_flag=True, help="Exit with 1 where they differ, as `git diff` does.")
 def diff(
     x: Architecture,
@@ -67,17 +61,10 @@ def diff(
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
     gemm: bool,
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    verbose: bool,
-    as_json: bool,
+    request: Solving,
     cuda: Path | None,
     c_file: Path | None,
     npz: Path | None,
-    smtlib: Path | None,
     exit_code: bool,
 ) -> int:
     """Find the smallest input on which two instructions differ, or prove that there is none.
@@ -98,22 +85,20 @@ def diff(
     files = {"CUDA program": cuda, "C program": c_file, "recording": npz}
     _check_programs(left, right, files)
     constraints = (*where, *(["gemm"] if gemm else []))
-    with options.remembering(evidence, no_cache) as store:
 
-        def ask() -> Answer:
-            return _asked(left, right, constraints, timeout, memory, solvers)
+    def ask() -> Answer:
+        return _asked(left, right, constraints, request)
 
-        if evidence is None and smtlib is None and not any(files.values()):
-            answer = RecallKey("diff", (left, right), *constraints, *solvers).ask(store, timeout, ask)
-        else:
-            answer = ask()
-    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
+    key = RecallKey("diff", (left, right), *constraints, *request.solvers)
+    answer = request.recall(key, ask, afresh=any(files.values()))
     found = answer.verdict
-    code = answered(
-        text, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
+    code = request.show(
+        answer, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
     )
-    if not isinstance(answer, Recalled):
-        _write(answer, files, smtlib)
+    for what, file in files.items():
+        if file is not None and not isinstance(answer, Recalled):
+            _write_witness(answer, file, what)
+    request.write_smtlib(answer)
     return code
 
 
@@ -121,29 +106,16 @@ def _asked(
     left: Instruction,
     right: Instruction,
     constraints: tuple[str, ...],
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
+    request: Solving,
 ) -> Answer:
     from mmaformal.queries.find_difference import IncomparableError, find_difference
     from mmaformal.solver.asking import watching
 
     with Status() as status, watching(status.show, status.found):
         try:
-            return find_difference(
-                left, right, where=constraints, timeout=timeout, memory=memory, solver=solvers or None
-            )
+            return find_difference(left, right, where=constraints, **request.limits)
         except IncomparableError as error:
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
-
-
-def _write(answer: Answer, files: Files, smtlib: Path | None) -> None:
-    """Write the witness to the files that are wanted, and what was proved to the folder `smtlib`."""
-    for what, file in files.items():
-        if file is not None:
-            _write_witness(answer, file, what)
-    if smtlib is not None:
-        answer.write_smtlib(smtlib)
 
 
 def _write_witness(answer: Answer, file: Path, what: str) -> None:

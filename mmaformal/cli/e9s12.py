@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from mmaformal.cli import options
 from mmaformal.cli.claims import listed, require_known, settle
 from mmaformal.cli.running import UsageError
+from mmaformal.cli.solving import Solving, solving
 
 
 @click.command()
@@ -17,27 +15,12 @@ from mmaformal.cli.running import UsageError
     "--instruction", "names", multiple=True, help="Of this instruction only; repeatable (default: of all)."
 )
 @click.option("--list", "listing", is_flag=True, help="What claims there are.")
-@options.timeout(600.0, "for each claim about an instruction")
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.verbose
-@options.json
-@options.table
-@options.smtlib
+@solving(600.0, "for each claim about an instruction", table=True)
 def e9s12(
     claims: tuple[str, ...],
     names: tuple[str, ...],
     listing: bool,
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    verbose: bool,
-    as_json: bool,
-    table: str | None,
-    smtlib: Path | None,
+    request: Solving,
 ) -> int:
     """Prove or refute what is said of the dot product-add of E9S12 halves, and of their multi-addition.
 
@@ -53,7 +36,7 @@ def e9s12(
     claimed = {each.name: each.of for each in CLAIMS} | {each.name: each.of for each in SUMS}
     statements = {each.name: each.statement for each in CLAIMS} | {each.name: each.statement for each in SUMS}
     if listing:
-        return listed(statements, 21, as_json, table)
+        return listed(statements, 21, request)
     require_known("claim", claims, statements)
     require_known("instruction", names, [*UNITS.keys(), *OPERATORS])
     wanted = [
@@ -64,16 +47,5 @@ def e9s12(
     ]
     if not wanted:
         raise UsageError(f"{', '.join(claims)} says nothing of {', '.join(names)}")
-    with options.remembering(evidence, no_cache) as store, E9s12Prover(solvers or None, memory) as prover:
-        return settle(
-            prover,
-            wanted,
-            timeout,
-            asked=("e9s12", *solvers),
-            store=store if evidence is None else None,
-            widths=(11, 20),
-            verbose=verbose,
-            as_json=as_json,
-            table=table,
-            smtlib=smtlib,
-        )
+    with E9s12Prover(request.solvers or None, request.memory) as prover:
+        return settle(prover, wanted, request, "e9s12", (11, 20))

@@ -13,13 +13,13 @@ from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.claims import require_known
 from mmaformal.cli.recall import Recalled, RecallKey
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated, wrong_use
+from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
     from mmaformal.instruction import Instruction
     from mmaformal.queries.fingerprint import Fingerprint
-    from mmaformal.solver.evidence import EvidenceStore
 
     #: of each recording, the classes of instructions that explain every row of it
     Named: TypeAlias = Mapping[str, Sequence[Sequence[str]]]
@@ -59,10 +59,7 @@ if TYPE_CHECKING:
     help="The instruction that the program puts the inputs to.",
 )
 @options.model
-@options.timeout(120.0)
-@options.evidence
-@options.json
-@options.table
+@solving(120.0, solvers=False, verbose=False, table=True, smtlib=False)
 def fingerprint(
     a: str,
     d: str,
@@ -70,11 +67,7 @@ def fingerprint(
     recordings: tuple[Path, ...],
     out: Path | None,
     on: tuple[str, str] | None,
-    timeout: float,
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
-    table: str | None,
+    request: Solving,
 ) -> int:
     """Find the fewest inputs that tell all instructions apart whose factors are FACTORS and whose result is RESULT.
 
@@ -94,45 +87,41 @@ def fingerprint(
     require_known("format", (a, d), FORMATS)
     if (out is None) != (on is None):
         raise UsageError("--program and --on go together: where to write, and for which instruction")
-    try:
+    with wrong_use(IncomparableError, RecorderError, ValueError):
         chosen = [i for i in of_types(a, d) if not archs or i.architecture in {x.name for x in archs}]
         given = [read(path, modelled=False) for path in recordings]  # what cannot be read is told at once
-        with options.remembering(evidence, no_cache) as store:
-            # only what is printed is kept of an answer: what goes on from it asks afresh
-            kept = store if evidence is None and out is None and table is None and not given else None
-            found = _found(tuple(chosen), timeout, kept)
+        # only what is printed is kept of an answer: what goes on from it asks afresh
+        afresh = out is not None or request.table is not None or bool(given)
+        found = _found(tuple(chosen), request, afresh)
         if isinstance(found, Recalled):
             told = json.dumps({**found.to_json(), "named": {}}, indent=2)
-            return answered(told if as_json else str(found), SETTLED)
+            return answered(told if request.as_json else str(found), SETTLED)
         if not found.distinguished:  # no program, and nothing is named
-            return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), UNKNOWN)
+            return request.show(found, UNKNOWN)
         if out is not None and on is not None:
             arch, name = on
             out.write_text(
                 found.program(options.instruction_of(ARCHITECTURES[arch], name)).source, encoding="utf-8"
             )
         named = {str(path): found.named(rows) for path, rows in zip(recordings, given, strict=True)}
-    except (IncomparableError, RecorderError, ValueError) as error:
-        raise UsageError(str(error)) from None
     code = REFUTED if not all(named.values()) else SETTLED if found.complete else UNKNOWN
-    if table is not None:
-        return tabulated(table, _rows(found, named), code)
-    if as_json:
+    if request.table is not None:
+        return tabulated(request.table, _rows(found, named), code)
+    if request.as_json:
         return answered(json.dumps({**found.to_json(), "named": named}, indent=2), code)
     return answered(_text(found, named), code)
 
 
-def _found(
-    chosen: tuple[Instruction, ...], timeout: float, store: EvidenceStore | None
-) -> Fingerprint | Recalled:
-    """Return the inputs that tell the instructions apart, or the answer of before that the store has."""
+def _found(chosen: tuple[Instruction, ...], request: Solving, afresh: bool) -> Fingerprint | Recalled:
+    """Return the inputs that tell the instructions apart, or the answer of before, unless it is asked afresh."""
     from mmaformal.queries.fingerprint import fingerprint as find
 
     def ask() -> Fingerprint:
         with Status() as status:
-            return find(chosen, timeout=timeout, progress=status.show)
+            return find(chosen, timeout=request.timeout, progress=status.show)
 
-    return RecallKey("fingerprint", chosen).ask(store, timeout, ask, whole=lambda answer: answer.complete)
+    key = RecallKey("fingerprint", chosen)
+    return request.recall(key, ask, afresh=afresh, whole=lambda answer: answer.complete)
 
 
 def _rows(found: Fingerprint, named: Named) -> list[dict[str, object]]:

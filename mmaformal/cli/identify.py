@@ -9,7 +9,7 @@ from typing import Unpack
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import SETTLED, UNKNOWN, answered, wrong_use
 from mmaformal.cli.signoff import DesignOptions, design_options, unit_of
 from mmaformal.cli.terminal import Status
 
@@ -51,7 +51,7 @@ def identify(
     from mmaformal.queries.identify import identify as identified
 
     unit = unit_of(files, k, types, given)
-    try:
+    with wrong_use(HardwareError):
         if out is not None:
             count = unit.record(out, rows)
             return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
@@ -61,7 +61,5 @@ def identify(
             return answered(text, SETTLED if found.complete else UNKNOWN)
         with Status() as status:
             answer = identified(unit, timeout=timeout, progress=status.show)
-    except HardwareError as error:
-        raise UsageError(str(error)) from None
     text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
     return answered(text, UNKNOWN if answer.verdict in ("none", "unknown") else SETTLED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +10,8 @@ import click
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.cli import options
 from mmaformal.cli.recall import RecallKey
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated, wrong_use
+from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -32,25 +32,14 @@ if TYPE_CHECKING:
 @click.option("--random", type=click.IntRange(1), help="Instead: how often, on so many rows of random data.")
 @click.option("--never", is_flag=True, help="Instead: prove of one alone where its product is the nearest.")
 @options.model
-@options.timeout(600.0, "for everything")
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.json
-@options.table
+@solving(600.0, verbose=False, table=True, smtlib=False)
 def less_accurate(
     x: str,
     y: str | None,
     products: int,
     random: int | None,
     never: bool,
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
-    table: str | None,
+    request: Solving,
 ) -> int:
     """Find the smallest input on which an emulation is farther from the exact sum than another, or prove there is none.
 
@@ -61,69 +50,42 @@ def less_accurate(
     one = _emulation(x)
     if never == (y is not None):
         raise UsageError("two emulations are compared; of one, --never says where nothing is nearer")
-    if table is not None and random is None:
+    if request.table is not None and random is None:
         raise UsageError("--csv and --latex print the table of --random N; without it there is none")
     other = None if y is None else _emulation(y)
     if other is not None and random is not None:
-        return _often(one, other, random, as_json, table)
-    with options.remembering(evidence, no_cache) as store:
+        return _often(one, other, random, request)
 
-        def ask() -> Answer:
-            return _asked(one, other, products, timeout, memory, solvers)
+    def ask() -> Answer:
+        return _asked(one, other, products, request)
 
-        question = RecallKey(
-            "less-accurate", (one, *([] if other is None else [other])), f"{products}", *solvers
-        )
-        answer = question.ask(store if evidence is None else None, timeout, ask)
-    text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
-    return answered(text, UNKNOWN if answer.verdict == "unknown" else SETTLED)
+    models = (one, *([] if other is None else [other]))
+    answer = request.recall(RecallKey("less-accurate", models, f"{products}", *request.solvers), ask)
+    return request.show(answer, UNKNOWN if answer.verdict == "unknown" else SETTLED)
 
 
-def _asked(
-    one: Instruction,
-    other: Instruction | None,
-    products: int,
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-) -> Answer:
+def _asked(one: Instruction, other: Instruction | None, products: int, request: Solving) -> Answer:
     from mmaformal.solver.asking import watching
     from mmaformal.studies.emulation.less_accurate import less_accurate as query
     from mmaformal.studies.emulation.less_accurate import nearest_product
 
-    with Status() as status, watching(status.show):
-        try:
-            if other is None:
-                return nearest_product(one, timeout=timeout, memory=memory, solver=solvers or None)
-            return query(
-                one,
-                other,
-                products=products,
-                timeout=timeout,
-                memory=memory,
-                solver=solvers or None,
-                progress=status.show,
-            )
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    with Status() as status, watching(status.show), wrong_use(ValueError):
+        if other is None:
+            return nearest_product(one, **request.limits)
+        return query(one, other, products=products, **request.limits, progress=status.show)
 
 
-def _often(one: Instruction, other: Instruction, rows: int, as_json: bool, table: str | None) -> int:
+def _often(one: Instruction, other: Instruction, rows: int, request: Solving) -> int:
     from mmaformal.studies.emulation.less_accurate import DRAWN, how_often
 
-    with Status():
-        try:
-            found = [how_often(one, other, drawn, rows) for drawn in DRAWN]
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    with Status(), wrong_use(ValueError):
+        found = [how_often(one, other, drawn, rows) for drawn in DRAWN]
     told = [each.to_json() for each in found]
-    if table is not None:
-        return tabulated(table, told, SETTLED)
-    return answered(json.dumps(told, indent=2) if as_json else "\n".join(map(str, found)), SETTLED)
+    if request.table is not None:
+        return tabulated(request.table, told, SETTLED)
+    return answered(json.dumps(told, indent=2) if request.as_json else "\n".join(map(str, found)), SETTLED)
 
 
 def _emulation(name: str) -> Instruction:
-    try:
+    with wrong_use(UnknownInstructionError):
         return ARCHITECTURES["emulation"][name]
-    except UnknownInstructionError as error:
-        raise UsageError(str(error)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ import click
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, contents
-from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UsageError, wrong_use
+from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status, said
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 )
 @options.replace
 @options.model
-@options.timeout(120.0, "for everything")
-@options.evidence
-@options.json
+@solving(120.0, solvers=False, verbose=False, smtlib=False)
 @click.option(
     "--cuda",
     type=options.OUTPUT_FILE,
@@ -48,10 +46,7 @@ def mismatches(
     arch: Architecture | None,
     instruction: str | None,
     changes: tuple[options.Change, ...],
-    timeout: float,
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
+    request: Solving,
     cuda: Path | None,
     c_file: Path | None,
 ) -> int:
@@ -65,21 +60,16 @@ def mismatches(
     """
 
     def ask() -> Mismatches:
-        return _asked(file, arch, instruction, changes, timeout)
+        return _asked(file, arch, instruction, changes, request.timeout)
 
     # the tables' instructions are tried too, those of `--model` among them
     every = tuple(i for each in ARCHITECTURES.values() for i in each)
     words = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}"]
     words += [f"--replace {name}={value!r}" for name, value in changes]
-    with options.remembering(evidence, no_cache) as store:
-        kept = store if evidence is None and cuda is None and c_file is None else None
-        found = RecallKey("mismatches", every, *words, str(file), *contents([file])).ask(
-            kept, timeout, ask, whole=lambda found: found.complete, improvable=True
-        )
-    told = found.to_json()
-    code = answered(
-        json.dumps(told, indent=2) if as_json else str(found), REFUTED if told["groups"] else SETTLED
-    )
+    key = RecallKey("mismatches", every, *words, str(file), *contents([file]))
+    afresh = cuda is not None or c_file is not None
+    found = request.recall(key, ask, afresh=afresh, whole=lambda found: found.complete, improvable=True)
+    code = request.show(found, REFUTED if found.to_json()["groups"] else SETTLED)
     if not isinstance(found, Recalled):
         _write(found, cuda, c_file)
     return code
@@ -100,10 +90,8 @@ def _asked(
         recording = read(file, architecture=arch.name if arch else None, instruction=instruction)
         model = recording.instruction
         if model is not None and changes:
-            try:
+            with wrong_use(TypeError, ValueError):
                 model = model.replace(**dict(changes))
-            except (TypeError, ValueError) as error:
-                raise UsageError(str(error)) from None
         try:
             return mismatches(recording, model, timeout=timeout, progress=status.show)
         except NotModelledError as error:
@@ -117,9 +105,7 @@ def _write(found: Mismatches, cuda: Path | None, c_file: Path | None) -> None:
     witness = next((g.answer.witness for g in found.groups if isinstance(g.answer, Different)), None)
     for out, kind in ((cuda, "CUDA"), (c_file, "C")):
         if out is not None and witness is not None:
-            try:
+            with wrong_use(ValueError):
                 out.write_text(witness.to_cuda() if kind == "CUDA" else witness.to_c(), encoding="utf-8")
-            except ValueError as error:
-                raise UsageError(str(error)) from None
         elif out is not None:
             said(f"mmaformal: no smallest input, so no {kind} program was written")

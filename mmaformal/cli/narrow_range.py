@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated, wrong_use
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
@@ -88,10 +88,8 @@ def narrow_range(
             *(what, narrow_range.combinations([what]), out, published, seed, largest, no_plot, as_json, table)
         )
     assert input_ is not None
-    try:
+    with wrong_use(ValueError):
         wanted = narrow_range.of_formats([(input_, sums or "fp32")])
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     name = f"{input_}-{sums or 'fp32'}"
     return _measured(*(name, wanted, out, published, seed, largest, no_plot, as_json, table))
 

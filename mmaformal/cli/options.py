@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar
@@ -494,11 +495,16 @@ def remembering(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore
     except EvidenceError as error:
         if evidence is not None:
             raise
-        said(f"mmaformal: nothing is remembered: {error} (--evidence FILE records elsewhere)")
+        _say_once(f"mmaformal: nothing is remembered: {error} (--evidence FILE records elsewhere)")
         yield None
         return
     with store, recording(store):
         yield store
+
+
+@cache
+def _say_once(text: str) -> None:
+    said(text)
 
 
 def made_comparable(x: Instruction, y: Instruction) -> str | None:

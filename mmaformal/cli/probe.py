@@ -15,7 +15,7 @@ from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_option
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
-    from mmaformal.hardware.blackbox import Unit
+    from mmaformal.hardware.blackbox import DesignUnit
 
 
 @click.command()
@@ -83,7 +83,7 @@ def _unit(
     changes: tuple[options.Change, ...],
     types: str | None,
     given: DesignOptions,
-) -> Instruction | Unit:
+) -> Instruction | DesignUnit:
     """What is probed: the instruction that is named, or the design."""
     if isinstance(arch, Architecture):
         if name is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +15,8 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, brief
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
-from mmaformal.cli.terminal import Status, told
+from mmaformal.cli.solving import Solving, solving
+from mmaformal.cli.terminal import Status
 from mmaformal.display import clipped, columns, width_to_fit
 from mmaformal.instruction import Instruction
 
@@ -87,14 +88,7 @@ class _AfterProperty(options.ArchitectureName):
 @options.replace
 @options.model
 @click.option("--where", multiple=True, hidden=True)
-@options.timeout(120.0)
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.verbose
-@options.json
-@options.table
-@options.smtlib
+@solving(120.0, table=True)
 def prove(
     wanted: str | None,
     arch: Architecture | str | None,
@@ -104,15 +98,7 @@ def prove(
     chain: int | None,
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    verbose: bool,
-    as_json: bool,
-    table: str | None,
-    smtlib: Path | None,
+    request: Solving,
 ) -> int:
     """Prove a property of an instruction for all inputs, or show one for which it is false.
 
@@ -127,44 +113,36 @@ def prove(
     Exit status: 0 Holds, 1 Fails, 3 Unknown, 2 wrong use; with --all, 0 where all are settled.
     """
     if listing:
-        return _list(as_json, table)
+        return _list(request)
     if where:
         raise UsageError("prove takes no --where: a property is about all inputs (diff takes it)")
     of, named = _about(wanted, arch, name, every)
     instruction = options.instruction_of(of, named, changes, chain)
 
-    with options.remembering(evidence, no_cache) as store:
-
-        def settled(name: str) -> Answer | Recalled:
-            def ask() -> Answer:
-                return _asked(name, instruction, timeout, solvers, memory)
-
-            if evidence is not None or smtlib is not None:
-                return ask()
-            return RecallKey("prove", (instruction,), name, *solvers).ask(store, timeout, ask)
-
-        if every:
-            return _all(instruction, settled, verbose, as_json, table, smtlib)
-        assert wanted is not None
-        answer = settled(wanted.lower())
+    if every:
+        return _all(instruction, request)
+    assert wanted is not None
+    answer = _settled(wanted.lower(), instruction, request)
     status = _STATUS[answer.verdict]
-    if table is not None:
-        code = tabulated(table, _rows({wanted.lower(): answer}), status)
+    if request.table is not None:
+        code = tabulated(request.table, _rows({wanted.lower(): answer}), status)
     else:
-        code = answered(json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose), status)
-    if smtlib is not None and not isinstance(answer, Recalled):
-        answer.write_smtlib(smtlib)
+        code = request.show(answer, status)
+    request.write_smtlib(answer)
     return code
 
 
-def _asked(
-    name: str, instruction: Instruction, timeout: float, solvers: tuple[str, ...], memory: int
-) -> Answer:
+def _settled(name: str, instruction: Instruction, request: Solving) -> Answer | Recalled:
+    key = RecallKey("prove", (instruction,), name, *request.solvers)
+    return request.recall(key, partial(_asked, name, instruction, request))
+
+
+def _asked(name: str, instruction: Instruction, request: Solving) -> Answer:
     from mmaformal.queries.properties import property_named
     from mmaformal.solver.asking import watching
 
     with Status(f"{name}: starting") as status, watching(status.show, status.found):
-        return property_named(name).prove(instruction, timeout=timeout, memory=memory, solver=solvers or None)
+        return property_named(name).prove(instruction, **request.limits)
 
 
 def _about(
@@ -197,33 +175,25 @@ def _about(
     return arch, name
 
 
-def _all(
-    instruction: Instruction,
-    settled: Callable[[str], Answer | Recalled],
-    verbose: bool,
-    as_json: bool,
-    table: str | None,
-    smtlib: Path | None,
-) -> int:
+def _all(instruction: Instruction, request: Solving) -> int:
     """Every property of an instruction, a row each as it is settled."""
     answers: dict[str, Answer | Recalled] = {}
     wide = max(map(len, PROPERTY_NAMES))
     for name in PROPERTY_NAMES:
-        answers[name] = answer = settled(name)
-        if smtlib is not None and not isinstance(answer, Recalled):
-            answer.write_smtlib(smtlib / name)
-        if as_json or table is not None:
+        answers[name] = answer = _settled(name, instruction, request)
+        request.write_smtlib(answer, name)
+        if not request.printed_at_once:
             continue
         if len(answers) == 1:
             answered(f"{instruction.label}, every property for all inputs:\n", SETTLED)
         left = f"{name:<{wide}}  {answer.verdict.capitalize():<7}"
         room = (width_to_fit() or 120) - len(left) - 2
         answered(f"{left}  {clipped(brief(answer), room)}".rstrip(), SETTLED)
-        if verbose:
+        if request.verbose:
             answered(f"{answer.verbose()}\n", SETTLED)
-    if table is not None:
-        tabulated(table, _rows(answers), SETTLED)
-    elif as_json:
+    if request.table is not None:
+        tabulated(request.table, _rows(answers), SETTLED)
+    elif request.as_json:
         answered(json.dumps({name: answer.to_json() for name, answer in answers.items()}, indent=2), SETTLED)
     return UNKNOWN if any(answer.verdict == "unknown" for answer in answers.values()) else SETTLED
 
@@ -236,11 +206,11 @@ def _rows(answers: Mapping[str, Answer | Recalled]) -> list[dict[str, object]]:
     ]
 
 
-def _list(as_json: bool, table: str | None) -> int:
+def _list(request: Solving) -> int:
     from mmaformal.queries.properties import PROPERTIES
 
-    if table is not None:
-        return tabulated(table, PROPERTIES.rows(), SETTLED)
+    if request.table is not None:
+        return tabulated(request.table, PROPERTIES.rows(), SETTLED)
     statements = {each.name: each.statement for each in PROPERTIES.values()}
     lines = columns([*statements.items()])
-    return answered(json.dumps(statements, indent=2) if as_json else "\n".join(lines), SETTLED)
+    return answered(json.dumps(statements, indent=2) if request.as_json else "\n".join(lines), SETTLED)

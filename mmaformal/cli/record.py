@@ -20,7 +20,7 @@ from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
-    from mmaformal.hardware.blackbox import Unit
+    from mmaformal.hardware.blackbox import DesignUnit
     from mmaformal.recordings.products import RecordedProduct
     from mmaformal.recordings.read import Recording
 
@@ -188,7 +188,7 @@ def _check_one(
         raise UsageError("--source DIR needs an INSTRUCTION")
 
 
-def _of_design(unit: Unit, out: Path, rows: int, seed: int) -> int:
+def _of_design(unit: DesignUnit, out: Path, rows: int, seed: int) -> int:
     count = unit.record(out, rows, seed)
     return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
 

@@ -17,7 +17,8 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 import click
@@ -52,6 +53,15 @@ _TOLD_IN_A_LINE = (
 
 class UsageError(click.UsageError):
     """Wrong use of a command, told in one line."""
+
+
+@contextmanager
+def wrong_use(*errors: type[Exception]) -> Iterator[None]:
+    """Let what these exceptions say be wrong use of the command."""
+    try:
+        yield
+    except errors as error:
+        raise UsageError(str(error)) from None
 
 
 class Commands(click.Group):

@@ -7,25 +7,24 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, contents
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, said, told
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, wrong_use
+from mmaformal.cli.solving import Solving, solving
+from mmaformal.cli.terminal import Status, said
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
-    from mmaformal.hardware.blackbox import Unit
+    from mmaformal.hardware.blackbox import DesignUnit
     from mmaformal.hardware.ports import PortMap
     from mmaformal.hardware.sources import Sources
     from mmaformal.queries.signoff_all import Kinds
     from mmaformal.solver.answers import Fails, Holds, Unknown
-    from mmaformal.solver.evidence import EvidenceStore
 
 #: What a design reads of files that are not named: its content is not all that there is of it.
 _READS_MORE = (b"`include", b"$readmem", b"$fopen")
@@ -90,14 +89,14 @@ def is_design(files: Sequence[Path], given: DesignOptions) -> bool:
     return bool(given["lists"]) or any(options.is_design(str(path)) for path in files)
 
 
-def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> Unit:
+def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> DesignUnit:
     """The design that files and options say, compiled as a function of codes.  Raises UsageError where it is none."""
     from mmaformal.hardware.blackbox import from_rtl
     from mmaformal.hardware.module import HardwareError
 
     if k is None or types is None:
         raise UsageError("of a DESIGN, --k and --types say what it takes, as --k 4 --types fp16,fp32")
-    try:
+    with wrong_use(HardwareError):
         design = design_of(tuple(files), **given)
         return from_rtl(
             design.sources,
@@ -107,8 +106,6 @@ def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: Desi
             held=design.held,
             told=said,
         )
-    except HardwareError as error:
-        raise UsageError(str(error)) from None
 
 
 class _Formats(TypedDict):
@@ -200,36 +197,18 @@ _DESIGN = (
     metavar="FILE",
     help="Only run the design on the rows of a recording (Verilator, else Icarus), and compare; repeatable.",
 )
-@options.timeout(600.0, "in all")
-@options.memory(4096)
-@options.solver
-@options.evidence
-@options.json
+@solving(600.0, "in all", verbose=False, smtlib=False)
 def signoff(
     files: tuple[Path, ...],
     against: tuple[str, str],
     changes: tuple[options.Change, ...],
-    lists: tuple[Path, ...],
-    top: str | None,
-    includes: tuple[Path, ...],
-    defines: tuple[str, ...],
-    parameters: tuple[str, ...],
-    ports: tuple[str, ...],
-    ties: tuple[str, ...],
-    mapping: Path | None,
-    cycles: int | None,
-    held: bool,
     where: tuple[str, ...],
     alike: tuple[str, ...],
     every: bool,
     testbench: Path | None,
     recordings: tuple[Path, ...],
-    timeout: float,
-    memory: int,
-    solvers: tuple[str, ...],
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
+    request: Solving,
+    **given: Unpack[DesignOptions],
 ) -> int:
     """Prove that a DESIGN computes a model, for all inputs; or show the smallest input where it does not.
 
@@ -240,49 +219,31 @@ def signoff(
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """
     from mmaformal.architectures import ARCHITECTURES
-
-    instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
-    limits = _Limits(timeout, memory, solvers, alike, where, every, testbench)
-    given = (lists, top, includes, defines, parameters, ports, ties, mapping, cycles, held)
-    read = partial(design_of, files, *given)
-    return _design_signed(read, instruction, recordings, (evidence, no_cache), limits, as_json)
-
-
-def _design_signed(
-    read: Callable[[], _Design],
-    instruction: Instruction,
-    recordings: Sequence[Path],
-    remembered: tuple[Path | None, bool],
-    limits: _Limits,
-    as_json: bool,
-) -> int:
     from mmaformal.hardware.module import HardwareError
     from mmaformal.recordings.archive import RecordingError
 
-    evidence, no_cache = remembered
-    try:
-        design = read()
-        if design.sources.program and (recordings or limits.testbench is not None):
+    instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
+    asked = _Asked(instruction, alike, where, every, testbench)
+    with wrong_use(HardwareError, RecordingError):
+        design = design_of(files, **given)
+        if design.sources.program and (recordings or testbench is not None):
             raise UsageError(
                 "a program is no hardware: leave out --simulate and --testbench; `mmaformal record` runs it"
             )
         if recordings:
-            return _simulated(design, instruction, recordings, limits.timeout, as_json)
-        with options.remembering(evidence, no_cache) as store:
-            return _signed(design, instruction, store if evidence is None else None, limits, as_json)
-    except (HardwareError, RecordingError) as error:
-        raise UsageError(str(error)) from None
+            return _simulated(design, instruction, recordings, request)
+        return _signed(design, asked, request)
 
 
 @dataclass(frozen=True)
-class _Limits:
-    timeout: float
-    memory: int
-    solvers: tuple[str, ...]
-    alike: tuple[str, ...] = ()
-    where: tuple[str, ...] = ()
-    every: bool = False
-    testbench: Path | None = None
+class _Asked:
+    """What is asked of a design."""
+
+    model: Instruction
+    alike: tuple[str, ...]
+    where: tuple[str, ...]
+    every: bool
+    testbench: Path | None
 
 
 @dataclass(frozen=True)
@@ -338,77 +299,61 @@ def design_of(
     return _Design(sources.complete(), said, held)
 
 
-def _signed(
-    design: _Design, instruction: Instruction, store: EvidenceStore | None, limits: _Limits, as_json: bool
-) -> int:
+def _signed(design: _Design, asked: _Asked, request: Solving) -> int:
     from mmaformal.queries.signoff import signoff as sign
     from mmaformal.queries.signoff_all import signoff_all
 
     def ask() -> Holds | Fails | Unknown | Kinds:
         with Status() as status:
-            return (signoff_all if limits.every else sign)(
+            return (signoff_all if asked.every else sign)(
                 design.sources.files,
-                instruction,
+                asked.model,
                 top=design.sources.top,
                 defines=design.sources.defines,
                 parameters=design.sources.parameters,
                 includes=design.sources.includes,
                 ports=design.said,
                 held=design.held,
-                where=limits.where,
-                alike=limits.alike,
+                where=asked.where,
+                alike=asked.alike,
                 told=said,
-                timeout=limits.timeout,
-                memory=limits.memory,
-                solver=limits.solvers or None,
+                **request.limits,
                 progress=status.show,
             )
 
-    answer: Holds | Fails | Unknown | Kinds | Recalled
-    if limits.every or limits.testbench is not None:
-        answer = ask()
-    else:
-        words = design.words
-        given = *(f"--where {each}" for each in limits.where), *limits.alike, *limits.solvers
-        question = RecallKey("signoff", (instruction,), *(words or ()), *given)
-        answer = question.ask(store if words is not None else None, limits.timeout, ask)
-    text = json.dumps(answer.to_json(), indent=2) if as_json else _text(answer)
-    code = answered(text, _STATUS[answer.verdict])
-    if limits.testbench is not None:
-        _write_testbench(design, instruction, answer, limits)
+    afresh, words = asked.every or asked.testbench is not None, list[str]()
+    if not afresh:
+        known = design.words
+        afresh, words = known is None, [*(known or ()), *(f"--where {each}" for each in asked.where)]
+    key = RecallKey("signoff", (asked.model,), *words, *asked.alike, *request.solvers)
+    answer = request.recall(key, ask, afresh=afresh)
+    code = request.show(answer, _STATUS[answer.verdict])
+    if asked.testbench is not None and not isinstance(answer, Recalled):
+        _write_testbench(design, asked, asked.testbench, answer)
     return code
 
 
-def _text(answer: Holds | Fails | Unknown | Kinds | Recalled) -> str:
-    """An answer for a person."""
-    return str(answer) if hasattr(answer, "kinds") else told(answer, False)
-
-
 def _write_testbench(
-    design: _Design,
-    instruction: Instruction,
-    answer: Holds | Fails | Unknown | Kinds | Recalled,
-    limits: _Limits,
+    design: _Design, asked: _Asked, folder: Path, answer: Holds | Fails | Unknown | Kinds
 ) -> None:
     """Write the testbenches of what was found, and say where they are."""
     from mmaformal.queries.signoff_testbench import write_testbench
 
-    assert limits.testbench is not None
     files = write_testbench(
-        limits.testbench,
+        folder,
         design.sources,
-        instruction,
+        asked.model,
         answer,
         said=design.said,
         held=design.held,
-        where=limits.where,
-        alike=limits.alike,
+        where=asked.where,
+        alike=asked.alike,
     )
-    said(f"wrote {limits.testbench}: {', '.join(path.name for path in files)}")
+    said(f"wrote {folder}: {', '.join(path.name for path in files)}")
 
 
 def _simulated(
-    design: _Design, instruction: Instruction, recordings: Sequence[Path], timeout: float, as_json: bool
+    design: _Design, instruction: Instruction, recordings: Sequence[Path], request: Solving
 ) -> int:
     from mmaformal.queries.signoff import on_recording
 
@@ -420,9 +365,13 @@ def _simulated(
             top=design.sources.top,
             defines=design.sources.defines,
             parameters=design.sources.parameters,
-            timeout=timeout,
+            timeout=request.timeout,
         )
         for path in recordings
     ]
-    said = json.dumps([run.to_json() for run in runs], indent=2) if as_json else "\n".join(map(str, runs))
+    said = (
+        json.dumps([run.to_json() for run in runs], indent=2)
+        if request.as_json
+        else "\n".join(map(str, runs))
+    )
     return answered(said, SETTLED if all(run.wrong == 0 for run in runs) else REFUTED)

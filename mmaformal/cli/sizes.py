@@ -12,7 +12,7 @@ import click
 from mmaformal.architectures import ARCHITECTURES, datapaths
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated, wrong_use
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -110,7 +110,7 @@ def sizes(
     from mmaformal.solver.pool import processes
 
     organisations, points = _chosen(kinds)
-    try:
+    with wrong_use(TypeError, ValueError):
         if organisations or not points:
             points += study.points(
                 organisations or study.KINDS,
@@ -119,19 +119,14 @@ def sizes(
                 a=fmt,
                 cut=cut,
             )
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from None
     rows = []
-    try:
-        with Status() as status, processes(jobs or os.cpu_count() or 1) as executor:
-            status.show(f"0 of {len(points)} datapaths")
-            for row in study.measure(points, out, executor, timeout):
-                rows.append(row)
-                if not as_json and table is None:
-                    status.line(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
-                status.show(f"{len(rows)} of {len(points)} datapaths: {row.datapath}")
-    except HardwareError as error:
-        raise UsageError(str(error)) from None
+    with wrong_use(HardwareError), Status() as status, processes(jobs or os.cpu_count() or 1) as executor:
+        status.show(f"0 of {len(points)} datapaths")
+        for row in study.measure(points, out, executor, timeout):
+            rows.append(row)
+            if not as_json and table is None:
+                status.line(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
+            status.show(f"{len(rows)} of {len(points)} datapaths: {row.datapath}")
     order = {study.name_of(each): number for number, each in enumerate(points)}
     rows.sort(key=lambda row: order[row.datapath])
     if table is not None:

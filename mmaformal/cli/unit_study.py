@@ -11,6 +11,7 @@ import click
 
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
+from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
@@ -45,10 +46,7 @@ KINDS = ("fda", "sda")
 @click.option("--jobs", type=options.PROCESSES, default=2, metavar="N", help="Threads (default 2).")
 @click.option("--no-proof", is_flag=True, help="Measure only.")
 @click.option("--no-plot", is_flag=True, help="Draw no figure, which needs matplotlib.")
-@options.timeout(300.0, "for each proof")
-@options.evidence
-@options.json
-@options.table
+@solving(300.0, "for each proof", solvers=False, verbose=False, table=True, smtlib=False)
 def unit_study(
     out: Path,
     factors: str,
@@ -59,11 +57,7 @@ def unit_study(
     jobs: int,
     no_proof: bool,
     no_plot: bool,
-    timeout: float,
-    evidence: Path | None,
-    no_cache: bool,
-    as_json: bool,
-    table: str | None,
+    request: Solving,
 ) -> int:
     """Measure errors of fused and separated dot-adds over FracBits and K, as TensorGauge's Fig. 6; and from which
     FracBits on the error of alignment is below half a last place of the sum, proved.
@@ -89,7 +83,7 @@ def unit_study(
             rows.append(row)
             status.show(f"{len(rows)} of {len(wanted)}: {row.design}")
         if not no_proof and cut == "RZ":
-            widths = _derived(wanted, timeout, evidence, no_cache, status)
+            widths = _derived(wanted, request, status)
     told = {curve: f"{each.F}{'' if each.proved else ' (not proved)'}" for curve, each in widths.items()}
     text = unit_tables.table(rows, told)
     stem = out / f"unit-study-{factors}-{rho}-{cut}"
@@ -100,9 +94,9 @@ def unit_study(
             rows, {curve: each.F for curve, each in widths.items()}, Path(f"{stem}.png"), title=title
         )
     code = SETTLED if all(each.proved for each in widths.values()) else UNKNOWN
-    if table is not None:
-        return tabulated(table, unit_tables.curves(rows, told), code)
-    if as_json:
+    if request.table is not None:
+        return tabulated(request.table, unit_tables.curves(rows, told), code)
+    if request.as_json:
         found = [_width_json(curve, each) for curve, each in widths.items()]
         return answered(json.dumps({"rows": [asdict(row) for row in rows], "widths": found}, indent=2), code)
     return answered(text, code)
@@ -123,15 +117,13 @@ def _width_json(curve: tuple[str, int], width: Enough) -> dict[str, object]:
     return {"kind": kind, "k": k, **numbers, "proved": width.proved, "obligations": width.obligations}
 
 
-def _derived(
-    wanted: list[Design], timeout: float, evidence: Path | None, no_cache: bool, status: Status
-) -> dict[tuple[str, int], Enough]:
+def _derived(wanted: list[Design], request: Solving, status: Status) -> dict[tuple[str, int], Enough]:
     """Of each kind and K, the least FracBits with which alignment is off by less than half an ulp of the sum."""
     from mmaformal.studies.unit_study.enough_width import enough
 
     found = {}
-    curves = {(each.kind, each.k): each for each in wanted}
-    with options.remembering(evidence, no_cache):
+    curves, timeout = {(each.kind, each.k): each for each in wanted}, request.timeout
+    with options.remembering(request.evidence, request.no_cache):
         for curve, each in curves.items():
             status.show(f"proving the error bound of {each.kind}, K = {each.k}")
             width = enough(lambda F, each=each: replace(each, frac_bits=F).instruction, timeout=timeout)  # type: ignore[misc]

@@ -8,7 +8,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered, printed
+from mmaformal.cli.running import SETTLED, UsageError, answered, printed, wrong_use
 
 _FORMATS = ("sv", "btor2", "aiger")
 
@@ -51,10 +51,8 @@ def verilog(
     instruction = options.instruction_of(arch, name, changes, chain)
     if out is None and kind == "aiger":
         raise UsageError("AIGER is binary: --out says where to write it")
-    try:
+    with wrong_use(HardwareError):
         found = verilog(instruction, out, format=kind, name=module_name)
-    except HardwareError as error:
-        raise UsageError(str(error)) from None
     if out is None:
         return printed(found.text.rstrip("\n"), SETTLED)
     return answered(found.summary, SETTLED)

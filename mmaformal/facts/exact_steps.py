@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import z3
 
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.interfaces import Rounds
+from mmaformal.cases.interfaces import AnyStep, Rounds
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.efda import Efda
@@ -47,6 +47,7 @@ from mmaformal.facts.exactness import (
     roundings_of_steps,
     settle_bound,
 )
+from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
@@ -69,6 +70,8 @@ from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled, WideNumbers
 from mmaformal.theory.rounded_sums import KeptIntegers, KeptTerm, NearSum, Shown, Span
+
+StepT = TypeVar("StepT", bound=AnyStep)
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,27 @@ def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
 def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
     """Of sfma and efda on codes: nothing is cut off."""
     return roundings_of_steps(spec, codes, lambda *_: True)
+
+
+class RoundsExactSums(Facts[StepT]):
+    """Facts of an algorithm each of whose steps rounds its exact sum, whatever that is."""
+
+    def rounding(self, spec: DotAdd) -> Claims:
+        """Return what proves that of one step.  Raises UnsupportedError for models of which it is not known."""
+        return prove_claims
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec, self.rounding(spec))
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        self.rounding(spec)
+        return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound(instruction, proving, self.rounding(instruction.spec))
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        prove_step(proving, spec, self.rounding(spec))
 
 
 def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:

@@ -25,7 +25,7 @@ from mmaformal.theory.monotone import Link, Neighbours, OneStep, Same, conclude_
 
 
 @dataclass(frozen=True)
-class Added:
+class AdditionOfC:
     """The interfaces of an addition, and of what is done to its result."""
 
     big: Operand
@@ -40,9 +40,11 @@ class Added:
         return negate_if(self.big.sign, fit(self.total, self.total.size() + 1))
 
 
-def added(addition: Addition, after: Callable[[z3.BitVecRef], z3.BitVecRef] = lambda code: code) -> Added:
+def added(
+    addition: Addition, after: Callable[[z3.BitVecRef], z3.BitVecRef] = lambda code: code
+) -> AdditionOfC:
     x = addition
-    return Added(x.big, x.small, x.special, x.total, x.rounded, after(x.result))
+    return AdditionOfC(x.big, x.small, x.special, x.total, x.rounded, after(x.result))
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class MonotoneLastAddition:
     """A step that ends with the addition of c to `other`, any code of the format."""
 
     fmt: Format
-    add: Callable[[z3.BitVecRef, z3.BitVecRef], Added]  #: of c and the other
+    add: Callable[[z3.BitVecRef, z3.BitVecRef], AdditionOfC]  #: of c and the other
 
     @property
     def c(self) -> z3.BitVecRef:
@@ -61,21 +63,21 @@ class MonotoneLastAddition:
         return z3.BitVec("other summand", self.fmt.storage_bits)
 
     @property
-    def step(self) -> OneStep[Added]:
+    def step(self) -> OneStep[AdditionOfC]:
         return OneStep(lambda c: self.add(c, self.other), self.c, self.fmt, self.fmt)
 
     def prove(self, theory: Theory) -> z3.BoolRef:
         """What `OneStep.prove` says.  Raises NotProvedError."""
         return self.step.prove(theory, self._in_order)
 
-    def _in_order(self, proving: Composing, runs: Neighbours[Added]) -> None:
+    def _in_order(self, proving: Composing, runs: Neighbours[AdditionOfC]) -> None:
         _prove_in_order(proving, runs, self.other)
 
 
 def prove_in_c(
     theory: Theory,
     spec: DotAdd,
-    add: Callable[[z3.BitVecRef, z3.BitVecRef], Added],
+    add: Callable[[z3.BitVecRef, z3.BitVecRef], AdditionOfC],
     other: Callable[[AnyStep], z3.BitVecRef],
     *,
     flush: Callable[[z3.BitVecRef], z3.BitVecRef] | None = None,
@@ -98,7 +100,7 @@ def prove_in_c(
     conclude_steps(theory, runs, last.step, theorem, start, links, same)
 
 
-def _prove_in_order(proving: Composing, runs: Neighbours[Added], other: z3.BitVecRef) -> None:
+def _prove_in_order(proving: Composing, runs: Neighbours[AdditionOfC], other: z3.BitVecRef) -> None:
     x, y, sign = runs.small, runs.large, runs.sign
     E0, E1 = x.big.field, y.big.field
     ways = []

@@ -48,7 +48,7 @@ class AddsTerm(Judged, Protocol):
     def sum(self) -> StickySum: ...
 
 
-Sticky: TypeAlias = pfma.Fma | AddsTerm
+Sticky: TypeAlias = pfma.FmaStages | AddsTerm
 
 
 def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
@@ -59,7 +59,7 @@ def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
 
 def terms_of(step: Sticky) -> tuple[Term, Term]:
     """(what c is added to, c)."""
-    return (step.product if isinstance(step, pfma.Fma) else step.term), step.addend
+    return (step.product if isinstance(step, pfma.FmaStages) else step.term), step.addend
 
 
 def exponents_of(spec: DotAdd) -> ExponentRange:

@@ -1,10 +1,13 @@
-"""The operands of a step, in both encodings."""
+"""The operands of a step that does not record its stages, in both encodings and as stages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+import z3
+
+from mmaformal.cases.interfaces import Adds, Judged
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.proof.encoding_links import (
@@ -13,6 +16,7 @@ from mmaformal.proof.encoding_links import (
 )
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.spec import DotAdd
+from mmaformal.stages import Recorded
 
 _Operand = TypeVar("_Operand", covariant=True)
 
@@ -47,3 +51,17 @@ def step_operands(
         for k, u, v in zip(products, executable.b, smt.b, strict=True)
     ]
     return x, y, decode(argument, c, executable.c, smt.c, spec.c_format)
+
+
+class Begins(Adds, Judged, Protocol):
+    """A step that decodes its operands, and tells their special values apart."""
+
+
+def begun(record: Recorded, spec: DotAdd, step: Begins, c: z3.BitVecRef) -> None:
+    """Records that a step's operands are decoded, that of c from its code, and classified."""
+    for operands, fmt in ((step.a, spec.a_format), (step.b, spec.b_format)):
+        for x in operands:
+            record.made("decode", [x], x, fmt=fmt)
+    record.made("decode", [c], step.c, fmt=spec.c_format)
+    factors = [x for pair in zip(step.a, step.b, strict=True) for x in pair]
+    record.made("classify", [*factors, step.c], step.special)

@@ -13,11 +13,10 @@ from mmaformal.cases.interfaces import Adds, Decodes
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.encodings.smt.ieee import Addition
-from mmaformal.facts.accumulator import within
 from mmaformal.formats import Format
 from mmaformal.limits import aligned, widest
 from mmaformal.proof.encoding_links import summands
-from mmaformal.proof.lemmas import ArgumentError, Link
+from mmaformal.proof.lemmas import ArgumentError, Link, within
 from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.solver.asking import constants_of
 from mmaformal.spec import DotAdd

@@ -58,7 +58,7 @@ class Shape(ShortRepr):
 
 
 @dataclass(repr=False)
-class Unit(ShortRepr):
+class DesignUnit(ShortRepr):
     """A design that can be called with codes of a and b of shape (n, K), and of c, (n,), and gives codes of d."""
 
     shape: Shape
@@ -183,7 +183,7 @@ def from_rtl(
     cycles: int | None = None,
     held: bool = False,
     told: Progress | None = None,
-) -> Unit:
+) -> DesignUnit:
     """Read a design as a function of codes, which is compiled, and which queries take.
 
     The arguments are those of `signoff`; k and the formats are what it takes, b_format and d_format those of a and c if
@@ -211,7 +211,7 @@ def from_rtl(
     run = Compiled(design.module.outputs["d"], constants)
     names = [str(x) for x in constants]
     told_of = (*design.told, *warning)
-    return Unit(shape, design.module.name, run, names, len(undefined), design, told_of)
+    return DesignUnit(shape, design.module.name, run, names, len(undefined), design, told_of)
 
 
-__all__ = ["Shape", "Unit", "from_rtl"]
+__all__ = ["DesignUnit", "Shape", "from_rtl"]

@@ -25,7 +25,7 @@ _LEAST = 4
 
 
 @dataclass(frozen=True, repr=False)
-class Row(ShortRepr):
+class Compressor(ShortRepr):
     """Three words, and the two with the same sum."""
 
     words: Words
@@ -48,7 +48,7 @@ class Row(ShortRepr):
         return Link(self.sum == value, (self.carry,), ((self.sum, value),))
 
 
-def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[int, Row]:
+def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[int, Compressor]:
     """The rows among a design's nodes, by the id of the sum."""
     xors = [node for node in nodes if z3.is_app_of(node, z3.Z3_OP_BXOR) and node.size() >= _LEAST]
     if not xors:
@@ -70,7 +70,7 @@ def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[in
             carries = [x for x in by_value.get((bits, twice), ()) if x.get_id() != node.get_id()]
             if carries:
                 used = (x for x in carries if (node.get_id(), x.get_id()) in beside)
-                found[node.get_id()] = Row(words, node, next(used, carries[0]))
+                found[node.get_id()] = Compressor(words, node, next(used, carries[0]))
                 break
     return found
 
@@ -87,19 +87,19 @@ def _triples(node: z3.ExprRef) -> Iterator[Words]:
 
 
 @dataclass(frozen=True, repr=False)
-class Added(ShortRepr):
+class AddedWords(ShortRepr):
     """What an addition adds up, of what went into the rows behind it."""
 
     words: tuple[z3.BitVecRef, ...]
-    rows: tuple[Row, ...]  #: those it is seen through, the first first
+    rows: tuple[Compressor, ...]  #: those it is seen through, the first first
 
 
-def added(node: z3.ExprRef, rows: Mapping[int, Row]) -> Added | None:
+def added(node: z3.ExprRef, rows: Mapping[int, Compressor]) -> AddedWords | None:
     """The words that an addition of words of rows adds up; None of another term, and where a carry is left."""
     if not z3.is_app_of(node, z3.Z3_OP_BADD):
         return None
     counts: dict[int, tuple[z3.BitVecRef, int]] = {}
-    used: dict[int, Row] = {}
+    used: dict[int, Compressor] = {}
 
     def add(term: z3.BitVecRef, sign: int) -> None:
         row = rows.get(term.get_id())
@@ -122,7 +122,7 @@ def added(node: z3.ExprRef, rows: Mapping[int, Row]) -> Added | None:
     left = [(term, count) for term, count in counts.values() if count]
     if not used or not left or any(count != 1 for _, count in left):
         return None
-    return Added(tuple(term for term, _ in left), tuple(used.values()))
+    return AddedWords(tuple(term for term, _ in left), tuple(used.values()))
 
 
-__all__ = ["Added", "Row", "added", "rows_of"]
+__all__ = ["AddedWords", "Compressor", "added", "rows_of"]

@@ -20,7 +20,7 @@ from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.rebuild import constants_in, is_value
 from mmaformal.hardware.sequential import Folded, Sequential, fold, unroll
 from mmaformal.hardware.sources import Sources
-from mmaformal.hardware.undefined import Behaviour
+from mmaformal.hardware.undefined import ProgramBehaviour
 from mmaformal.hardware.yosys import read
 from mmaformal.spec import DotAdd
 
@@ -54,7 +54,7 @@ class Wired(ShortRepr):
         str, ...
     ]  #: what its ports are, what is tied, and its latency; empty where nothing had to be said
     driven: Driven
-    behaviour: Behaviour | None = None  #: of a program
+    behaviour: ProgramBehaviour | None = None  #: of a program
 
 
 def wired(

@@ -23,7 +23,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import BitVec, Operand, all_of, any_of, is_zero
 from mmaformal.formats import Format
 from mmaformal.hardware.graph import Graph
-from mmaformal.hardware.normalised import Attempting, Normalised
+from mmaformal.hardware.normalised import Attempting, NormalProduct
 from mmaformal.proof.kernel import Link, Theorem
 from mmaformal.spec import DotAdd
 
@@ -162,7 +162,7 @@ class ExponentCases:
         self.rows, self.progress = rows, progress
         self.apart = of.apart(spec)
         #: the product of a design that shifts subnormal factors until their leading one is on top
-        self.normalised: Normalised | None = None
+        self.normalised: NormalProduct | None = None
         self._proved: dict[str, list[Link]] = {}  #: the cases that make one up
         self._hard: set[object] = (
             set()

@@ -28,7 +28,7 @@ from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
-from mmaformal.hardware.normalised import Factor, Normalised, found_in, leading_one, prove_product
+from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, leading_one, prove_product
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
@@ -468,9 +468,9 @@ def _by_exponents(follower: Follower, cases: ExponentCases) -> Link | None:
     return cases.run(links)
 
 
-def _normalised(follower: Follower, cases: ExponentCases) -> Normalised | None:
+def _normalised(follower: Follower, cases: ExponentCases) -> NormalProduct | None:
     """The product of a design that normalises its factors before; None of others."""
-    a, b = Factor.of(cases.of.a.significand), Factor.of(cases.of.b.significand)
+    a, b = NormalFactor.of(cases.of.a.significand), NormalFactor.of(cases.of.b.significand)
     seen = follower.seen(a.normal), follower.seen(b.normal)
     for found in found_in(follower.nodes, follower.values, *seen):
         follower.progress("the product of factors that are normalised")

@@ -19,7 +19,7 @@ import z3
 from mmaformal.cases.inputs import Inputs
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import BitVec, Operand, Trace, resize
-from mmaformal.hardware.carry_save import Added, Row, added
+from mmaformal.hardware.carry_save import AddedWords, Compressor, added
 from mmaformal.hardware.normalised import Attempting
 from mmaformal.hardware.sums import Value
 from mmaformal.proof.kernel import Link
@@ -36,7 +36,7 @@ class Following(Attempting, Protocol):
 
     inputs: Inputs
     nodes: list[z3.BitVecRef]  #: of the design
-    rows: dict[int, Row]  #: its rows of full adders
+    rows: dict[int, Compressor]  #: its rows of full adders
     values: dict[int, Value]
     progress: Callable[[str], None]
 
@@ -71,7 +71,7 @@ def recovered(proving: Following) -> Iterator[tuple[BitVec, Link]]:
                 break
 
 
-def _products(proving: Following) -> Iterator[Product]:
+def _products(proving: Following) -> Iterator[ModelProduct]:
     """The products of a model of one step."""
     if len(proving.trace.steps) == 1:
         (step,) = proving.trace.steps
@@ -79,12 +79,12 @@ def _products(proving: Following) -> Iterator[Product]:
         terms = getattr(step, "products", None) or getattr(step, "product", None)
         terms = (terms,) if hasattr(terms, "significand") else terms or ()
         for *factors, term, a, b in zip(*sides, terms, proving.inputs.a, proving.inputs.b, strict=False):
-            yield Product((factors[0], factors[1]), (a, b), term.significand)
+            yield ModelProduct((factors[0], factors[1]), (a, b), term.significand)
 
 
-def _sums(proving: Following) -> Iterator[tuple[BitVec, Row | None, Added]]:
+def _sums(proving: Following) -> Iterator[tuple[BitVec, Compressor | None, AddedWords]]:
     """Nodes that add up what went into rows: additions, and those that have the values of the last row's two words."""
-    by_value: dict[tuple[int, Value], list[Row]] = {}
+    by_value: dict[tuple[int, Value], list[Compressor]] = {}
     for row in proving.rows.values():
         bits, columns = row.sum.size(), [proving.values[x.get_id()] for x in (row.sum, row.carry)]
         seen = tuple((x + y) % (1 << bits) for x, y in zip(*columns, strict=True))
@@ -96,7 +96,9 @@ def _sums(proving: Following) -> Iterator[tuple[BitVec, Row | None, Added]]:
                 yield node, last, through
 
 
-def _is_sum(proving: Following, node: BitVec, row: Row | None, through: Added, total: BitVec) -> bool:
+def _is_sum(
+    proving: Following, node: BitVec, row: Compressor | None, through: AddedWords, total: BitVec
+) -> bool:
     """Whether a node is proved to be the sum of what went into rows."""
     rows = [x.link for x in through.rows]
     if not all(proving.attempt(x.link, [], _OF_SUM, x.words) for x in through.rows):
@@ -112,7 +114,7 @@ def _is_sum(proving: Following, node: BitVec, row: Row | None, through: Added, t
 
 
 @dataclass(frozen=True, repr=False)
-class Product(ShortRepr):
+class ModelProduct(ShortRepr):
     """A product of the model."""
 
     factors: tuple[Operand, Operand]
@@ -121,7 +123,7 @@ class Product(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Rows(ShortRepr):
+class PartialProducts(ShortRepr):
     """A sum of words, as it is where low bits of a factor are all that is set of it."""
 
     total: BitVec
@@ -143,11 +145,11 @@ class Rows(ShortRepr):
         return z3.simplify(z3.substitute(self.total, (self.code, code)))
 
 
-def _as_product(proving: Following, product: Product, total: BitVec, name: str) -> Link | None:
+def _as_product(proving: Following, product: ModelProduct, total: BitVec, name: str) -> Link | None:
     """The link that a sum of words is a product, shifted, and what is left of it where a factor is 0, if it is proved;
     None if not."""
     for at in (1, 0):
-        rows = Rows(total, product.factors[at], product.codes[at])
+        rows = PartialProducts(total, product.factors[at], product.codes[at])
         rest = rows.below(0)
         if any(x.eq(code) for x in constants_of(rest) for code in product.codes):
             continue
@@ -171,7 +173,9 @@ def _place(seen: Value, least: Value, product: Value, bits: int) -> int | None:
     return place if place >= 0 and all(x == y << place for x, y in zip(rest, product, strict=True)) else None
 
 
-def _by_bits(proving: Following, rows: Rows, other: BitVec, product: BitVec, place: int) -> Link | None:
+def _by_bits(
+    proving: Following, rows: PartialProducts, other: BitVec, product: BitVec, place: int
+) -> Link | None:
     """The link of the sum of words to the product, bit by bit of the factor that it is made for."""
     size, factor = rows.total.size(), rows.factor.significand
     one = resize(other, size)

@@ -62,7 +62,7 @@ def leading_one(word: BitVec, place: int) -> Link:
 
 
 @dataclass(frozen=True, repr=False)
-class Factor(ShortRepr):
+class NormalFactor(ShortRepr):
     """A factor of the model's product, and what it is when it is normalised."""
 
     significand: BitVec
@@ -70,7 +70,7 @@ class Factor(ShortRepr):
     normal: BitVec  #: shifted by them
 
     @classmethod
-    def of(cls, significand: BitVec) -> Factor:
+    def of(cls, significand: BitVec) -> NormalFactor:
         zeros = leading_zeros(significand)
         return cls(significand, zeros, significand << resize(zeros, significand.size()))
 
@@ -84,7 +84,7 @@ class Factor(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Found(ShortRepr):
+class MultiplierMatch(ShortRepr):
     """A multiplication of a design that may be that of both factors normalised, by places more."""
 
     node: BitVec
@@ -92,7 +92,9 @@ class Found(ShortRepr):
     places: tuple[int, int]  #: by how many places each is above the normalised one
 
 
-def found_in(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value], a: Value, b: Value) -> Iterator[Found]:
+def found_in(
+    nodes: Sequence[z3.ExprRef], values: Mapping[int, Value], a: Value, b: Value
+) -> Iterator[MultiplierMatch]:
     """The multiplications among a design's nodes whose operands have the values of two normalised factors, but for a
     constant shift."""
     for node in nodes:
@@ -102,7 +104,7 @@ def found_in(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value], a: Value,
         for one, other in ((x, y), (y, x)):
             places = _places(values[one.get_id()], a), _places(values[other.get_id()], b)
             if places[0] is not None and places[1] is not None:
-                yield Found(node, (one, other), (places[0], places[1]))
+                yield MultiplierMatch(node, (one, other), (places[0], places[1]))
                 break
 
 
@@ -117,7 +119,7 @@ def _places(seen: Value, wanted: Value) -> int | None:
 
 
 @dataclass(frozen=True, repr=False)
-class Normalised(ShortRepr):
+class NormalProduct(ShortRepr):
     """The product of both normalised factors of a model, what was proved of it, and how far each was shifted."""
 
     product: BitVec
@@ -126,8 +128,8 @@ class Normalised(ShortRepr):
 
 
 def prove_product(
-    proving: Attempting, product: BitVec, a: Factor, b: Factor, found: Found
-) -> Normalised | None:
+    proving: Attempting, product: BitVec, a: NormalFactor, b: NormalFactor, found: MultiplierMatch
+) -> NormalProduct | None:
     """The product of normalised factors, if it is proved to be a design's, and the model's when it is shifted back."""
     node, bits, place = found.node, product.size(), sum(found.places)
     if node.size() < bits + place or bits < a.significand.size() + b.significand.size():
@@ -163,10 +165,12 @@ def prove_product(
     chain = [replace(link, defined=(), free=()) for link in (first, second, of_model)]
     if not proving.attempt_all(links, chain, _OF_PRODUCT, [both, half, whole, product, a.zeros, b.zeros]):
         return None
-    return Normalised(both, (last, *links, *_size(proving, a, b, both)), (a.zeros, b.zeros))
+    return NormalProduct(both, (last, *links, *_size(proving, a, b, both)), (a.zeros, b.zeros))
 
 
-def _by_cases(proving: Attempting, factor: Factor, word: BitVec, less: BitVec, cut: BitVec) -> Link | None:
+def _by_cases(
+    proving: Attempting, factor: NormalFactor, word: BitVec, less: BitVec, cut: BitVec
+) -> Link | None:
     """The link that a product with a normalised factor is the one without, shifted by its leading zeros, and back: for
     each place of its leading one."""
     link = Link(z3.And(word == factor.shifts(less), less == z3.LShR(word, factor.places(word.size()))))
@@ -177,7 +181,7 @@ def _by_cases(proving: Attempting, factor: Factor, word: BitVec, less: BitVec, c
     return link
 
 
-def _size(proving: Attempting, a: Factor, b: Factor, both: BitVec) -> list[Link]:
+def _size(proving: Attempting, a: NormalFactor, b: NormalFactor, both: BitVec) -> list[Link]:
     """Those links of two that are proved: a product of normalised factors has its leading one in one of the highest
     two places, or is 0 where one of them is."""
     tops = []
@@ -203,9 +207,9 @@ def _size(proving: Attempting, a: Factor, b: Factor, both: BitVec) -> list[Link]
 
 __all__ = [
     "Attempting",
-    "Factor",
-    "Found",
-    "Normalised",
+    "MultiplierMatch",
+    "NormalFactor",
+    "NormalProduct",
     "found_in",
     "leading_one",
     "leading_zeros",

@@ -73,7 +73,7 @@ class Place(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Part(ShortRepr):
+class OperandBits(ShortRepr):
     """Bits of an operand: those from `low` on are at a place of the design."""
 
     operand: str
@@ -111,7 +111,7 @@ class PortMap(ShortRepr):
 class Wiring(ShortRepr):
     """The ports of a design, all said."""
 
-    parts: tuple[Part, ...]  #: of the inputs
+    parts: tuple[OperandBits, ...]  #: of the inputs
     result: Place
     ties: tuple[Tie, ...]
     resets: tuple[Tie, ...]  #: which are inactive there
@@ -209,7 +209,7 @@ class _Wirer:
         self.guessed: set[str] = set()
 
     def wiring(self, said: PortMap) -> Wiring:
-        parts: list[Part] = []
+        parts: list[OperandBits] = []
         result: Place | None = None
         for target, text in said.ports.items():
             if target == "d":
@@ -249,7 +249,7 @@ class _Wirer:
             raise HardwareError(f"{place} is said to be two things")
         self.taken[place.port] = self.taken.get(place.port, 0) | mask
 
-    def _part(self, target: str, text: str) -> Part:
+    def _part(self, target: str, text: str) -> OperandBits:
         found = _TARGET.fullmatch(target.strip())
         if found is None or found["name"] not in self.needed:
             names = ", ".join(self.needed)
@@ -269,9 +269,9 @@ class _Wirer:
                 f"{place.port}[{bits - 1}:0]"
             )
         self._take(place)
-        return Part(name, low, bits, place)
+        return OperandBits(name, low, bits, place)
 
-    def _complete(self, parts: Sequence[Part]) -> None:
+    def _complete(self, parts: Sequence[OperandBits]) -> None:
         """Raises HardwareError where some codes of an operand have a port, and others none."""
         for name in {part.operand for part in parts}:
             has = sum(((1 << part.bits) - 1) << part.low for part in parts if part.operand == name)
@@ -295,7 +295,7 @@ class _Wirer:
 
     # ---- what is not said -------------------------------------------------------------------------------------
 
-    def _guess_parts(self, said: set[str]) -> list[Part]:
+    def _guess_parts(self, said: set[str]) -> list[OperandBits]:
         missing = [name for name in self.needed if name != "d" and name not in said]
         if not missing:
             return []
@@ -318,10 +318,10 @@ class _Wirer:
             self._take(place)
             if port != name:
                 self.guessed.add(name)
-            found.append(Part(name, 0, self.needed[name], place))
+            found.append(OperandBits(name, 0, self.needed[name], place))
         return found
 
-    def _vector(self, missing: Sequence[str]) -> list[Part]:
+    def _vector(self, missing: Sequence[str]) -> list[OperandBits]:
         """a, b and c in one port, or a and b, in the order of the layout."""
         for names in (["a", "b", "c"], ["a", "b"]):
             bits = sum(self.needed[name] for name in names)
@@ -334,7 +334,7 @@ class _Wirer:
                 return self._laid_out(names, ports[0])
         return []
 
-    def _laid_out(self, names: Sequence[str], port: str) -> list[Part]:
+    def _laid_out(self, names: Sequence[str], port: str) -> list[OperandBits]:
         """Operands at bits of a port, in the order of the layout."""
         order = [(name, 0, self.needed[name]) for name in names]
         if "pairs" in self.layout:
@@ -348,7 +348,7 @@ class _Wirer:
             place = self.bits_of(Place(port, at + bits_of_it - 1, at), self.inputs)
             self._take(place)
             self.guessed.add(name)
-            found.append(Part(name, low, bits_of_it, place))
+            found.append(OperandBits(name, low, bits_of_it, place))
             at += bits_of_it
         self.vector = port
         return sorted(found, key=lambda part: (part.operand, part.low))
@@ -436,7 +436,7 @@ def _free(name: str, bits: int, taken: int) -> Iterable[Place]:
 
 __all__ = [
     "LAYOUTS",
-    "Part",
+    "OperandBits",
     "Place",
     "PortMap",
     "Tie",

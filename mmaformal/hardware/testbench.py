@@ -31,7 +31,7 @@ _WORD = 32
 
 
 @dataclass(frozen=True, repr=False)
-class Case(ShortRepr):
+class Stimulus(ShortRepr):
     """One input, and what is expected of the design there."""
 
     title: str
@@ -51,7 +51,7 @@ class Miter(ShortRepr):
     spec: DotAdd
     driven: Driven
     question: str
-    cases: Sequence[Case]
+    cases: Sequence[Stimulus]
     same: Module  #: of x and y, whether they are the same d; its output is `same`
     allowed: Module | None = (
         None  #: of the operands and both results, whether they are asked about; output `allowed`
@@ -265,7 +265,7 @@ class Bench(Miter):
 
     # ---- the design and its ports -----------------------------------------------------------------------------------
 
-    def _values(self, case: Case) -> dict[str, int]:
+    def _values(self, case: Stimulus) -> dict[str, int]:
         """The values of the harness's inputs, but the clock and the cycle."""
         spec, x = self.spec, case.codes
         sides = {"a": (x.a, spec.a_format), "b": (x.b, spec.b_format), "c": ((x.c,), spec.c_format)}
@@ -277,7 +277,7 @@ class Bench(Miter):
         }
         return {**found, **{_name(place): case.free.get(place, 0) for place in self.free()}}
 
-    def _told(self, number: int, case: Case, before: str) -> list[str]:
+    def _told(self, number: int, case: Stimulus, before: str) -> list[str]:
         """What a comment says of a case."""
         d = self.spec.d_format
         got = "" if case.got is None else f", the design gave {case.got:#x} = {d.text(case.got)}"
@@ -487,4 +487,4 @@ sby:
 \tsby -f miter.sby
 """
 
-__all__ = ["Bench", "Case"]
+__all__ = ["Bench", "Stimulus"]

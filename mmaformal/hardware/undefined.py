@@ -41,7 +41,7 @@ class Finding(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Behaviour(ShortRepr):
+class ProgramBehaviour(ShortRepr):
     """What a design that is a program has besides its terms: itself, to be run, and where it is undefined."""
 
     plain: Module  #: its d for inputs for which its behaviour is not undefined
@@ -206,9 +206,9 @@ def _runs(places: Sequence[int]) -> list[str]:
 
 
 __all__ = [
-    "Behaviour",
     "Choice",
     "Finding",
+    "ProgramBehaviour",
     "choose",
     "constants_undefined",
     "drawn",

@@ -9,11 +9,11 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
     decode,
-    ieee_add,
     multiply,
     quiet_nan,
     resolve_special,
 )
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -64,15 +64,13 @@ class AdderTreeKernel(OnlyRows):
 
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
-        p = spec.parameters
-        assert isinstance(p, AdderTree)
+        p = spec.parameters_as(AdderTree)
         formats = {spec.c_format, p.product.format, *(rho.format for rho in p.sums)}
         return formats == {spec.d_format} and p.of(p.tree) == p.rho
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, AdderTree)
+        p = spec.parameters_as(AdderTree)
         sums: list[Conversion | int] = []
 
         def place(tree: Tree) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import short_repr
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable.blocks import convert_exactly
+from mmaformal.encodings.executable.ieee import convert_exactly
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 

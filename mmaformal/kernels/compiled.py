@@ -49,7 +49,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.acc_e9s12 import executable as acc_e9s12
 from mmaformal.encodings.dpa_e9s12 import executable as dpa_e9s12
 from mmaformal.encodings.efda import executable as efda
-from mmaformal.encodings.executable import blocks, limbs, stages
+from mmaformal.encodings.executable import blocks, ieee, limbs, stages
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fdrda import executable as fdrda
 from mmaformal.encodings.gps import executable as gps
@@ -305,7 +305,7 @@ _OWN = (
     pfma.first_nan,
 )
 
-for _module in (blocks, limbs, stages, dpa_e9s12, acc_e9s12, fdrda, efda, gps, pfma, oddsum):
+for _module in (blocks, ieee, limbs, stages, dpa_e9s12, acc_e9s12, fdrda, efda, gps, pfma, oddsum):
     for _function in vars(_module).values():
         if (
             isinstance(_function, FunctionType)

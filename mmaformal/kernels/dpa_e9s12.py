@@ -95,8 +95,7 @@ class DpaE9s12Kernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, DpaE9s12)
+        p = spec.parameters_as(DpaE9s12)
         above = p.carries(spec) + 2
         halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
         own = p.L - 1 - above, above, spec.a_format.bias, halves, p.detects_zeros, quiet_nan(spec.d_format)

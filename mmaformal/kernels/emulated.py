@@ -99,8 +99,7 @@ class EmulatedKernel(Kernel):
         from mmaformal.kernels import kernel_for
 
         super().__init__(spec)
-        p = spec.parameters
-        assert isinstance(p, Emulated)
+        p = spec.parameters_as(Emulated)
         self.p, self.unit = p, kernel_for(p.unit)
         self.description = f"emulated: {self.unit.description}"
         self.bytes_per_element = p.words * self.unit.bytes_per_element
@@ -144,8 +143,7 @@ class EmulatedKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Emulated)
+        p = spec.parameters_as(Emulated)
         sides = (rows.a, p.unit.a_format, spec.a_format), (rows.b, p.unit.b_format, spec.b_format)
         tops = [largest_fields(codes, p) for codes, _, _ in sides] if p.common else []
         spread = (np.repeat(top, p.step_products, 1) for top in tops)

@@ -7,7 +7,8 @@ import numpy as np
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.esda.executable import nan_code
-from mmaformal.encodings.executable.blocks import Lane, ieee_add, quiet_nan, where
+from mmaformal.encodings.executable.blocks import Lane, quiet_nan, where
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -45,10 +46,8 @@ class EsdaKernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Esda)
+        p = spec.parameters_as(Esda)
         inner = p.inner(spec)
-        exact = inner.parameters
-        assert isinstance(exact, Efda)
+        exact = inner.parameters_as(Efda)
         own = quiet_nan(spec.d_format), *frame_of(inner, exact)
         chain("esda", spec, rows, p.dot, p.L, *own, nan_code(p), p.flush, p.rho)

@@ -259,8 +259,7 @@ class EfdaKernel(Kernel):
 
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
-        parameters = spec.parameters
-        assert isinstance(parameters, Efda)
+        parameters = spec.parameters_as(Efda)
         self.parameters = parameters
         self.steps = spec.k // parameters.L
         self.fixed, self.top, self.frame, self.lowest = frame_of(spec, parameters)
@@ -280,8 +279,7 @@ class EfdaKernel(Kernel):
     def compiles_rows(cls, spec: DotAdd) -> bool:
         """Return whether the kernel, which knows no −0, no flushing, no c of another format and no long sums, computes
         it."""
-        p = spec.parameters
-        assert isinstance(p, Efda)
+        p = spec.parameters_as(Efda)
         plain = not (p.minus_zero or p.flush_inputs)
         return (
             plain and not p.is_long(spec) and spec.c_format == spec.d_format and spec.d_format in (fp16, fp32)
@@ -315,8 +313,7 @@ class EfdaKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Efda)
+        p = spec.parameters_as(Efda)
         if not EfdaKernel.compiles_rows(spec):
             on_lanes(spec, rows)
             return

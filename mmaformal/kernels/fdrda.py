@@ -322,8 +322,7 @@ class FdrdaKernel(FusedPlanes):
     algorithms = ("fdrda", "gfdrda")
 
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fdrda)
+        parameters = spec.parameters_as(Fdrda)
         super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
         self.groups = parameters.groups
         if self.groups == 2:
@@ -335,8 +334,7 @@ class FdrdaKernel(FusedPlanes):
 
     @classmethod
     def of(cls, spec: DotAdd) -> FdrdaKernel | None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fdrda)
+        parameters = spec.parameters_as(Fdrda)
         if parameters.L % parameters.groups:
             return None
         largest = spec.a_format.max_exponent + spec.b_format.max_exponent + 1
@@ -378,8 +376,7 @@ class FdrdaKernel(FusedPlanes):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Fdrda)
+        p = spec.parameters_as(Fdrda)
         groups, reach = p.groups, _FAR if p.reach is None else p.reach
         # Below every exponent of a product that is not zero, and not above c's, as in the executable.
         least = min(spec.a_format.min_exponent + spec.b_format.min_exponent, spec.c_format.min_exponent)

@@ -73,14 +73,12 @@ class FmaKernel(OnlyRows):
 
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
-        p = spec.parameters
-        assert isinstance(p, Fma)
+        p = spec.parameters_as(Fma)
         holds = p.product_bits(spec) + 2 <= 48 and p.frame(spec) + 3 <= 61
         return holds and p.tiny is None and not p.nan.order and p.rho.saturation is None
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Fma)
+        p = spec.parameters_as(Fma)
         own = p.frame(spec), p.zero_exponent(spec), p.flush_inputs, int(default_nan(p))
         chain("fma", spec, rows, p.rho, 1, *own)

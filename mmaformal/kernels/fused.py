@@ -498,8 +498,7 @@ class FdaKernel(FusedPlanes):
     algorithms = ("fda",)
 
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fda)
+        parameters = spec.parameters_as(Fda)
         super().__init__(spec, wide, parameters.L, None if parameters.e_zero is None else wide.zero)
         self.parameters = parameters
         # A zero product's e_zero is never above c's exponent, which is e_zero too if c is zero, unless:
@@ -507,8 +506,7 @@ class FdaKernel(FusedPlanes):
 
     @classmethod
     def of(cls, spec: DotAdd) -> FdaKernel | None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fda)
+        parameters = spec.parameters_as(Fda)
         if spec.scale_format is not None and spec.scale_block % parameters.L:
             return None  # the products of one step would have different scales
         wide = widths(spec, parameters.F, parameters.L)
@@ -563,6 +561,5 @@ class FdaKernel(FusedPlanes):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Fda)
+        p = spec.parameters_as(Fda)
         run_fda_rows(SOURCES, numbers(spec, p.rho, p.L, *fda_numbers(spec, p)), *rows)

@@ -56,6 +56,5 @@ class GfdaKernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Gfda)
+        p = spec.parameters_as(Gfda)
         chain("gfda", spec, rows, p.rho, p.L, *fda_numbers(spec, p), p.G, p.W)

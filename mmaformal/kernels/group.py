@@ -235,8 +235,7 @@ class GdfsKernel(Kernel):
 
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
-        parameters = spec.parameters
-        assert isinstance(parameters, Gdfs)
+        parameters = spec.parameters_as(Gdfs)
         self.parameters = parameters
         self.steps = spec.k // parameters.L
         self.groups = parameters.L // parameters.G
@@ -292,7 +291,6 @@ class GdfsKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Gdfs)
+        p = spec.parameters_as(Gdfs)
         e_zero, nan = zero_exponent(p.e_zero, spec.c_format), canonical_nan(p.rho.format)
         chain("gdfs", spec, rows, p.rho, p.L, p.F, e_zero, p.e_zero is None, nan, p.G)

@@ -16,7 +16,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.encodings.executable.blocks import Lane, decode, ieee_add, quiet_nan, where
+from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.encodings.sfma import Sfma
@@ -103,8 +104,7 @@ class SfmaKernel(Kernel):
     def of(cls, spec: DotAdd) -> Kernel | None:
         """None unless the processor has fma and rounds as ρ does (nearest even, in full, a zero with its sign), and
         all NaNs are one."""
-        p = spec.parameters
-        assert isinstance(p, Sfma)
+        p = spec.parameters_as(Sfma)
         full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
         ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
         return cls(spec) if ieee and not p.nan.order and has_fma() else None
@@ -253,13 +253,11 @@ class GpsKernel(Kernel):
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         check_processor()
-        parameters = self.spec.parameters
-        assert isinstance(parameters, Gps)
+        parameters = self.spec.parameters_as(Gps)
         nan = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()]
         run_gps(fp32, nan, parameters.G, self.spec.k, a[0], b[0], d.view(np.float32), start, stop)
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Gps)
+        p = spec.parameters_as(Gps)
         chain("gps", spec, rows, None, spec.k, p.G)

@@ -73,7 +73,6 @@ class JoinedFdaKernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, JoinedFda)
+        p = spec.parameters_as(JoinedFda)
         own = p.F, zero_exponent(p.e_zero, spec.c_format), p.e_zero is None, canonical_nan(p.rho.format)
         chain("joined_fda", spec, rows, p.rho, p.L, *own)

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mmaformal.encodings.executable.blocks import Lane, Special, convert_exactly, ieee_add
+from mmaformal.encodings.executable.blocks import Lane, Special
+from mmaformal.encodings.executable.ieee import convert_exactly, ieee_add
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.executable import nan_code
 from mmaformal.formats import Format
@@ -67,8 +68,7 @@ class LoweredKernel(Kernel):
 
     def __init__(self, spec: DotAdd, inner: FdaKernel) -> None:
         super().__init__(spec)
-        parameters = spec.parameters
-        assert isinstance(parameters, Lowered)
+        parameters = spec.parameters_as(Lowered)
         self.parameters = parameters
         self.inner = inner
         self.bytes_per_element = inner.bytes_per_element
@@ -78,8 +78,7 @@ class LoweredKernel(Kernel):
 
     @classmethod
     def of(cls, spec: DotAdd) -> LoweredKernel | None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Lowered)
+        parameters = spec.parameters_as(Lowered)
         inner = FdaKernel.of(parameters.inner_dot_add(spec))
         small = spec.a_format.storage_bits <= 16 and spec.b_format.storage_bits <= 16
         return cls(spec, inner) if inner is not None and small else None
@@ -109,8 +108,7 @@ class LoweredKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Lowered)
+        p = spec.parameters_as(Lowered)
         inner, taken = _inner(spec, p), p.taken(spec.k)
         rows = converted(rows, spec, inner.a_format, inner.b_format)
         rows = rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1))

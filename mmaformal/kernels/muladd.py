@@ -8,11 +8,11 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
     decode,
-    ieee_add,
     multiply,
     quiet_nan,
     resolve_special,
 )
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.formats import fp32
@@ -89,8 +89,7 @@ class MuladdKernel(Kernel):
     @classmethod
     def of(cls, spec: DotAdd) -> MuladdKernel | None:
         """None where products or sums are rounded otherwise."""
-        p = spec.parameters
-        assert isinstance(p, Muladd)
+        p = spec.parameters_as(Muladd)
         return cls(spec) if p.product == p.rho == IEEE_FP32 else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
@@ -106,6 +105,5 @@ class MuladdKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Muladd)
+        p = spec.parameters_as(Muladd)
         chain("muladd", spec, rows, p.rho, 1, quiet_nan(p.rho.format), p.product)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.encodings.executable.blocks import Lane, ieee_add
+from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.oddsum.executable import NAN, product
 from mmaformal.encodings.pfma.executable import without_subnormal
@@ -106,6 +107,5 @@ class OddsumKernel(FlushedKernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Oddsum)
+        p = spec.parameters_as(Oddsum)
         chain("oddsum", spec, rows, p.rho, 2)

@@ -113,8 +113,7 @@ class PfmaKernel(FlushedKernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Pfma)
+        p = spec.parameters_as(Pfma)
         chain(
             "pfma", *FlushedKernel.in_words(spec, rows), None, p.L, tiny_before(spec), gives_first_nan(spec)
         )

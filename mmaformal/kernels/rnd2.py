@@ -11,7 +11,6 @@ from mmaformal.encodings.executable.blocks import (
     classify_product,
     decode,
     encode,
-    ieee_add,
     merge_special,
     multiply,
     quiet_nan,
@@ -21,6 +20,7 @@ from mmaformal.encodings.executable.blocks import (
     sum_sign,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -64,8 +64,7 @@ class Rnd2Kernel(OnlyRows):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters
-        assert isinstance(p, Rnd2)
+        p = spec.parameters_as(Rnd2)
         if p.nan.order or p.negate_pair:
             on_lanes(spec, rows)
             return

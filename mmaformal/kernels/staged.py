@@ -115,8 +115,7 @@ def step_in_limbs(
 
 
 def run_rows(spec: DotAdd, rows: Batch) -> None:
-    p = spec.parameters
-    assert isinstance(p, Sfma)
+    p = spec.parameters_as(Sfma)
     # Two terms below 2^(frame + 2) add up to a `Sum`, as in the executable.
     holds = 2 * p.rho.format.fraction_bits + 3 + 3 <= 61
     chain("sfma" if holds else "sfma in limbs", spec, rows, p.rho, 1, ORDERS.index(p.nan.order))

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.encodings.executable.blocks import convert_exactly
+from mmaformal.encodings.executable.ieee import convert_exactly
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
@@ -31,8 +31,7 @@ class WfmaKernel(SfmaKernel):
     @classmethod
     def of(cls, spec: DotAdd) -> WfmaKernel | None:
         """None unless the processor has fma and rounds as ρ does."""
-        parameters = spec.parameters
-        assert isinstance(parameters, Wfma)
+        parameters = spec.parameters_as(Wfma)
         rho = parameters.rho
         full = rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
         return cls(spec) if rho.rounding is Rounding.RNE and full and has_fma() else None
@@ -46,8 +45,7 @@ class WfmaKernel(SfmaKernel):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         """Factors converted by tables, then sfma."""
-        p = spec.parameters
-        assert isinstance(p, Wfma)
+        p = spec.parameters_as(Wfma)
         target = p.rho.format
         own = spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho))
         staged.run_rows(own, converted(rows, spec, target, target))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from mmaformal.probes.box import Box, Terms, power
-from mmaformal.probes.kept import BesideC, KeptPlaces, Seen, exponent_for, terms
+from mmaformal.probes.kept import BesideC, KeptPlaces, SeenPlaces, exponent_for, terms
 from mmaformal.summation import Node
 
 #: roundings that leave nothing of a positive half
@@ -66,7 +66,7 @@ def by_c(box: Box, products: Sequence[int], beside: BesideC, tie: int | None) ->
     )
 
 
-def _couple_cases(box: Box, seen: Seen, tie: int | None, couple: tuple[int, int]) -> list[Terms]:
+def _couple_cases(box: Box, seen: SeenPlaces, tie: int | None, couple: tuple[int, int]) -> list[Terms]:
     """Halves of the last place seen at none, one, the other and both of two places; none where no types hold them."""
     context, at = seen.context, seen.places + 1
     exponent = exponent_for(box, context, tie, couple, at)

@@ -173,7 +173,7 @@ class Context(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Seen(ShortRepr):
+class SeenPlaces(ShortRepr):
     """How far below c's exponent a product is seen in one context."""
 
     context: Context
@@ -186,7 +186,7 @@ class Seen(ShortRepr):
 class BesideC(ShortRepr):
     """What becomes of products beside a larger c."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenPlaces, ...]
 
     @property
     def kept(self) -> KeptPlaces | None:
@@ -198,7 +198,7 @@ class BesideC(ShortRepr):
         return KeptPlaces(least.places, least.more, self.cut, 0, least.rows)
 
     @property
-    def least(self) -> Seen:
+    def least(self) -> SeenPlaces:
         """The context in which the fewest places are seen; of several, one in which it is sure that no more are."""
         return _least(self.seen)
 
@@ -247,7 +247,7 @@ class BesideC(ShortRepr):
         return (levels[0], False) if levels.get(-1) == levels[0] else (levels[0] + 1, True)
 
 
-def _least(seen: Sequence[Seen]) -> Seen:
+def _least(seen: Sequence[SeenPlaces]) -> SeenPlaces:
     return min(seen, key=lambda s: (s.places + s.more, s.context.tie is not None))
 
 
@@ -308,7 +308,7 @@ def exponent_for(box: Box, context: Context, tie: int | None, small: Sequence[in
     )
 
 
-def _seen(box: Box, context: Context, places: int, tie: int | None, small: int) -> Seen | None:
+def _seen(box: Box, context: Context, places: int, tie: int | None, small: int) -> SeenPlaces | None:
     """None where the small term is not seen at all: this context is none for this unit."""
     first = places + 2 if context.tie is None else places + 4
     pairs = []
@@ -323,4 +323,4 @@ def _seen(box: Box, context: Context, places: int, tie: int | None, small: int) 
     n = _leading(facts)
     if n == 0:
         return None
-    return Seen(context, first + n - 1, n == len(facts), tuple(rows[2 * n - 1 : 2 * n + 2 : 2]))
+    return SeenPlaces(context, first + n - 1, n == len(facts), tuple(rows[2 * n - 1 : 2 * n + 2 : 2]))

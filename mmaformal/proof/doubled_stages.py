@@ -29,7 +29,7 @@ from mmaformal.proof.doubled_runs import (
 )
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, Link, demand
-from mmaformal.proof.lemmas import at_most
+from mmaformal.proof.lemmas import at_most, within
 from mmaformal.proof.related_runs import Pairing, operand_codes, same, together
 from mmaformal.proof.scaling import (
     at_least,
@@ -43,7 +43,6 @@ from mmaformal.proof.scaling import (
     one_up,
     same_double,
     up_or,
-    within,
 )
 from mmaformal.stages import Stage
 

@@ -17,6 +17,7 @@ import z3
 from mmaformal.cases.encodings import StepT, Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.encodings.executable import blocks as executable_blocks
+from mmaformal.encodings.executable import ieee as executable_ieee
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import ieee
@@ -262,7 +263,7 @@ def signed_total(executable: executable_blocks.Sum, sign: z3.BitVecRef, magnitud
 def add_codes(
     argument: Argument,
     codes: Sequence[Link],
-    executable: executable_blocks.Addition,
+    executable: executable_ieee.Addition,
     smt: ieee.Addition,
     rho: Conversion,
 ) -> Link:

@@ -13,7 +13,7 @@ import z3
 
 from mmaformal.lanes import Flag, Lane, Tracer, fit
 from mmaformal.proof.kernel import ArgumentError as ArgumentError
-from mmaformal.proof.kernel import Lemma, Theorem, conjunction
+from mmaformal.proof.kernel import Lemma, Theorem, conjunction, demand
 from mmaformal.proof.kernel import Link as Link
 from mmaformal.solver.portfolio import LazyPortfolio as LazyPortfolio
 
@@ -68,6 +68,13 @@ def condition(mine: Flag, other: z3.BoolRef) -> Link:
 
 def at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
     return Link(z3.ULE(x, y), (x, y))
+
+
+def within(x: z3.BitVecRef, bound: int) -> Link:
+    """Return the link that says that x is not beyond ±bound, in two's complement.  Raises ArgumentError if it has no
+    bits for more."""
+    demand(bound < 1 << (x.size() - 1), f"{x.size()} bits do not hold ±{bound}")
+    return Link(z3.And(x <= bound, x >= -bound), (x,))
 
 
 def _residue(lane: Lane, term: z3.BitVecRef) -> Link:

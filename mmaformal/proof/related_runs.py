@@ -31,7 +31,7 @@ from mmaformal.formats import Format
 from mmaformal.lanes import Tracer
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, Link, demand
-from mmaformal.proof.lemmas import Argument, at_most, is_maximum
+from mmaformal.proof.lemmas import Argument, at_most, is_maximum, within
 from mmaformal.spec import DotAdd
 
 
@@ -335,10 +335,6 @@ def _extended(wide: z3.BitVecRef, narrow: z3.BitVecRef, extra: int, bound: int) 
     same_number = z3.SignExt(extra, narrow)
     claim = z3.And(wide == same_number, narrow <= bound, narrow >= -bound)
     return Link(claim, (narrow,), ((wide, same_number),))
-
-
-def within(x: z3.BitVecRef, bound: int) -> Link:
-    return Link(z3.And(x <= bound, x >= -bound), (x,))
 
 
 def magnitude_bits(summand: z3.BitVecRef) -> int:

@@ -13,6 +13,7 @@ from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import Operand, StickySum, Term
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import Link
+from mmaformal.proof.lemmas import within
 from mmaformal.proof.related_runs import (
     Kind,
     Opposite,
@@ -25,7 +26,6 @@ from mmaformal.proof.related_runs import (
     operand_codes,
     same,
     terms_of,
-    within,
 )
 
 StepT = TypeVar("StepT", bound=AnyStep, covariant=True)

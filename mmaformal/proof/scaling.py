@@ -117,13 +117,6 @@ def halved(left: z3.BitVecRef, right: z3.BitVecRef) -> tuple[list[z3.BoolRef], L
     return facts, Link(z3.And(facts), (n, t), ((m, half), (s, t), (left == 0, zero), (right == 0, zero)))
 
 
-def within(x: z3.BitVecRef, bound: int) -> Link:
-    """Return the link that says that x is not beyond ±bound, in two's complement.  Raises ArgumentError if it has no
-    bits for more."""
-    demand(bound < 1 << (x.size() - 1), f"{x.size()} bits do not hold ±{bound}")
-    return Link(z3.And(x <= bound, x >= -bound), (x,))
-
-
 def normal(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     """Whether a code is zero, or no subnormal number."""
     return z3.Or(magnitude(code, fmt) == 0, z3.UGE(magnitude(code, fmt), _one(fmt)))

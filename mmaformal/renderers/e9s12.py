@@ -29,8 +29,7 @@ _PLACES = 2 * (dpa_e9s12.BIAS + dpa_e9s12.FRACTION)  #: that a product's exponen
 
 def dot_product(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int) -> Steps:
     """Returns the rows of each step."""
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
 
     def rows(number: int, step: dpa_e9s12.DpaE9s12Step) -> list[Row]:
         unit = _unit(step.e_max, p.L - 3 - dpa_e9s12.carries(len(step.products)))
@@ -45,8 +44,7 @@ def dot_product(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int) -> S
 
 def passes(spec: DotAdd, trace: Trace[acc_e9s12.AccE9s12Step], c: int) -> Steps:
     """Returns the rows of each step, all passes."""
-    p = spec.parameters
-    assert isinstance(p, AccE9s12)
+    p = spec.parameters_as(AccE9s12)
 
     def rows(number: int, step: acc_e9s12.AccE9s12Step) -> list[Row]:
         names = iter(["c high", "c low", *_names(number * p.D, p.D, len(step.passes[-1].products) // p.N)])

@@ -13,8 +13,7 @@ from mmaformal.spec import DotAdd
 
 
 def words(spec: DotAdd, trace: Trace[emulated.EmulatedStep], c: int) -> Steps:
-    p = spec.parameters
-    assert isinstance(p, Emulated)
+    p = spec.parameters_as(Emulated)
     steps: Steps = []
     for n, step in enumerate(trace.steps):
         shown = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]

@@ -24,8 +24,7 @@ from mmaformal.spec import DotAdd
 
 def groups(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
     """Returns the rows of each step: of all products, or of even and odd ones; and of their sum with c."""
-    p = spec.parameters
-    assert isinstance(p, Fdrda)
+    p = spec.parameters_as(Fdrda)
 
     def rows(number: int, step: fdrda.FdrdaStep) -> list[Row]:
         return [*_products(spec, p, number * p.L, step), *_with_c(spec, p, step)]

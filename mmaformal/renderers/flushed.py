@@ -65,8 +65,7 @@ def pair(spec: DotAdd, trace: Trace[gps.GpsStep], c: int) -> Steps:
 
 def fmas(spec: DotAdd, trace: Trace[pfma.PfmaStep], c: int) -> Steps:
     """Returns the rows of each step of pfma."""
-    p = spec.parameters
-    assert isinstance(p, Pfma)
+    p = spec.parameters_as(Pfma)
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
         zero = not any(x.product.significand for x in step.fmas)
@@ -78,7 +77,7 @@ def fmas(spec: DotAdd, trace: Trace[pfma.PfmaStep], c: int) -> Steps:
     return steps
 
 
-def _fma(spec: DotAdd, first: int, k: int, each: pfma.Fma) -> list[Row]:
+def _fma(spec: DotAdd, first: int, k: int, each: pfma.FmaStages) -> list[Row]:
     """Returns the rows of one product and its sum, unless it is zero."""
     rows = list[Row]()
     if each.product.significand or each.special.nan:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.executable.blocks import AnyStep, Operand, Special, Term, Trace
+from mmaformal.encodings.executable.blocks import AnyExecutableStep, Operand, Special, Term, Trace
 from mmaformal.formats import Format, fp32, hex_float
 from mmaformal.spec import DotAdd
 
@@ -132,7 +132,7 @@ def sum_text(x: int, y: int, result: int) -> str:
     return rounded_text(fp32.value(x) + fp32.value(y), result, fp32)
 
 
-def addends(spec: DotAdd, trace: Trace[AnyStep], c: int) -> list[int]:
+def addends(spec: DotAdd, trace: Trace[AnyExecutableStep], c: int) -> list[int]:
     """The c of every step, a code."""
     return [c, *(code_of(step.result, spec.d_format) for step in trace.steps[:-1])]
 

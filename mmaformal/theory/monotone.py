@@ -39,7 +39,7 @@ from mmaformal.proof.rules import Successor, Theory, instance
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled, WideNumbers
 from mmaformal.theory.numbers import (
-    Number,
+    CodedNumber,
     at_most,
     integer_of,
     larger_product,
@@ -460,7 +460,7 @@ class OrderedSums:
 
     # ---- numbers in order are integers in order
 
-    def _prove_numbers(self, x: Number, y: Number) -> z3.BoolRef:
+    def _prove_numbers(self, x: CodedNumber, y: CodedNumber) -> z3.BoolRef:
         """Prove that of finite numbers in order, the integers are."""
         w, given = self.w, z3.And(at_most(x, y), z3.Not(z3.Or(x.infinite, y.infinite)))
         order = self._prove_magnitudes(x, y)
@@ -491,7 +491,7 @@ class OrderedSums:
             cases.append(w.theory.claim("in order", text, claim, [same, grows, moved, said]))
         return w.theory.claim("integers in order", text, z3.Implies(given, goal), cases)
 
-    def _prove_magnitudes(self, x: Number, y: Number) -> list[z3.BoolRef]:
+    def _prove_magnitudes(self, x: CodedNumber, y: CodedNumber) -> list[z3.BoolRef]:
         """Prove that `at_least` of two finite numbers, as it is in `at_most`, says that a difference is not
         negative."""
         w, bits = self.w, x.exponent.size()

@@ -27,7 +27,7 @@ from mmaformal.theory.fixed_point import Scaled, WideNumbers
 
 
 @dataclass(frozen=True)
-class Number:
+class CodedNumber:
     """What a code stands for: (−1)^sign · significand · 2^exponent, unless it is special."""
 
     nan: z3.BoolRef
@@ -37,7 +37,7 @@ class Number:
     exponent: z3.BitVecRef  #: two's complement
 
 
-def number(code: z3.BitVecRef, fmt: Format) -> Number:
+def number(code: z3.BitVecRef, fmt: Format) -> CodedNumber:
     field: z3.BitVecRef = exponent_field(code, fmt)
     fraction = fraction_field(code, fmt)
     M, normal = fmt.fraction_bits, field != 0
@@ -45,7 +45,7 @@ def number(code: z3.BitVecRef, fmt: Format) -> Number:
     one = z3.BitVecVal(1, field.size())
     leading = z3.If(normal, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
     exponent = fit(z3.If(normal, field, one), bits) - (fmt.bias + M)
-    return Number(
+    return CodedNumber(
         is_nan(code, fmt),
         is_infinite(code, fmt),
         sign_bit(code, fmt),
@@ -54,14 +54,14 @@ def number(code: z3.BitVecRef, fmt: Format) -> Number:
     )
 
 
-def product(x: Number, y: Number) -> Number:
+def product(x: CodedNumber, y: CodedNumber) -> CodedNumber:
     bits = x.significand.size() + y.significand.size()
     wide = max(x.exponent.size(), y.exponent.size()) + 2
     exponents = [z3.SignExt(wide - v.exponent.size(), v.exponent) for v in (x, y)]
     zero_times_infinity = z3.Or(
         z3.And(x.infinite, y.significand == 0), z3.And(x.significand == 0, y.infinite)
     )
-    return Number(
+    return CodedNumber(
         z3.Or(x.nan, y.nan, zero_times_infinity),
         z3.Or(x.infinite, y.infinite),
         x.sign ^ y.sign,
@@ -70,17 +70,17 @@ def product(x: Number, y: Number) -> Number:
     )
 
 
-def at_most(x: Number, y: Number) -> z3.BoolRef:
+def at_most(x: CodedNumber, y: CodedNumber) -> z3.BoolRef:
     """Whether x ≤ y; of NaNs it is not."""
 
-    def below(u: Number, v: Number) -> z3.BoolRef:
+    def below(u: CodedNumber, v: CodedNumber) -> z3.BoolRef:
         """|u| ≤ |v|."""
         return z3.Or(
             v.infinite,
             z3.And(z3.Not(u.infinite), at_least(v.significand, v.exponent, u.significand, u.exponent)),
         )
 
-    def is_zero(u: Number) -> z3.BoolRef:
+    def is_zero(u: CodedNumber) -> z3.BoolRef:
         return z3.And(z3.Not(u.infinite), u.significand == 0)
 
     both_zero = z3.And(is_zero(x), is_zero(y))
@@ -140,7 +140,7 @@ def larger_product(spec: DotAdd, *places: int) -> LargerProduct:
     return LargerProduct(spec, x, replace(x, a=renamed(x.a), b=renamed(x.b)), places)
 
 
-def numbers_of(spec: DotAdd, x: Inputs) -> list[Number]:
+def numbers_of(spec: DotAdd, x: Inputs) -> list[CodedNumber]:
     """The products of a step, and c, with the signs that they have in its exact sum."""
     pairs = zip(x.a, x.b, strict=True)
     products = [product(number(a, spec.a_format), number(b, spec.b_format)) for a, b in pairs]
@@ -150,12 +150,12 @@ def numbers_of(spec: DotAdd, x: Inputs) -> list[Number]:
     return [*products, replace(c, sign=~c.sign) if spec.c_sign < 0 else c]
 
 
-def widened(n: Number, bits: int) -> Number:
+def widened(n: CodedNumber, bits: int) -> CodedNumber:
     """The same number, its exponent of so many bits."""
     return replace(n, exponent=wide(n.exponent, bits))
 
 
-def integer_of(w: WideNumbers, n: Number) -> z3.BitVecRef:
+def integer_of(w: WideNumbers, n: CodedNumber) -> z3.BitVecRef:
     """A finite number as an integer."""
     return w.number(n.sign, Scaled(n.significand, n.exponent))
 
@@ -183,7 +183,7 @@ class CodeNumbers:
         return self.own or symbolic_inputs(self.spec)
 
     @property
-    def numbers(self) -> list[Number]:
+    def numbers(self) -> list[CodedNumber]:
         return [widened(n, self.w.exponent_bits) for n in numbers_of(self.spec, self.inputs)]
 
     @property

@@ -32,8 +32,7 @@ SMALL = "tree(k=1,a=e5m2,c=fp16,product=IEEE-FP16,sums=IEEE-FP16,rho=IEEE-E5M3)"
 
 def wanted(spec: DotAdd, a: tuple[int, ...], b: tuple[int, ...], c: int) -> int | str:
     """Returns the code of d, addition by addition; NAN for a NaN."""
-    p = spec.parameters
-    assert isinstance(p, AdderTree)
+    p = spec.parameters_as(AdderTree)
 
     def product(k: int) -> int | str:
         minus_zero = exact_sum(

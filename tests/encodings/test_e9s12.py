@@ -38,8 +38,7 @@ def products(spec: DotAdd, codes: Codes) -> list[tuple[int, int]]:
 
 def expected(spec: DotAdd, codes: Codes) -> int:
     """d of one step, from the paper's words, in rational numbers; of finite codes."""
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
     terms = products(spec, codes)
     e_max = max((e for m, e in terms if m), default=0)
     unit = Fraction(2) ** (e_max - (p.L - 3 - math.ceil(math.log2(len(terms)))))

@@ -37,8 +37,7 @@ SUMS = [
 
 def wanted(spec: DotAdd, a: tuple[int, ...], b: tuple[int, ...], c: int) -> int | str:
     """Returns the code of d, step by step; NAN for a NaN."""
-    p = spec.parameters
-    assert isinstance(p, Efda)
+    p = spec.parameters_as(Efda)
     code: int | str = c
     for k in range(0, spec.k, p.L):
         if code == NAN:

@@ -19,7 +19,7 @@ from mmaformal import ARCHITECTURES, ada, ampere, cdna1, cdna2, cdna3, hopper, r
 from mmaformal.encodings import executable
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import executable as efda
-from mmaformal.encodings.executable import blocks, limbs
+from mmaformal.encodings.executable import blocks, ieee, limbs
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, e5m2, fp16, fp32, fp64
@@ -362,7 +362,7 @@ def number_order(code: int, fmt: Format) -> int:
 def test_exact_conversion_keeps_every_value(source: Format) -> None:
     target = fp16 if source is not fp16 else fp32
     codes = np.arange(source.codes)
-    converted = blocks.convert_exactly(codes, source, target).astype(target.word).view(target.dtype)
+    converted = ieee.convert_exactly(codes, source, target).astype(target.word).view(target.dtype)
     wanted = codes.astype(source.word).view(source.dtype).astype(target.dtype)
     np.testing.assert_array_equal(converted, wanted)
     np.testing.assert_array_equal(np.signbit(converted[wanted == 0]), np.signbit(wanted[wanted == 0]))

@@ -32,8 +32,7 @@ POINTS = [
 
 def wanted(spec: DotAdd, a: tuple[int, ...], b: tuple[int, ...], c: int) -> int | None:
     """Returns the code of d; None where an operand is special."""
-    p = spec.parameters
-    assert isinstance(p, JoinedFda)
+    p = spec.parameters_as(JoinedFda)
 
     def exponent(code: int, fmt: Format) -> int:
         return max(fmt.fields(code)[1], 1) - fmt.bias

@@ -15,7 +15,7 @@ from support.slow import slow
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
-from mmaformal.encodings.fma.proofs import one_format
+from mmaformal.encodings.fma import proofs as one_format
 from mmaformal.encodings.smt import stages
 from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness

@@ -466,8 +466,7 @@ def test_the_bounds_of_inner_steps_are_reached(name: str, first: Fraction, other
     """In exact rationals, from the codes and the model's own d of the step before."""
     instruction = hopper[name]
     spec = instruction.spec
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     for n, most in enumerate((first, other)):
         witness = lowered_bound.reach(instruction, n)
         assert witness is not None

@@ -148,8 +148,7 @@ def test_the_same_of_the_inner_steps_of_lowered(
     instruction: Instruction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, rows = instruction.spec, []
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     formula = condition(spec, monkeypatch)
     for codes in cases(spec):
         if exactness.exact_sum(spec, codes) is None or not exactness.rounds_once(

@@ -36,8 +36,7 @@ def unheard(monkeypatch: pytest.MonkeyPatch) -> Instruction:
         fda = table["fda"]
         monkeypatch.setitem(table, "unheard", lambda *given, fda=fda: replace(fda(*given), stages=()))
     i = ampere["HMMA.1688.F32"]
-    p = i.parameters
-    assert isinstance(p, Fda)
+    p = i.spec.parameters_as(Fda)
     spec = replace(i.spec, k=4, parameters=Unheard(p.F, 4, p.rho, p.e_zero))
     return replace(i, spec=spec, name="UNHEARD", aliases=())
 

@@ -20,7 +20,7 @@ from mmaformal.encodings.muladd.proofs import exactness as exact_sums
 from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products, prove_fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.wfma.proofs.exact_sums import Factor, WideFmaSum
 from mmaformal.facts.one_code import ModelPair, prove_equal, prove_one_code
 from mmaformal.formats import e2m1, e3m2, fp32

@@ -17,7 +17,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fdrda import smt as fdrda
-from mmaformal.encodings.gdfs.proofs.cancelling import group_that_cancels
+from mmaformal.encodings.gdfs.proofs.sums import group_that_cancels
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee, stages

@@ -18,7 +18,7 @@ from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness
-from mmaformal.hardware.blackbox import Unit, from_rtl
+from mmaformal.hardware.blackbox import DesignUnit, from_rtl
 from mmaformal.hardware.compiled import Compiled
 from mmaformal.hardware.module import HardwareError, model_of
 from mmaformal.hardware.ports import read_mapping
@@ -51,7 +51,7 @@ def dot2(tmp_path: Path) -> Path:
     return path
 
 
-def dpa(*defines: str, **parameters: int) -> Unit:
+def dpa(*defines: str, **parameters: int) -> DesignUnit:
     return from_rtl(
         [],
         k=4,

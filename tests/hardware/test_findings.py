@@ -26,7 +26,7 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.formats import fp16
-from mmaformal.hardware.blackbox import Unit, from_rtl
+from mmaformal.hardware.blackbox import DesignUnit, from_rtl
 from mmaformal.hardware.designs import wired
 from mmaformal.hardware.matching import values_of
 from mmaformal.hardware.module import HardwareError, model_of
@@ -35,7 +35,7 @@ from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.signoff import signoff
-from mmaformal.queries.signoff_all import _SEEN, Kind, Kinds, signoff_all
+from mmaformal.queries.signoff_all import _SEEN, DifferenceKind, Kinds, signoff_all
 from mmaformal.queries.signoff_testbench import write_testbench
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Fails, Holds
@@ -83,7 +83,7 @@ def dot2(folder: Path, body: str = "", **changes: object) -> list[Path]:
     return files
 
 
-def unit_of(files: list[Path], **given: object) -> Unit:
+def unit_of(files: list[Path], **given: object) -> DesignUnit:
     return from_rtl(files, k=2, a_format="e5m2", c_format="fp16", **given)  # type: ignore[arg-type]
 
 
@@ -188,7 +188,7 @@ def answer_of(files: list[Path], found: bool) -> Kinds | None:
         Run("the model", DOT.spec, rows[row], int(model[row])),
     )
     fails = Fails("", CaseWitness(DOT, runs), "", 0.0)
-    return Kinds("", DOT, 5000, (Kind("a kind", None, 1, fails),), None, None, 0.0, False)
+    return Kinds("", DOT, 5000, (DifferenceKind("a kind", None, 1, fails),), None, None, 0.0, False)
 
 
 def script_of(bench: Path) -> str:

@@ -73,14 +73,14 @@ from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.compiled import Known
 from mmaformal.kernels.plain import PlainKernel
-from mmaformal.queries.classes import Explanation, RunNext
+from mmaformal.queries.classes import ModelClass, RunNext
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.diagnose import Diagnosis
 from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss
 from mmaformal.queries.max_difference import max_difference
-from mmaformal.queries.mismatches import Group, Mismatches
+from mmaformal.queries.mismatches import Mismatches, MismatchGroup
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.structure_classes import SameAs
 from mmaformal.recordings.check import CheckReport, FileFailure, Mismatch, NotModelled
@@ -197,11 +197,11 @@ def of_products(path: Path) -> Iterator[Any]:
         (structure,) * 9, 10**9, (same,) * 9, (miss,) * 9, 10**9, True, (HMMA,) * 99, (10**9,) * 3, 1.0, LONG
     )
     cases = generate(HMMA.spec, 3)
-    explained = Explanation(HMMA.spec, HMMA.spec, (HMMA.spec,) * 99, known_as=(LONG,) * 9)
+    explained = ModelClass(HMMA.spec, HMMA.spec, (HMMA.spec,) * 99, known_as=(LONG,) * 9)
     refuted = elimination.RefutedModel(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
     types = Types(*(FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32")))
     tests = (RunNext(cases[0], (1,) * 99),) * 99
-    group = Group(LONG, 10**9, Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5), ("F", 24))
+    group = MismatchGroup(LONG, 10**9, Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5), ("F", 24))
     formats = (FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32"))
     recording = Recording(path, LONG, "hopper", LONG, LONG, HMMA, *formats, 10**9, 16, {"x": LONG})
     yield Mismatches(recording, HMMA, 10**9, (group,) * 9, HMMA, (("F", 24),) * 99, (LONG,) * 99, 1.0)

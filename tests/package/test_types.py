@@ -55,7 +55,7 @@ ALLOWED = {
     ("mmaformal/hardware/multipliers.py", "Following"): "a trace of any algorithm's steps",
     ("mmaformal/hardware/registers.py", "Json"): "JSON of yosys, whose schema is its own",
     ("mmaformal/hardware/yosys.py", "_top"): "JSON of yosys",
-    ("mmaformal/hardware/blackbox.py", "Unit"): "keywords of queries, of several types",
+    ("mmaformal/hardware/blackbox.py", "DesignUnit"): "keywords of queries, of several types",
     ("tools/theorems.py", "_questions"): "claims of several kinds of subjects, in one list",
     ("mmaformal/torch/tensors.py", "Tensor"): "PyTorch is an extra, and so not there to be typed",
     ("mmaformal/torch/tensors.py", "Call"): "the same of its functions and what they take",

@@ -29,7 +29,7 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.pfma import Pfma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import FORMATS, fp16
-from mmaformal.queries.classes import Explanation
+from mmaformal.queries.classes import ModelClass
 from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.rounding import IEEE_FP32, RZ_FP32, Conversion, Rounding, Tininess
 from mmaformal.solver.answers import Unknown
@@ -186,7 +186,7 @@ def test_what_the_rows_leave_open_is_told(open_ones: Diagnosis) -> None:
 def test_members_of_several_algorithms_are_printed(open_ones: Diagnosis) -> None:
     model = made(Fda(25, 4, RZ_FP32, -130), 4)
     others = made(Pfma(4), 4, "bf16"), made(Gps(4), 4, "bf16")
-    several = Explanation(model, model, open=(model.replace(F=26), *others))
+    several = ModelClass(model, model, open=(model.replace(F=26), *others))
     text = str(replace(open_ones, classes=(several,)))
     assert "not told by these rows: F (25 … 26)" in text
     assert "no input tried tells it from pfma L=4 and 1 more" in text

@@ -178,8 +178,7 @@ def looped(fmt: str, D: int, N: int, L: int) -> Instruction:
 
 def expected(spec: DotAdd, codes: Codes) -> int:
     """d of finite codes, from the paper's words, in integers and rational numbers."""
-    p = spec.parameters
-    assert isinstance(p, AccE9s12)
+    p = spec.parameters_as(AccE9s12)
     F = p.L - 3 - p.carries(spec)
     total, exponent = 0, 0
     terms = [(m << 11, e) for m, e in halves(spec.c_format, codes.c)]

@@ -20,9 +20,9 @@ from mmaformal.studies.narrow_range.experiments import (
     growth,
     matrices,
     measure,
-    read,
 )
 from mmaformal.studies.narrow_range.published import Curve, CurveComparison, compare, curve, table
+from mmaformal.studies.rows import read_rows
 
 
 def published(folder: Path, each: Combination, factor: float) -> None:
@@ -72,14 +72,14 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
         out.write('{"input": "e5')  # a line that was cut off
     again = list(measure(wanted, file, (10, 13)))
     assert [repr(row) for row in again[:3]] == [repr(row) for row in first]
-    assert again == read(file)
+    assert again == read_rows(file, CombinationErrors)
     assert len(again) == 4
     other = list(measure(wanted, file, (10,), seed=2))
     assert other[0].error != again[0].error
-    assert len(read(file)) == 6
+    assert len(read_rows(file, CombinationErrors)) == 6
     file.write_text("something else\n")
     with pytest.raises(ValueError, match="something else"):
-        read(file)
+        read_rows(file, CombinationErrors)
 
 
 def test_a_violation_is_seen() -> None:

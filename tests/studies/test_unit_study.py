@@ -15,6 +15,7 @@ import pytest
 from mmaformal import cli
 from mmaformal.architectures import datapaths
 from mmaformal.formats import FORMATS, fp16, fp32
+from mmaformal.studies.rows import read_rows
 from mmaformal.studies.unit_study import enough_width
 from mmaformal.studies.unit_study import errors as study
 from mmaformal.studies.unit_study import tables as unit_tables
@@ -66,7 +67,7 @@ def test_a_run_goes_on(tmp_path: Path) -> None:
     assert list(study.measure(wanted, file, 50)) == whole
     file.write_text("something else\n")
     with pytest.raises(ValueError, match="something else"):
-        study.read(file)
+        read_rows(file, study.DatapathErrors)
 
 
 def rows(values: list[float], metric: str = "mse") -> list[study.DatapathErrors]:

@@ -49,8 +49,7 @@ def questions() -> Iterator[Question]:
         ("hopper", "HMMA.16816.F16"),
     ):
         i = a[architecture][name]
-        p = i.parameters
-        assert isinstance(p, Fda)
+        p = i.spec.parameters_as(Fda)
         assert p.e_zero is not None
         e = p.e_zero - 1
         yield Question(f"{zero}, an earlier version of mmasim", i, i.replace(e_zero=e), f"mmasim 2.0.1: {e}")

@@ -10,13 +10,13 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
-from mmaformal.encodings.dpa_e9s12.proofs import equal, losses, related, scaled, sums
+from mmaformal.encodings.dpa_e9s12.proofs import losses, stages, sums
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import monotone_sticky
-from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
+from mmaformal.facts.exact_steps import Claims, RoundsExactSums, always_exact
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum
@@ -32,15 +32,15 @@ from mmaformal.spec import DotAdd
 from mmaformal.stages import Stage
 
 
-class DpaE9s12Facts(RoundsOneSum[DpaE9s12Step]):
+class DpaE9s12Facts(RoundsExactSums[DpaE9s12Step], RoundsOneSum[DpaE9s12Step]):
     def equal(self, argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
-        equal.derive(argument, traces)
+        stages.link_encodings(argument, traces)
 
     def related(self, step: RelatedStep[DpaE9s12Step]) -> Link:
-        return related.derive(step)
+        return stages.link_runs(step)
 
     def stages(self, spec: DotAdd, trace: Trace[DpaE9s12Step], c: z3.BitVecRef) -> Sequence[Stage]:
-        return scaled.stages_of(spec, trace, c)
+        return stages.stages_of(spec, trace, c)
 
     def sums(self, spec: DotAdd, step: DpaE9s12Step) -> list[StepSum]:
         return sums.sums_of(spec, step)
@@ -54,18 +54,26 @@ class DpaE9s12Facts(RoundsOneSum[DpaE9s12Step]):
     def largest_case(self, spec: DotAdd) -> Codes:
         return sums.largest_products(spec)
 
-    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+    def rounding(self, spec: DotAdd) -> Claims:
         if (claims := _lossless(spec)) is None:
-            return losses.exactness(proving, spec)
-        return rounded_once(proving, spec, claims)
+            what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
+            self.lack(what)
+        return claims
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        lossless = _lossless(spec) is not None
+        return super().exactness(proving, spec) if lossless else losses.exactness(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return losses.on_codes(spec, codes) if _lossless(spec) is None else always_exact(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        if (claims := _lossless(instruction.spec)) is None:
-            return losses.error_bound(instruction, proving)
-        return error_bound(instruction, proving, claims)
+        lossless = _lossless(instruction.spec) is not None
+        return (
+            super().error_bound(instruction, proving)
+            if lossless
+            else losses.error_bound(instruction, proving)
+        )
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         if self.rounds_exactly(instruction.spec) is not None:
@@ -86,12 +94,6 @@ class DpaE9s12Facts(RoundsOneSum[DpaE9s12Step]):
         if spec.a_format == fp16:
             return ShortSum(spec)
         return OneFma(spec) if spec.a_format == fp32 and spec.parameters.step_products == 1 else None
-
-    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        if (claims := _lossless(spec)) is None:
-            what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
-            self.lack(what)
-        prove_step(proving, spec, claims)
 
 
 def _lossless(spec: DotAdd) -> Claims | None:

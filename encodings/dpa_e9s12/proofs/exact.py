@@ -84,15 +84,12 @@ class Summation:
 
     @classmethod
     def of(cls, proving: Composing, spec: DotAdd) -> Summation:
-        p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
-        assert isinstance(p, DpaE9s12)
+        p, inputs = spec.parameters_as(DpaE9s12), symbolic_inputs(one_step(spec))
         return cls(proving, spec, inputs, smt_dpa.step(spec, p, inputs.a, inputs.b, inputs.c))
 
     @property
     def parameters(self) -> DpaE9s12:
-        p = self.spec.parameters
-        assert isinstance(p, DpaE9s12)
-        return p
+        return self.spec.parameters_as(DpaE9s12)
 
     @property
     def F(self) -> int:

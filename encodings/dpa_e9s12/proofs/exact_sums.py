@@ -41,8 +41,7 @@ class Model(OneStepModel):
 
     @property
     def step(self) -> smt_dpa.DpaE9s12Step:
-        p, x = self.spec.parameters, symbolic_inputs(self.spec)
-        assert isinstance(p, DpaE9s12)
+        p, x = self.spec.parameters_as(DpaE9s12), symbolic_inputs(self.spec)
         return smt_dpa.step(self.spec, p, x.a, x.b, x.c)
 
     @property
@@ -51,8 +50,7 @@ class Model(OneStepModel):
 
     @property
     def span(self) -> Span:
-        spec, p, step = self.spec, self.spec.parameters, self.step
-        assert isinstance(p, DpaE9s12)
+        spec, p, step = self.spec, self.spec.parameters_as(DpaE9s12), self.step
         exponents = smt_dpa.exponents_of(spec, p.L, len(step.products))
         frame = p.L - 1 + smt_dpa.GUARD
         return span_of(exponents, frame, step.sum.total, p.rho)

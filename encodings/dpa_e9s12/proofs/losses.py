@@ -351,8 +351,7 @@ def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
 
 
 def places_of(spec: DotAdd) -> Places:
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
     return Places(spec.a_format, smt_dpa.kept(p.L, p.summands(spec)), p.N)
 
 

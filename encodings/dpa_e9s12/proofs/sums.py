@@ -16,19 +16,17 @@ from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.dpa_e9s12.proofs.exact import LARGEST, OFFSETS
 from mmaformal.encodings.smt.blocks import Operand
-from mmaformal.facts.accumulator import within
 from mmaformal.facts.sums import StepSum, case_of
 from mmaformal.formats import fp32
 from mmaformal.limits import aligned, widest
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.lemmas import Link, at_most
+from mmaformal.proof.lemmas import Link, at_most, within
 from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 
 def sums_of(spec: DotAdd, step: dpa_e9s12.DpaE9s12Step) -> list[StepSum]:
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
     n = len(step.products)
     F = dpa_e9s12.kept(p.L, n)
     if spec.a_format == fp32:

@@ -155,8 +155,7 @@ class EfdaSum(OneStepModel):
 
     @property
     def p(self) -> Efda:
-        assert isinstance(self.spec.parameters, Efda)
-        return self.spec.parameters
+        return self.spec.parameters_as(Efda)
 
     @property
     def span(self) -> Span:

@@ -45,8 +45,7 @@ def _largest(fmt: Format) -> int:
 
 def places_of(pairing: Pairing, spec: DotAdd, step: efda.FixedStep) -> Link:
     """The sum of products is zero, or has the exponent above its highest place."""
-    p = spec.parameters
-    assert isinstance(p, Efda)
+    p = spec.parameters_as(Efda)
     frame = step.sum.y.size() - 1  # c has one integer bit
     bits = frame - efda.places_below(efda.precision(spec, p))
     lowest = product_range(spec.a_format, spec.b_format).low - efda.fraction_bits(spec)

@@ -55,7 +55,7 @@ EACH = Rule(
 )
 
 
-class Integer(NamedTuple):
+class IntegerWord(NamedTuple):
     """A number that is to be an integer of at most 2^bits."""
 
     x: Operand
@@ -64,7 +64,7 @@ class Integer(NamedTuple):
     places: BitVec  #: twice the significand is magnitude · 2^places
 
 
-def integer(code: BitVec, fmt: Format, bits: int) -> Integer:
+def integer(code: BitVec, fmt: Format, bits: int) -> IntegerWord:
     """The integer that a code is, where it is one of at most 2^bits; bits is at most the significand's."""
     x, M = decode(code, fmt), fmt.fraction_bits
     demand(bits <= M + 1, "an integer has more bits than the significand")
@@ -73,13 +73,12 @@ def integer(code: BitVec, fmt: Format, bits: int) -> Integer:
     magnitude = z3.LShR(twice, places)
     normal = z3.And(z3.UGE(x.field, fmt.bias), z3.ULE(x.field, fmt.bias + bits))
     whole = z3.And(magnitude << places == twice, z3.ULE(magnitude, 1 << bits))
-    return Integer(x, z3.Or(x.significand == 0, z3.And(normal, whole)), magnitude, places)
+    return IntegerWord(x, z3.Or(x.significand == 0, z3.And(normal, whole)), magnitude, places)
 
 
 def prove_program(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
-    p = spec.parameters
-    assert isinstance(p, Emulated)
+    p = spec.parameters_as(Emulated)
     if not p.common:
         raise UnsupportedError(p.algorithm, "when d is the exact sum")
     claims = _prove_flow(proving, spec)
@@ -234,7 +233,9 @@ def _is_placed(x: Fused, k: int, magnitude: BitVec, most: int) -> Bool:
     return z3.And(z3.ULE(e, fp32.fraction_bits - low), z3.ULE(magnitude, most), z3.Or(zero, same))
 
 
-def _prove_product(proving: Composing, x: Fused, k: int, pair: Sequence[Integer], bits: int) -> IntegerTerm:
+def _prove_product(
+    proving: Composing, x: Fused, k: int, pair: Sequence[IntegerWord], bits: int
+) -> IntegerTerm:
     """With 2^i and 2^j, the scales of both integers, 4 · S = (m_a · 2^i) · (m_b · 2^j) = (m_a · m_b) · 2^(i + j).
 
     No solver multiplies: what is left is an identity of polynomials, and shifts.
@@ -291,7 +292,7 @@ def _prove_product(proving: Composing, x: Fused, k: int, pair: Sequence[Integer]
     return IntegerTerm(m, 1 << 2 * bits, given, said, claim)
 
 
-def _prove_c(proving: Composing, x: Fused, c: Integer, small: Bool, most: int) -> IntegerTerm:
+def _prove_c(proving: Composing, x: Fused, c: IntegerWord, small: Bool, most: int) -> IntegerTerm:
     said, given = _is_placed(x, len(x.summands) - 1, c.magnitude, most), z3.And(c.is_one, small)
     return IntegerTerm(
         c.magnitude, most, given, said, proving.claim("c", "c is that integer", z3.Implies(given, said))
@@ -410,7 +411,7 @@ def _prove_added(
 
 
 def _prove_finite(
-    proving: Composing, one: DotAdd, x: Inputs, integers: Sequence[Integer], given: Bool, numbers: Bool
+    proving: Composing, one: DotAdd, x: Inputs, integers: Sequence[IntegerWord], given: Bool, numbers: Bool
 ) -> Bool:
     """Prove that integers are numbers."""
     codes = [y for pair in zip(x.a, x.b, strict=True) for y in pair]
@@ -459,8 +460,7 @@ def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
     """Prove that words are those of the factors, with exponents in common that no factor's is above; that a part's
     steps are
     steps of the unit on them, each c the result before, the first +0; and what the total is after each part, and d."""
-    p, x = spec.parameters, symbolic_inputs(spec)
-    assert isinstance(p, Emulated)
+    p, x = spec.parameters_as(Emulated), symbolic_inputs(spec)
     if spec.k != p.step_products:
         raise UnsupportedError(p.algorithm, "when a chain of programs is exact")
     if any(len(part.products) > 1 or part.every != p.blocks for part in p.parts):

@@ -8,14 +8,14 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs import scaled, stages
+from mmaformal.encodings.efda.proofs import stages
 from mmaformal.encodings.efda.proofs.sums import sums_of
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.esda import smt as esda
 from mmaformal.encodings.esda.executable import nan_code
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -28,20 +28,18 @@ Step: TypeAlias = esda.EsdaStep
 class EsdaFacts(Facts[Step]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
-    doubled_links = scaled.LINKS
+    doubled_links = stages.DOUBLED
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        p = spec.parameters
-        assert isinstance(p, Esda)
+        p = spec.parameters_as(Esda)
         if isinstance(step.inner, efda.LongStep):
             self.lack("what its sums reach in a row of limbs")
         return [addition(step.addition), *sums_of(p.inner(spec), step.inner)]
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p = instruction.spec.parameters
-        assert isinstance(p, Esda)
+        p = instruction.spec.parameters_as(Esda)
 
-        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
             sum_ = ieee.add(c, dot, p.rho, nan_code(p))
             return added(sum_, flush) if p.flush else added(sum_)
 

@@ -45,9 +45,7 @@ def _signed(e: z3.BitVecRef, exponents: ExponentRange, bits: int) -> z3.BitVecRe
 
 def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
     """Prove that x and y agree on all inputs; None if a claim was refuted or not settled in the time given."""
-    p, q = x.parameters, y.parameters
-    assert isinstance(p, Fda)
-    assert isinstance(q, Fda)
+    p, q = x.parameters_as(Fda), y.parameters_as(Fda)
     return prove_same_steps(
         asker,
         inputs,

@@ -105,8 +105,7 @@ def prove_sum_kept(proving: Composing, x: AlignedTerms, at_most: list[z3.BoolRef
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Fda)
+    p = spec.parameters_as(Fda)
     F, e_zero = p.F, p.e_zero
     return roundings_of_steps(spec, codes, lambda _, terms, c: aligned([*terms, c], F, e_zero))
 
@@ -133,8 +132,7 @@ def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.Boo
     """
     exact, x = prove_fused(proving, spec, inputs), fused_step(spec, inputs)
     if z3.is_bv_value(inputs.c):  # c has one exponent, and no other
-        fmt, p = spec.c_format, spec.parameters
-        assert isinstance(p, Fda)
+        fmt, p = spec.c_format, spec.parameters_as(Fda)
         demand(inputs.c.as_long() == 0, "the constant c is +0")
         at = fmt.min_exponent if p.e_zero is None else p.e_zero
         x = replace(x, low=(*x.low[:-1], at), high=(*x.high[:-1], at))
@@ -144,8 +142,7 @@ def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.Boo
 
 def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -> list[z3.BoolRef]:
     """Prove that where every input is a number, no term has a bit below the unit: a claim for each."""
-    p, ordinary, ex = spec.parameters, exact.ordinary, x.exponents
-    assert isinstance(p, Fda)
+    p, ordinary, ex = spec.parameters_as(Fda), exact.ordinary, x.exponents
     at_most, some = prove_e_max(proving, x)
     tops = [s.term.exponent == x.step.e_max for s in x.summands]
     high, low = [], []

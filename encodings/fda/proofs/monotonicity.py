@@ -21,8 +21,7 @@ from mmaformal.shown_stages import code_text
 
 def in_c(instruction: Instruction, theory: Theory) -> OutOfOrder | None:
     """That d grows with c, or an input with which it does not.  Raises NotProvedError."""
-    spec, p = instruction.spec, instruction.parameters
-    assert isinstance(p, Fda)
+    spec, p = instruction.spec, instruction.spec.parameters_as(Fda)
     allowed = products_allowed(spec)
     if allowed >= p.L:
         prove_in_c(theory, spec)
@@ -53,16 +52,14 @@ def _told_of_fewer(theory: Theory, fewer: Instruction) -> str:
 
 
 def in_product(instruction: Instruction) -> OutOfOrder | None:
-    spec, p = instruction.spec, instruction.parameters
-    assert isinstance(p, Fda)
+    spec, p = instruction.spec, instruction.spec.parameters_as(Fda)
     return falls_with_a_product(instruction, random_searches(spec, p.F, partial(narrow_cases, spec, p.F)))
 
 
 def crossing_addend(instruction: Instruction) -> Iterator[tuple[Codes, Codes, int]]:
     """(with c, with the next c, number of products): c = (2 - ulp)·2^e and 2^(e+1), and products of an odd number of
     units 2^(e - F), each of which loses one when e_max rises with c; with fewest products first."""
-    spec, p = instruction.spec, instruction.parameters
-    assert isinstance(p, Fda)
+    spec, p = instruction.spec, instruction.spec.parameters_as(Fda)
     fmt = spec.c_format
     for e in sorted(range(max(fmt.min_exponent, -40), min(fmt.max_exponent, 60)), key=lambda e: abs(e - p.F)):
         c = normal_code(Fraction(2) ** (e + 1), fmt)

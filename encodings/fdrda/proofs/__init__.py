@@ -15,13 +15,11 @@ from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import executable as executable_fdrda
 from mmaformal.encodings.fdrda import smt as smt_fdrda
 from mmaformal.encodings.fdrda.proofs import (
-    equal,
     error_bound,
     exactness,
     monotonicity,
     ranges,
-    related,
-    scaled,
+    stages,
 )
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt.blocks import Trace
@@ -49,15 +47,15 @@ Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
 class FdrdaFacts(RoundsOneSum[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
+        stages.link_encodings(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
+        return stages.link_runs(step)
 
-    doubled_links = scaled.LINKS
+    doubled_links = stages.DOUBLED
 
     def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
-        return scaled.stages_of(spec, trace, c)
+        return stages.stages_of(spec, trace, c)
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
@@ -66,8 +64,7 @@ class FdrdaFacts(RoundsOneSum[Step]):
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        p = spec.parameters
-        assert isinstance(p, Fdrda)
+        p = spec.parameters_as(Fdrda)
         product = largest_product(spec)
         most = aligned(product, places_of(spec), p.F)
         parts = [(t, product, most) for t in step.products]

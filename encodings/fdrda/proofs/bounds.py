@@ -173,8 +173,7 @@ def largest_exponent(spec: DotAdd) -> int:
 
 def frame_of(spec: DotAdd) -> StepFrame:
     spec = one_step(spec)
-    p, x = spec.parameters, symbolic_inputs(spec)
-    assert isinstance(p, Fdrda)
+    p, x = spec.parameters_as(Fdrda), symbolic_inputs(spec)
     step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
     step = (
         gfdrda.step(spec, p, x.a, x.b, x.c) if isinstance(p, Gfdrda) else fdrda.step(spec, p, x.a, x.b, x.c)

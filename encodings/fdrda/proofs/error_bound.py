@@ -27,8 +27,7 @@ from mmaformal.spec import DotAdd
 
 def reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
     """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
-    p, M = spec.parameters, spec.c_format.fraction_bits
-    assert isinstance(p, Fdrda)
+    p, M = spec.parameters_as(Fdrda), spec.c_format.fraction_bits
     e_max, formats = largest_exponent(spec), (spec.a_format, spec.b_format)
     top = product_codes([(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)], e_max, formats)
     small = losing_product(spec, p, losses.product, e_max)
@@ -58,8 +57,7 @@ def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
 def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
     """An input of one step that is as far below (or above) the exact sum as can be, in both encodings."""
     spec = one_step(instruction.spec)
-    p = spec.parameters
-    assert isinstance(p, Fdrda)
+    p = spec.parameters_as(Fdrda)
     losses, single = losses_of(spec, p), as_one_step(instruction)
     n = losses.above if above else -losses.below
     for codes in reaching(spec, losses, above=above):

@@ -191,8 +191,7 @@ def _at_e_max(
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Fdrda)
+    p = spec.parameters_as(Fdrda)
     return roundings_of_steps(spec, codes, lambda _, terms, c: _loses_nothing(p, terms, c))
 
 

@@ -59,8 +59,7 @@ def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.FdrdaStep | gfdrda.Gf
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """`two_runs(spec).statement`.  Raises NotProvedError."""
-    p, x = spec.parameters, symbolic_inputs(one_step(spec))
-    assert isinstance(p, Fdrda)
+    p, x = spec.parameters_as(Fdrda), symbolic_inputs(one_step(spec))
 
     def step(c: z3.BitVecRef) -> fdrda.FdrdaStep | gfdrda.GfdrdaStep:
         if isinstance(p, Gfdrda):
@@ -76,8 +75,7 @@ def prove_in_order(
     proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.FdrdaStep | gfdrda.GfdrdaStep]
 ) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
-    p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
-    assert isinstance(p, Fdrda)
+    p, fmt, ex = spec.parameters_as(Fdrda), spec.c_format, fdrda.exponents_of(spec)
     x, y = runs.small, runs.large
     bound = fdrda.dot_bound(p, p.L)
     e0, e1, E0, E1 = x.addend.exponent, y.addend.exponent, x.e_max, y.e_max
@@ -124,6 +122,5 @@ def prove_in_order(
 
 def in_product(instruction: Instruction) -> OutOfOrder | None:
     """An input on which a larger product gives a smaller d."""
-    spec, p = instruction.spec, instruction.parameters
-    assert isinstance(p, Fdrda)
+    spec, p = instruction.spec, instruction.spec.parameters_as(Fdrda)
     return falls_with_a_product(instruction, random_searches(spec, p.F))

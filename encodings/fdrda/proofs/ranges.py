@@ -20,8 +20,7 @@ from mmaformal.spec import DotAdd
 
 def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> Link:
     """If every product is zero, the sum is c; else e_dot is at least the least exponent of a product."""
-    exponents, d, p = fdrda.exponents_of(spec), spec.d_format, spec.parameters
-    assert isinstance(p, Fdrda)
+    exponents, d, p = fdrda.exponents_of(spec), spec.d_format, spec.parameters_as(Fdrda)
     least, count = exponents.constant(spec.c_format.min_exponent), len(step.a)
     none, nothing = _nothing(pairing, step)
     enough = exponents.constant(d.min_exponent - d.fraction_bits + p.dot_bits)

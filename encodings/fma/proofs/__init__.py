@@ -1,25 +1,34 @@
-"""Facts of fma; of one format, with subnormals kept, a step is one fma of sfma (`one_format`)."""
+"""Facts of fma.
+
+Of one format, with subnormals kept, a step is one fma of sfma, which keeps other places below the sum.  So what is
+known of sfma is known of it.  sfma is meant for fp16, fp32 and fp64; what is proved of it holds of every format with
+infinities that uses all bits of its word.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmaformal.cases.inputs import Codes
+import z3
+
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import OutOfOrder
+from mmaformal.encodings import smt
 from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.fma import smt as smt_fma
-from mmaformal.encodings.fma.proofs.one_format import prove_claims, with_sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.facts import exact_steps
-from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exact_steps import Claims, RoundsExactSums
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum, sum_of_two
+from mmaformal.formats import Specials
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
-from mmaformal.solver.answers import Answer
+from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.numbers import larger_product
@@ -27,29 +36,52 @@ from mmaformal.theory.numbers import larger_product
 Step: TypeAlias = smt_fma.FmaStep
 
 
-class FmaFacts(RoundsOneSum[Step]):
+@dataclass(frozen=True, repr=False)
+class SfmaOfAnyFormat(Sfma):
+    """sfma of a format that it is not meant for, in proofs alone."""
+
+    def check(self, spec: DotAdd) -> None:
+        """Raises ValueError for several formats."""
+        formats = {spec.a_format, spec.b_format, spec.c_format, spec.d_format}
+        self.needs(formats == {self.rho.format}, f"one format, not {spec.types}")
+
+
+def with_sfma(spec: DotAdd) -> DotAdd | None:
+    """Return the model of sfma that computes the same; None where there is none."""
+    p = spec.parameters_as(Fma)
+    fmt = p.rho.format
+    one = {spec.a_format, spec.b_format, spec.c_format, spec.d_format} == {fmt}
+    usual = fmt.specials is Specials.IEEE and fmt.is_whole and fmt.signed and p.rho.saturation is None
+    kept = not p.flush_inputs and p.tiny is None and not p.ones and p.nan is not NanRule.INDEFINITE
+    if not (one and usual and kept):
+        return None
+    return spec.replace(parameters=SfmaOfAnyFormat(rho=p.rho, nan=p.nan))
+
+
+def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Prove that a step is correctly rounded; returns that every input is a number.  Raises NotProvedError."""
+    one = one_step(spec)
+    inner = with_sfma(one)
+    assert inner is not None
+    x = symbolic_inputs(one)
+    own, alone = smt.dot_add(one, x.a, x.b, x.c).result, smt.dot_add(inner, x.a, x.b, x.c).result
+    proving.claim("fma", "a step is an fma of sfma", own == alone)
+    return exact_steps.prove_claims(proving, inner)
+
+
+class FmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
-        assert isinstance(spec.parameters, Fma)
-        return bool(spec.parameters.nan.order)
+        return bool(spec.parameters_as(Fma).nan.order)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
-    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        self._of_one_format(spec, "when d is the exact sum")
-        return rounded_once(proving, spec, prove_claims)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        self._of_one_format(spec, "when d is the exact sum")
-        return always_exact(spec, codes)
-
-    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        self._of_one_format(instruction.spec, "what its sums are off")
-        return exact_steps.error_bound(instruction, proving, prove_claims)
-
-    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        self._of_one_format(spec, "why a step rounds its exact sum")
-        prove_step(proving, spec, prove_claims)
+    def rounding(self, spec: DotAdd) -> Claims:
+        if with_sfma(spec) is None:
+            self.lack(
+                "why it rounds its exact sum, of several formats, of flushed numbers or of NaNs of all ones"
+            )
+        return prove_claims
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         inner = with_sfma(one_step(instruction.spec))
@@ -72,11 +104,6 @@ class FmaFacts(RoundsOneSum[Step]):
             )
             theory.theorem(f"d is not smaller if product {k} is not", runs.statement)
         return None
-
-    def _of_one_format(self, spec: DotAdd, what: str) -> None:
-        """Raises UnsupportedError of models that are no sfma."""
-        if with_sfma(spec) is None:
-            self.lack(f"{what}, of several formats, of flushed numbers or of NaNs of all ones")
 
 
 FACTS = FmaFacts("fma")

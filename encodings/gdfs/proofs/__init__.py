@@ -13,7 +13,7 @@ from mmaformal.encodings.fda.proofs.exactness import error_bound, prove_fused
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.encodings.gdfs import smt as smt_gdfs
-from mmaformal.encodings.gdfs.proofs import cancelling, monotonicity, sums
+from mmaformal.encodings.gdfs.proofs import monotonicity, sums
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundsOneSum
@@ -32,8 +32,7 @@ Step: TypeAlias = smt_gdfs.GdfsStep
 
 class GdfsFacts(RoundsOneSum[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        p = spec.parameters
-        assert isinstance(p, Gdfs)
+        p = spec.parameters_as(Gdfs)
         assert spec.scale_format is not None
         largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2
         parts = aligned_terms(spec, step, p.F, step.groups, largest, 2 + 2 * spec.scale_format.fraction_bits)
@@ -70,7 +69,7 @@ class GdfsFacts(RoundsOneSum[Step]):
         monotonicity.prove_in_products(theory, instruction.spec)
 
     def scaling_breaker(self, spec: DotAdd) -> Codes | None:
-        return cancelling.group_that_cancels(spec)
+        return sums.group_that_cancels(spec)
 
 
 FACTS = GdfsFacts("gdfs")

@@ -53,16 +53,14 @@ from mmaformal.theory.rounding import At, OrderedRounding
 
 def worth(spec: DotAdd) -> int:
     """The least that a nonzero group whose exponent is e_max is worth, in units of 2^(e_max - F)."""
-    assert isinstance(spec.parameters, Gdfs)
     assert spec.scale_format is not None
-    return int(1 << max(spec.parameters.F - 2 - 2 * spec.scale_format.fraction_bits, 0))
+    return int(1 << max(spec.parameters_as(Gdfs).F - 2 - 2 * spec.scale_format.fraction_bits, 0))
 
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     """Prove that a gdfs model is monotone in its products: `larger_product(spec, k).statement`.  Raises
     NotProvedError."""
-    p = spec.parameters
-    assert isinstance(p, Gdfs)
+    p = spec.parameters_as(Gdfs)
     if spec.k != p.L:
         raise NotProvedError("a chain of steps is monotone in a product", "unknown", "no argument for it")
     if worth(spec) < p.L // p.G:

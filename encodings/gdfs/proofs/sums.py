@@ -1,4 +1,4 @@
-"""How large a group's sum is; and on codes, where nothing is lost of it."""
+"""How large a group's sum is, and which one cancels; and on codes, where nothing is lost of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
-from mmaformal.facts.accumulator import within
 from mmaformal.facts.exactness import Number, Roundings, aligned, exponent_of, roundings_of_steps, total
 from mmaformal.facts.sums import parts_of
 from mmaformal.proof.encoding_links import summands
-from mmaformal.proof.lemmas import Link
+from mmaformal.proof.lemmas import Link, within
 from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
@@ -54,8 +53,7 @@ def significand_is_small(
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Gdfs)
+    p = spec.parameters_as(Gdfs)
     G, F, e_zero = p.G, p.F, p.e_zero
 
     def loses_nothing(start: int, terms: list[Number], c: Number) -> bool:
@@ -71,3 +69,21 @@ def _group(spec: DotAdd, codes: Codes, start: int, terms: list[Number]) -> Numbe
     assert scale is not None
     exponent = exponent_of(codes.scale_a[block], scale) + exponent_of(codes.scale_b[block], scale)
     return total(terms), exponent
+
+
+def group_that_cancels(spec: DotAdd) -> Codes | None:
+    """1·1 + 1·(−1) and a c of which a bit is below the last place kept, but for the doubled c it is not.
+
+    gdfs takes a group's exponent from the scales, so that of a doubled group stays, also if it cancels.
+    None where there is one product only, or c has no such number.
+    """
+    p, fmt, scale = spec.parameters_as(Gdfs), spec.c_format, spec.scale_format
+    assert scale is not None
+    a, b = ((x.bias << x.fraction_bits) << x.ignored_low_bits for x in (spec.a_format, spec.b_format))
+    exponent = fmt.fraction_bits - p.F - 1
+    if spec.k < 2 or not fmt.min_exponent <= exponent <= fmt.max_exponent:
+        return None
+    c = (((exponent + fmt.bias) << fmt.fraction_bits) + 1) << fmt.ignored_low_bits
+    rest = (0,) * (spec.k - 2)
+    scales = (scale.bias << scale.fraction_bits,) * spec.scales
+    return Codes((a, a, *rest), (b, b | spec.b_format.sign_mask, *rest), c, scales, scales)

@@ -17,7 +17,7 @@ from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -62,7 +62,7 @@ class GpsFacts(Facts[Step]):
         return no_bound_where_flushed(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(c, group, IEEE_FP32, smt_gps.NAN), smt_gps.flush_result)
 
         start = partial(smt_gps.flush, keep_sign=False)

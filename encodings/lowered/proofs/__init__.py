@@ -22,7 +22,7 @@ from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.encodings.lowered.proofs import exactness
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
 from mmaformal.facts.sums import StepSum, largest_product, places_of, significand_is_small
@@ -62,8 +62,7 @@ class LoweredFacts(Facts[Step]):
         return pairing.derive("accumulate", text, [link], [dot], inputs)[0]
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        assert isinstance(spec.parameters, Lowered)
-        inner = spec.parameters.inner_dot_add(spec)
+        inner = spec.parameters_as(Lowered).inner_dot_add(spec)
         converted = largest_product(spec) << places_of(inner) - places_of(spec)
         c = 0 if len(step.inner) == 1 else None  # a single one begins with zero
         return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted, c)]
@@ -84,8 +83,7 @@ class LoweredFacts(Facts[Step]):
         return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        p = instruction.spec.parameters
-        assert isinstance(p, Lowered)
+        p = instruction.spec.parameters_as(Lowered)
         if p.cut is Rounding.RO and len(p.order) > p.L:
             self.lack("what terms that are cut to odd are off in a step that does not begin with zero")
         return exactness.error_bound(instruction, proving)
@@ -97,18 +95,16 @@ class LoweredFacts(Facts[Step]):
         return exactness.prove_lossless(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p, fmt = instruction.spec.parameters, instruction.spec.d_format
-        assert isinstance(p, Lowered)
+        p, fmt = instruction.spec.parameters_as(Lowered), instruction.spec.d_format
         rho, nan = p.addition, smt_lowered.nan_code(p, fmt)
 
-        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(dot, c, rho, nan))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
-        p = instruction.spec.parameters
-        assert isinstance(p, Lowered)
+        p = instruction.spec.parameters_as(Lowered)
         narrow = partial(narrow_cases, instruction.spec, p.F)
         return falls_with_a_product(
             instruction, random_searches(instruction.spec, p.F, narrow, order=p.order)

@@ -66,8 +66,7 @@ from mmaformal.theory.additions import AdditionFacts
 
 def inner(spec: DotAdd) -> DotAdd:
     """The fused part of one instruction."""
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     return p.inner_dot_add(spec)
 
 
@@ -78,8 +77,7 @@ def condition(spec: DotAdd) -> z3.BoolRef:
 
 def _addition_of(spec: DotAdd) -> AdditionFacts:
     """The addition that such an instruction ends with, of any two codes."""
-    p, fmt = spec.parameters, spec.d_format
-    assert isinstance(p, Lowered)
+    p, fmt = spec.parameters_as(Lowered), spec.d_format
     x, y = z3.BitVecs("x y", fmt.storage_bits)
     return AdditionFacts(x, y, ieee.add(x, y, p.addition, lowered.nan_code(p, fmt)).result, p.addition)
 
@@ -91,8 +89,7 @@ def _prove_rounds(proving: Composing, a: AdditionFacts) -> z3.BoolRef:
 
 def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     of_dot = fda.prove_fused(proving, inner(spec))
     made, chain = prove_lowered(proving, spec), prove_chain(proving, inner(spec))
     fmt = spec.d_format
@@ -116,8 +113,7 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
 def decides_losses(spec: DotAdd) -> Lossless | None:
     """Returns what the width depends on; None where operands are converted, or one inner step's sum is the next one's
     c."""
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     if p.operands is not None or len(p.order) != p.L:
         return None
     e_zero = spec.c_format.min_exponent if p.e_zero is None else p.e_zero
@@ -129,8 +125,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
 
     Raises NotProvedError.
     """
-    p, fmt = spec.parameters, spec.d_format
-    assert isinstance(p, Lowered)
+    p, fmt = spec.parameters_as(Lowered), spec.d_format
     inner = p.inner_dot_add(one_step(spec))
     x = symbolic_inputs(inner)
     products, exact = fda.prove_step(proving, inner, Inputs(x.a, x.b, z3.BitVecVal(0, fmt.storage_bits)))
@@ -146,8 +141,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
-    assert isinstance(p, Lowered)
+    p, terms = spec.parameters_as(Lowered), products(spec, codes)
     c = spec.c_format.value(codes.c)
     for start in range(0, spec.k, p.step_products):
         dot = Fraction(0)
@@ -395,8 +389,7 @@ def off(inner: InnerSteps, codes: Codes, n: int) -> tuple[Fraction, int]:
 def reach(instruction: Instruction, n: int) -> CaseWitness | None:
     """An input whose n-th inner step is off by as much as can be, in both encodings; None if none was found."""
     spec = one_step(instruction.spec)
-    assert isinstance(spec.parameters, Lowered)
-    inner = InnerSteps(spec, spec.parameters)
+    inner = InnerSteps(spec, spec.parameters_as(Lowered))
     most = max(case.n for case in inner.cases(n == 0)[1])
     for codes in reaching(inner, n):
         error, e_max = off(inner, codes, n)
@@ -416,8 +409,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     if answer is not None:
         return answer
     spec = instruction.spec
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     inner = InnerSteps(spec, p)
     steps = range(min(len(p.order) // p.L, 2))
     names = ("the first inner step", "the others")

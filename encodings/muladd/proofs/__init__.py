@@ -16,7 +16,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -45,11 +45,10 @@ class MuladdFacts(Facts[Step]):
         return last_addition.of_exact_products(asker, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p, fmt = instruction.spec.parameters, instruction.spec.d_format
-        assert isinstance(p, Muladd)
+        p, fmt = instruction.spec.parameters_as(Muladd), instruction.spec.d_format
         rho = p.rho
 
-        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(c, product, rho, quiet_nan(fmt)))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("product.result"))

@@ -21,7 +21,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as muladd
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
 from mmaformal.facts.exact_steps import TwoTerms
@@ -50,8 +50,7 @@ class _OneStep:
 
     @property
     def parameters(self) -> Muladd:
-        assert isinstance(self.spec.parameters, Muladd)
-        return self.spec.parameters
+        return self.spec.parameters_as(Muladd)
 
     @property
     def phi(self) -> Conversion:
@@ -72,8 +71,7 @@ class _OneStep:
 def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     one = one_step(spec)
-    x, p = symbolic_inputs(one), one.parameters
-    assert isinstance(p, Muladd)
+    x, p = symbolic_inputs(one), one.parameters_as(Muladd)
     each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c))
     _, terms = claims_of(proving, lambda: _prove_terms(proving, each))
     rounded, is_number = _prove_product(proving, each)
@@ -139,8 +137,7 @@ def _prove_product(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.B
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Muladd)
+    p = spec.parameters_as(Muladd)
     c = spec.c_format.value(codes.c)
     for product, _ in products(spec, codes):
         yield ExactRounding(True, product, p.product)
@@ -150,8 +147,7 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
 
 def holds_products(spec: DotAdd) -> bool:
     """Whether the format of a product holds every product of two finite numbers, and is that of the sum."""
-    p, a, b = spec.parameters, spec.a_format, spec.b_format
-    assert isinstance(p, Muladd)
+    p, a, b = spec.parameters_as(Muladd), spec.a_format, spec.b_format
     fmt = p.product.format
     return (
         fmt == p.rho.format
@@ -221,9 +217,7 @@ class ProductSum(FmaSum):
 
     @property
     def parameters(self) -> Muladd:
-        p = self.spec.parameters
-        assert isinstance(p, Muladd)
-        return p
+        return self.spec.parameters_as(Muladd)
 
     @property
     def rho(self) -> Conversion:

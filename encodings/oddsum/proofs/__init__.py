@@ -15,7 +15,7 @@ from mmaformal.encodings.gps.smt import NAN, flush_result
 from mmaformal.encodings.oddsum import smt as smt_oddsum
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -49,7 +49,7 @@ class OddsumFacts(Facts[Step]):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         rho = instruction.spec.parameters.last_rounding
 
-        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(flush_result(c), group, rho, NAN), flush_result)
 
         prove_in_c(theory, instruction.spec, add, attrgetter("group"))

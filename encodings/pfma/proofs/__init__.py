@@ -21,7 +21,7 @@ from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
 from mmaformal.facts.sums import StepSum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
@@ -91,7 +91,7 @@ class PfmaFacts(Facts[Step]):
         )
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        def add(c: z3.BitVecRef, products: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, products: z3.BitVecRef) -> AdditionOfC:
             flush = smt_pfma.flush
             return added(ieee.add(flush(c), flush(products), IEEE_FP32, smt_pfma.INVALID), flush)
 

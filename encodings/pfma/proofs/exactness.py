@@ -47,7 +47,7 @@ class ExactFma:
     """An fma, and z, a code that its exact sum is to be."""
 
     spec: DotAdd
-    step: pfma.Fma
+    step: pfma.FmaStages
     z: z3.BitVecRef
 
     @property

@@ -16,7 +16,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exactness import Exact, Roundings
-from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.signed import falls_with_products
 from mmaformal.facts.sums import StepSum, addition, sum_of_two
@@ -73,7 +73,7 @@ class Rnd2Facts(Facts[Step]):
         assert isinstance(p, Rnd2)
         rho = p.rho
 
-        def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> Added:
+        def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> AdditionOfC:
             return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
 
         prove_in_c(theory, instruction.spec, add, attrgetter("summand"))

@@ -31,7 +31,7 @@ from mmaformal.facts.exact_steps import (
     prove_sticky,
     span_of,
 )
-from mmaformal.facts.monotone_addition import Added, MonotoneLastAddition, added
+from mmaformal.facts.monotone_addition import AdditionOfC, MonotoneLastAddition, added
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
@@ -187,10 +187,10 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     assert isinstance(p, Rnd2)
     rho = p.rho
 
-    def to_pair(pair: z3.BitVecRef, c: z3.BitVecRef) -> Added:
+    def to_pair(pair: z3.BitVecRef, c: z3.BitVecRef) -> AdditionOfC:
         return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
 
-    def to_c(c: z3.BitVecRef, pair: z3.BitVecRef) -> Added:
+    def to_c(c: z3.BitVecRef, pair: z3.BitVecRef) -> AdditionOfC:
         return to_pair(pair, c)
 
     sums = OrderedSums.of(theory, pair)

@@ -1,30 +1,92 @@
-"""Facts of sfma."""
+"""Facts of sfma; and that an fma gives d = ρ(c + a·b), as a theorem about codes (`theory/rounded_sums`)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmaformal.cases.inputs import Codes
+import z3
+
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.sfma import smt as smt_sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
-from mmaformal.facts import exact_steps
-from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt.blocks import sign_of_zero
+from mmaformal.facts.exact_steps import (
+    OneStepModel,
+    RoundsExactSums,
+    TwoTerms,
+    prove_sticky,
+    sfma_terms,
+    span_of,
+)
+from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum, sum_of_two, sum_with_zero
-from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing
-from mmaformal.solver.answers import Answer
+from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
+from mmaformal.theory.numbers import CodeNumbers
+from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.rounding import RoundingGrid
 
-Step: TypeAlias = smt_sfma.SfmaStep
+Step: TypeAlias = sfma.SfmaStep
 
 
-class SfmaFacts(RoundsOneSum[Step]):
+@dataclass(frozen=True)
+class FmaSum(OneStepModel):
+    """One step of a model of sfma; on other codes than the usual ones, if some are given."""
+
+    own: Inputs | None = None
+
+    @property
+    def rho(self) -> Conversion:
+        p = self.spec.parameters_as(Sfma)
+        return p.rho
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.own or symbolic_inputs(self.spec)
+
+    @property
+    def step(self) -> sfma.SfmaStep:
+        step = step_of(self.spec, self.inputs)
+        assert isinstance(step, sfma.SfmaStep)
+        return step
+
+    @property
+    def span(self) -> Span:
+        fmt = self.rho.format
+        exponents, frame = sfma.exponents_of(fmt), sfma.frame_bits(fmt.fraction_bits + 1)
+        return span_of(exponents, frame, self.step.sum.total, self.rho)
+
+    @property
+    def zero(self) -> z3.BitVecRef:
+        return sign_of_zero([self.step.product.sign, self.step.addend.sign], self.rho)
+
+    def prove(self, grid: RoundingGrid) -> ExactSum:
+        """Raises NotProvedError."""
+        w, theory, step = grid.numbers, grid.numbers.theory, self.step
+        codes, terms = CodeNumbers(w, self.spec, self.own), sfma_terms(theory, step, self.rho)
+        prove_sticky(theory, terms)
+        finite = prove_finite(theory, step, [step.a, step.b, step.c])
+        sums = TwoTerms(w, terms, dict(theory.named))
+        shown = sums.prove()
+        y = step.addend
+        first = self._prove_product(codes, sums, finite.arg(0))
+        second = codes.prove_term(1, y, sums.addend.t, [step.c], z3.BoolVal(True))
+        none = z3.Not(z3.Or(*step.special))
+        same, text = z3.Implies(none, sums.exact == codes.total), "the sum is that of the codes' numbers"
+        same = theory.claim("sum of codes", text, same, [first, second, finite])
+        return conclude(grid, shown, step, self.zero, same, codes.total)
+
+    def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
+        """Prove that the product, of numbers, is that of the codes."""
+        step, (of_product, _) = self.step, sums.terms.invariants
+        return codes.prove_product(0, step.product, sums.first, [step.a, step.b], finite, of_product)
+
+
+class SfmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
-        assert isinstance(spec.parameters, Sfma)
-        return bool(spec.parameters.nan.order)
+        return bool(spec.parameters_as(Sfma).nan.order)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
@@ -32,20 +94,8 @@ class SfmaFacts(RoundsOneSum[Step]):
     def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
         return [sum_with_zero("a product", step.sum, [step.product.exponent])]
 
-    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return rounded_once(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return always_exact(spec, codes)
-
-    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return exact_steps.error_bound(instruction, proving)
-
     def rounds_exactly(self, spec: DotAdd) -> FmaSum:
         return FmaSum(spec)
-
-    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        prove_step(proving, spec)
 
 
 FACTS = SfmaFacts("sfma")

@@ -16,7 +16,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.encodings.wfma import Wfma
@@ -30,13 +30,12 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
-from mmaformal.theory.numbers import CodeNumbers, Number, number
+from mmaformal.theory.numbers import CodedNumber, CodeNumbers, number
 
 
 def widened(spec: DotAdd) -> DotAdd:
     """The same of factors of ρ's format."""
-    assert isinstance(spec.parameters, Wfma)
-    rho = spec.parameters.rho
+    rho = spec.parameters_as(Wfma).rho
     return spec.replace(
         a_format=rho.format, b_format=rho.format, parameters=Sfma(rho=rho, nan=NanRule.DEFAULT)
     )
@@ -74,7 +73,7 @@ class Factor:
     """A converted factor, and the number of its code."""
 
     operand: Operand
-    number: Number
+    number: CodedNumber
     fmt: Format  #: of the code
     rho: Format
 
@@ -124,8 +123,7 @@ class WideFmaSum(FmaSum):
 
     @property
     def rho(self) -> Conversion:
-        p = self.spec.parameters
-        assert isinstance(p, Wfma)
+        p = self.spec.parameters_as(Wfma)
         return p.rho
 
     @property

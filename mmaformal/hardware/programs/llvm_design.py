@@ -28,7 +28,7 @@ from mmaformal.hardware.programs.llvm_values import IrWord, Pointer, Value, clai
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources
-from mmaformal.hardware.undefined import Behaviour, Finding
+from mmaformal.hardware.undefined import Finding, ProgramBehaviour
 from mmaformal.spec import DotAdd
 
 
@@ -61,7 +61,7 @@ def read_program(
     for line in lines:
         (progress or (lambda _: None))(line)
     native = Native(source, given, bound)
-    behaviour = Behaviour(plain, native.results, f"{name} as it is compiled", tuple(runner.findings))
+    behaviour = ProgramBehaviour(plain, native.results, f"{name} as it is compiled", tuple(runner.findings))
     driven = Driven(found, given.inputs, given.outputs, "", True, 0, 0)
     return Wired(behaviour.trapped, tuple(lines), driven, behaviour)
 

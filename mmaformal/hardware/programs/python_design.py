@@ -14,7 +14,7 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import Place, PortMap, Wiring
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.tracing.reading import read_traced
-from mmaformal.hardware.undefined import Behaviour
+from mmaformal.hardware.undefined import ProgramBehaviour
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.session import session
 from mmaformal.spec import DotAdd
@@ -39,7 +39,7 @@ def read_program(
         found = read_traced(f"{source.files[0]}:{source.top}", spec, said.ports, asker)
     for line in found.told:
         (progress or (lambda _: None))(line)
-    behaviour = Behaviour(found.module, found.run, f"{found.module.name} as it is run", rows=_ROWS)
+    behaviour = ProgramBehaviour(found.module, found.run, f"{found.module.name} as it is run", rows=_ROWS)
     driven = Driven(Wiring((), Place("d"), (), ()), {}, {}, "", True, 0, 0)
     return Wired(found.module, found.told, driven, behaviour)
 

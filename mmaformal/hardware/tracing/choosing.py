@@ -11,7 +11,7 @@ from mmaformal.encodings.smt.blocks import decode, pad, quiet_nan, resize
 from mmaformal.formats import Format, Specials
 from mmaformal.hardware.tracing.context import both, either, known, negated, state
 from mmaformal.hardware.tracing.floating import Floating, chosen_term, chosen_whole, total_of
-from mmaformal.hardware.tracing.whole import Whole
+from mmaformal.hardware.tracing.whole import Integer
 from mmaformal.rounding import Conversion, Rounding
 
 
@@ -54,7 +54,7 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
             terms = [resize(pad(z.significand, end - place), bits) for z, end in ((x, ends[0]), (y, ends[1]))]
             significand = z3.If(claim, *terms)
             return Floating(
-                sign, significand, Whole.of(place), low, high, digits, zero, infinite, nan, code=code
+                sign, significand, Integer.of(place), low, high, digits, zero, infinite, nan, code=code
             )
     significand = z3.If(claim, resize(x.significand, bits), resize(y.significand, bits))
     exponent = chosen_whole(claim, x.exponent, y.exponent)
@@ -85,7 +85,7 @@ def settled(x: Floating) -> Floating:
     value = found - (found >> (bits - 1) << bits)
     width = x.significand.size()
     return replace(
-        x, exponent=Whole.of(value), low=max(x.low, value), high=min(x.high, value + width), normal=None
+        x, exponent=Integer.of(value), low=max(x.low, value), high=min(x.high, value + width), normal=None
     )
 
 

@@ -1,4 +1,4 @@
-"""Operations on single values of a program: claims, integers (`Whole`) and numbers (`Floating`), by their kinds."""
+"""Operations on single values of a program: claims, integers (`Integer`) and numbers (`Floating`), by their kinds."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from mmaformal.hardware.tracing.floating import (
     total_of,
     toward,
 )
-from mmaformal.hardware.tracing.kinds import KINDS, Kind, Library
+from mmaformal.hardware.tracing.kinds import KINDS, DType, Library
 from mmaformal.hardware.tracing.refusal import refused
-from mmaformal.hardware.tracing.whole import Whole, maximum, minimum
+from mmaformal.hardware.tracing.whole import Integer, maximum, minimum
 from mmaformal.rounding import Rounding
 
-Element: TypeAlias = "z3.BoolRef | Whole | Floating"
+Element: TypeAlias = "z3.BoolRef | Integer | Floating"
 
 #: Bits that an integer of Python's may grow to.
 _GROWN = 4096
@@ -50,13 +50,13 @@ def constant(value: bool | int | float) -> Element:
     """A value that is known."""
     if isinstance(value, bool):
         return TRUE if value else FALSE
-    return Whole.of(value) if isinstance(value, int) else Floating.of(value)
+    return Integer.of(value) if isinstance(value, int) else Floating.of(value)
 
 
 # ---- conversions ----
 
 
-def cast(x: Element, source: Kind, target: Kind, library: Library) -> Element:
+def cast(x: Element, source: DType, target: DType, library: Library) -> Element:
     """A value as one of another kind."""
     if source == target:
         return x
@@ -66,7 +66,7 @@ def cast(x: Element, source: Kind, target: Kind, library: Library) -> Element:
         return cast(of_claim(x), KINDS["uint8"], target, library)
     if target.letter == "b":
         return negated(equal_zero(x))
-    if isinstance(x, Whole):
+    if isinstance(x, Integer):
         if not target.is_float:
             return wrapped(x, target)
         assert target.fmt is not None
@@ -83,42 +83,42 @@ def cast(x: Element, source: Kind, target: Kind, library: Library) -> Element:
     return x.rounded_to(target.fmt)
 
 
-def _fmt(kind: Kind):  # type: ignore[no-untyped-def]
+def _fmt(kind: DType):  # type: ignore[no-untyped-def]
     assert kind.fmt is not None
     return kind.fmt
 
 
-def of_claim(x: z3.BoolRef) -> Whole:
+def of_claim(x: z3.BoolRef) -> Integer:
     """1 where a claim holds, else 0."""
     if (value := known(x)) is not None:
-        return Whole.of(int(value))
-    return Whole.atom(z3.If(x, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), False)
+        return Integer.of(int(value))
+    return Integer.atom(z3.If(x, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), False)
 
 
-def wrapped(x: Whole, kind: Kind) -> Whole:
+def wrapped(x: Integer, kind: DType) -> Integer:
     """An integer modulo what a kind holds."""
     if kind.range is None or (kind.range[0] <= x.low and x.high <= kind.range[1]):
         if x.bits > _GROWN:
             raise refused(f"an integer of {x.bits} bits")
         return x
     assert kind.bits is not None
-    return Whole.atom(x.term(kind.bits), kind.letter == "i")
+    return Integer.atom(x.term(kind.bits), kind.letter == "i")
 
 
-def _as_integer(x: Floating, kind: Kind) -> Whole:
+def _as_integer(x: Floating, kind: DType) -> Integer:
     """A number cut to an integer; what it is of an infinity, a NaN, and what is out of range, is not defined."""
     cut = toward(x, Rounding.RZ)
     low, high = kind.range or (-(1 << _GROWN), 1 << _GROWN)
     if cut.high > _GROWN:
         raise refused("a number of any size is made an integer: clamp it first")
     bits = max(cut.high, 1) + 1
-    value = Whole.atom(cut.fixed(0, bits), True, -(1 << cut.high), 1 << cut.high)
+    value = Integer.atom(cut.fixed(0, bits), True, -(1 << cut.high), 1 << cut.high)
     if value.low < low or value.high > high or known(x.special) is not False:
-        wrong = either(x.special, less(value, Whole.of(low)), less(Whole.of(high), value))
+        wrong = either(x.special, less(value, Integer.of(low)), less(Integer.of(high), value))
         if known(wrong) is not False:
             width = kind.bits or bits
             value = chosen_whole(
-                wrong, Whole.atom(state().unknown("an integer of no number", width), True), value
+                wrong, Integer.atom(state().unknown("an integer of no number", width), True), value
             )
             return wrapped(value, kind)
     return value
@@ -128,10 +128,10 @@ def equal_zero(x: Element) -> z3.BoolRef:
     """Return the claim that a value is 0, or false."""
     if isinstance(x, z3.BoolRef):
         return negated(x)
-    return x.zero if isinstance(x, Floating) else same(x, Whole.of(0))
+    return x.zero if isinstance(x, Floating) else same(x, Integer.of(0))
 
 
-def code_of(x: Element, kind: Kind) -> z3.BitVecRef:
+def code_of(x: Element, kind: DType) -> z3.BitVecRef:
     """The bits of a value."""
     if isinstance(x, Floating):
         return x.to_code(_fmt(kind))
@@ -142,9 +142,9 @@ def code_of(x: Element, kind: Kind) -> z3.BitVecRef:
     return x.term(kind.bits)
 
 
-def of_code(code: z3.BitVecRef, kind: Kind) -> Element:
+def of_code(code: z3.BitVecRef, kind: DType) -> Element:
     """The value that some bits are."""
-    return Floating.from_code(code, _fmt(kind)) if kind.is_float else Whole.atom(code, kind.letter == "i")
+    return Floating.from_code(code, _fmt(kind)) if kind.is_float else Integer.atom(code, kind.letter == "i")
 
 
 # ---- order ----
@@ -154,8 +154,8 @@ def less(x: Element, y: Element) -> z3.BoolRef:
     """Return the claim that x < y."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         return _less_numbers(x, y)
-    assert isinstance(x, Whole)
-    assert isinstance(y, Whole)
+    assert isinstance(x, Integer)
+    assert isinstance(y, Integer)
     apart = x - y
     if apart.high < 0:
         return TRUE
@@ -194,8 +194,8 @@ def same(x: Element, y: Element) -> z3.BoolRef:
         if known(y) is not None:
             return x if known(y) else negated(x)
         return y if known(x) else negated(y) if known(x) is False else x == y
-    assert isinstance(x, Whole)
-    assert isinstance(y, Whole)
+    assert isinstance(x, Integer)
+    assert isinstance(y, Integer)
     apart = x - y
     if apart.low > 0 or apart.high < 0:
         return FALSE
@@ -246,7 +246,7 @@ def chosen_element(claim: z3.BoolRef, x: Element, y: Element) -> Element:
     """`If` of two values of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         return chosen(claim, x, y)
-    if isinstance(x, Whole) and isinstance(y, Whole):
+    if isinstance(x, Integer) and isinstance(y, Integer):
         return chosen_whole(claim, x, y)
     assert isinstance(x, z3.BoolRef)
     assert isinstance(y, z3.BoolRef)
@@ -268,60 +268,63 @@ def _of_zeros(x: Floating, y: Floating, found: Floating) -> Floating:
 
 def larger(x: Element, y: Element) -> Element:
     """The larger of two; a NaN, if one is."""
-    if isinstance(x, Whole) and isinstance(y, Whole):
+    if isinstance(x, Integer) and isinstance(y, Integer):
         return maximum(x, y)
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return either(x, y)
-    assert isinstance(x, Floating)
-    assert isinstance(y, Floating)
-    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), less(y, x))), x, y))
+    return _first_if(less(y, x), x, y)
 
 
 def smaller(x: Element, y: Element) -> Element:
     """The smaller of two; a NaN, if one is."""
-    if isinstance(x, Whole) and isinstance(y, Whole):
+    if isinstance(x, Integer) and isinstance(y, Integer):
         return minimum(x, y)
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return both(x, y)
+    return _first_if(less(x, y), x, y)
+
+
+def _first_if(claim: z3.BoolRef, x: Element, y: Element) -> Floating:
+    """The first of two numbers if the claim holds, else the second; a NaN, if one is."""
     assert isinstance(x, Floating)
     assert isinstance(y, Floating)
-    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), less(x, y))), x, y))
+    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), claim)), x, y))
 
 
 # ---- arithmetic ----
 
 
-def add(x: Element, y: Element, kind: Kind) -> Element:
+def add(x: Element, y: Element, kind: DType) -> Element:
     """x + y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         return added(x, y, _fmt(kind))
-    assert isinstance(x, Whole)
-    assert isinstance(y, Whole)
+    assert isinstance(x, Integer)
+    assert isinstance(y, Integer)
     return wrapped(x + y, kind)
 
 
-def subtract(x: Element, y: Element, kind: Kind) -> Element:
+def subtract(x: Element, y: Element, kind: DType) -> Element:
     """x − y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         return added(x, y.negative(), _fmt(kind))
-    assert isinstance(x, Whole)
-    assert isinstance(y, Whole)
+    assert isinstance(x, Integer)
+    assert isinstance(y, Integer)
     return wrapped(x - y, kind)
 
 
-def multiply(x: Element, y: Element, kind: Kind) -> Element:
+def multiply(x: Element, y: Element, kind: DType) -> Element:
     """x · y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         exact = product(x, y)
         return (settled(exact) if x.power or y.power else exact).rounded_to(_fmt(kind))
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return both(x, y)
-    assert isinstance(x, Whole)
-    assert isinstance(y, Whole)
+    assert isinstance(x, Integer)
+    assert isinstance(y, Integer)
     return wrapped(x.times(y), kind)
 
 
-def divide(x: Element, y: Element, kind: Kind) -> Element:
+def divide(x: Element, y: Element, kind: DType) -> Element:
     """x / y, where y is known to be a power of two."""
     if not (isinstance(x, Floating) and isinstance(y, Floating) and y.power and y.exponent.value is not None):
         raise refused("a division by what is no power of two")
@@ -329,38 +332,38 @@ def divide(x: Element, y: Element, kind: Kind) -> Element:
     return product(x, inverse).rounded_to(_fmt(kind))
 
 
-def floor_divide(x: Element, y: Element, kind: Kind) -> Element:
+def floor_divide(x: Element, y: Element, kind: DType) -> Element:
     """⌊x / y⌋ of integers, where y is known to be a power of two."""
-    return shift_right(x, Whole.of(_log2(x, y)), kind, "python")
+    return shift_right(x, Integer.of(_log2(x, y)), kind, "python")
 
 
-def remainder(x: Element, y: Element, kind: Kind) -> Element:
+def remainder(x: Element, y: Element, kind: DType) -> Element:
     """The remainder of integers, not negative, where y is known to be a power of two."""
     places = _log2(x, y)
-    return bitwise("and", x, Whole.of((1 << places) - 1), kind)
+    return bitwise("and", x, Integer.of((1 << places) - 1), kind)
 
 
 def _log2(x: Element, y: Element) -> int:
-    value = y.value if isinstance(y, Whole) else None
-    if not isinstance(x, Whole) or value is None or value <= 0 or value & value - 1:
+    value = y.value if isinstance(y, Integer) else None
+    if not isinstance(x, Integer) or value is None or value <= 0 or value & value - 1:
         raise refused("a division by what is no power of two")
     return value.bit_length() - 1
 
 
-def negative(x: Element, kind: Kind) -> Element:
+def negative(x: Element, kind: DType) -> Element:
     """−x."""
     return _signed(x, x.negative(), kind) if isinstance(x, Floating) else wrapped(-_whole(x), kind)
 
 
-def absolute(x: Element, kind: Kind) -> Element:
+def absolute(x: Element, kind: DType) -> Element:
     """|x|."""
     if isinstance(x, Floating):
         return _signed(x, x.absolute(), kind)
     value = _whole(x)
-    return wrapped(chosen_whole(less(value, Whole.of(0)), -value, value), kind)
+    return wrapped(chosen_whole(less(value, Integer.of(0)), -value, value), kind)
 
 
-def _signed(x: Floating, made: Floating, kind: Kind) -> Floating:
+def _signed(x: Floating, made: Floating, kind: DType) -> Floating:
     """A number with another sign, with its code; of 16 bits a NaN is open, as torch makes a quiet one of each."""
     if kind.bits == _HALF and known(x.nan) is not False:
         return made
@@ -371,10 +374,10 @@ def _signed(x: Floating, made: Floating, kind: Kind) -> Floating:
     return replace(made, code=(fmt, z3.simplify(z3.Concat(made.sign, sliced(code, bits - 2, 0)))))
 
 
-def _whole(x: Element) -> Whole:
+def _whole(x: Element) -> Integer:
     if isinstance(x, z3.BoolRef):
         return of_claim(x)
-    if not isinstance(x, Whole):
+    if not isinstance(x, Integer):
         raise refused("an operation of integers on floating-point numbers: take their bits with .view(…)")
     return x
 
@@ -382,13 +385,13 @@ def _whole(x: Element) -> Whole:
 # ---- bits ----
 
 
-def bitwise(name: str, x: Element, y: Element, kind: Kind) -> Element:
+def bitwise(name: str, x: Element, y: Element, kind: DType) -> Element:
     """`and`, `or`, `xor` of integers, or of claims."""
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return {"and": both, "or": either, "xor": lambda u, v: negated(same(u, v))}[name](x, y)
     u, v = _whole(x), _whole(y)
     if u.value is not None and v.value is not None:
-        return Whole.of(
+        return Integer.of(
             {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[name](u.value, v.value)
         )
     for mask, other in ((u, v), (v, u)):
@@ -400,28 +403,28 @@ def bitwise(name: str, x: Element, y: Element, kind: Kind) -> Element:
     unsigned = u.low >= 0 and v.low >= 0
     bits = max(u.most.bit_length(), v.most.bit_length(), 1) if unsigned else max(u.bits, v.bits)
     term = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[name](u.term(bits), v.term(bits))
-    return wrapped(Whole.atom(term, not unsigned), kind)
+    return wrapped(Integer.atom(term, not unsigned), kind)
 
 
-def _masked(x: Whole, mask: int) -> Whole:
+def _masked(x: Integer, mask: int) -> Integer:
     """The bits of an integer that a mask has."""
     low = (mask & -mask).bit_length() - 1 if mask else 0
     high = mask.bit_length() - 1
     if mask == 0:
-        return Whole.of(0)
+        return Integer.of(0)
     bits = x.most.bit_length() if x.low >= 0 else max(x.bits, high + 1)
     if x.low >= 0 and high >= bits:
         high = bits - 1
         if high < low:
-            return Whole.of(0)
+            return Integer.of(0)
     word = sliced(x.term(max(bits, 1)), high, low)
     kept = mask >> low & (1 << (high - low + 1)) - 1
     if kept != (1 << (high - low + 1)) - 1:
         word = word & kept
-    return Whole.atom(word, False) * (1 << low)
+    return Integer.atom(word, False) * (1 << low)
 
 
-def shift_left(x: Element, by: Element, kind: Kind, library: str) -> Element:
+def shift_left(x: Element, by: Element, kind: DType, library: str) -> Element:
     """x · 2^by."""
     value, places = _whole(x), _shift(_whole(by), kind, library)
     if places.value is not None:
@@ -436,15 +439,15 @@ def shift_left(x: Element, by: Element, kind: Kind, library: str) -> Element:
     width = max(bits, places.bits)
     term = value.term(width) << places.term(width)
     low = min(value.low << high, 0) if value.low < 0 else 0
-    found = wrapped(Whole.atom(term, True, low, max(value.high << high, 0)), kind)
-    return _far(places, kind, library, found, Whole.of(0))
+    found = wrapped(Integer.atom(term, True, low, max(value.high << high, 0)), kind)
+    return _far(places, kind, library, found, Integer.of(0))
 
 
-def shift_right(x: Element, by: Element, kind: Kind, library: str) -> Element:
+def shift_right(x: Element, by: Element, kind: DType, library: str) -> Element:
     """⌊x / 2^by⌋."""
     value, places = _whole(x), _shift(_whole(by), kind, library)
     if value.value is not None and places.value is not None:
-        return Whole.of(value.value >> places.value)
+        return Integer.of(value.value >> places.value)
     if places.value is not None:
         return _shifted_by(value, places.value)
     width = max(value.bits, places.bits)
@@ -457,27 +460,29 @@ def shift_right(x: Element, by: Element, kind: Kind, library: str) -> Element:
     high = max(value.high >> max(places.low, 0), value.high >> places.high, 0)
     low = min(value.low >> max(places.low, 0), 0)
     bits = (max(high, ~low)).bit_length() + 1
-    found = Whole.atom(z3.Extract(bits - 1, 0, term) if bits < width else term, True, low, high)
-    minus = chosen_whole(less(value, Whole.of(0)), Whole.of(-1), Whole.of(0))
+    found = Integer.atom(z3.Extract(bits - 1, 0, term) if bits < width else term, True, low, high)
+    minus = chosen_whole(less(value, Integer.of(0)), Integer.of(-1), Integer.of(0))
     return _far(places, kind, library, found, minus)
 
 
-def _shifted_by(value: Whole, places: int) -> Whole:
+def _shifted_by(value: Integer, places: int) -> Integer:
     if places == 0:
         return value
     if value.low >= 0:
         bits = max(value.most.bit_length(), 1)
         if places >= bits:
-            return Whole.of(0)
-        return Whole.atom(
+            return Integer.of(0)
+        return Integer.atom(
             sliced(value.term(bits), bits - 1, places), False, value.low >> places, value.high >> places
         )
     bits = value.bits
     places = min(places, bits - 1)
-    return Whole.atom(sliced(value.own(), bits - 1, places), True, value.low >> places, value.high >> places)
+    return Integer.atom(
+        sliced(value.own(), bits - 1, places), True, value.low >> places, value.high >> places
+    )
 
 
-def _shift(by: Whole, kind: Kind, library: str) -> Whole:
+def _shift(by: Integer, kind: DType, library: str) -> Integer:
     """What is shifted by.  Raises ProgramError where it may be negative."""
     if by.low < 0:
         raise refused("a shift by what may be negative: take its maximum with 0 first")
@@ -486,32 +491,32 @@ def _shift(by: Whole, kind: Kind, library: str) -> Whole:
     return by
 
 
-def _far(by: Whole, kind: Kind, library: str, found: Whole, beyond: Whole) -> Whole:
+def _far(by: Integer, kind: DType, library: str, found: Integer, beyond: Integer) -> Integer:
     """A shift by the width or more: of NumPy all bits are gone, of torch it is not defined."""
     if kind.bits is None or by.high < kind.bits or library == "python":
         return found
-    far = negated(less(by, Whole.of(kind.bits)))
+    far = negated(less(by, Integer.of(kind.bits)))
     if library == "torch":
-        beyond = Whole.atom(state().unknown("shifted by too much", kind.bits), kind.letter == "i")
+        beyond = Integer.atom(state().unknown("shifted by too much", kind.bits), kind.letter == "i")
     return chosen_whole(far, beyond, found)
 
 
-def bit_length(x: Element) -> Whole:
+def bit_length(x: Element) -> Integer:
     """The place of the leading one of |x|, from 1; 0 of 0."""
-    value = _whole(absolute(x, Kind("int", "i")))
+    value = _whole(absolute(x, DType("int", "i")))
     number = Floating.integer(value)
-    return fraction_and_exponent(number)[1] if value.atoms else Whole.of(abs(value.constant).bit_length())
+    return fraction_and_exponent(number)[1] if value.atoms else Integer.of(abs(value.constant).bit_length())
 
 
 # ---- numbers ----
 
 
-def power_of_two(x: Element, kind: Kind) -> Floating:
+def power_of_two(x: Element, kind: DType) -> Floating:
     """2^x of an integer, or a number that is one, in a format."""
-    value = x if isinstance(x, Whole) else x.whole if isinstance(x, Floating) else of_claim(x)
+    value = x if isinstance(x, Integer) else x.whole if isinstance(x, Floating) else of_claim(x)
     if value is None and isinstance(x, Floating) and x.exponent.value is not None and x.low >= 0:
         bits = x.high + 1
-        value = Whole.atom(x.fixed(0, max(bits, 1)), True)
+        value = Integer.atom(x.fixed(0, max(bits, 1)), True)
     if value is None:
         raise refused("2 to the power of what is no integer")
     if not value.atoms:
@@ -525,17 +530,17 @@ def rounded(x: Element, rounding: Rounding) -> Element:
     return toward(x, rounding) if isinstance(x, Floating) else x
 
 
-def split(x: Element) -> tuple[Floating, Whole]:
+def split(x: Element) -> tuple[Floating, Integer]:
     """frexp."""
     if not isinstance(x, Floating):
         raise refused("frexp of what is no floating-point number")
     if z3.is_bv_value(x.significand) and x.exponent.value is not None and x.significand.as_long():
         bits = x.significand.as_long().bit_length()
-        return replace(x, exponent=Whole.of(-bits), low=-bits, high=0, code=None), x.exponent + bits
+        return replace(x, exponent=Integer.of(-bits), low=-bits, high=0, code=None), x.exponent + bits
     return fraction_and_exponent(x)
 
 
-def summed(every: Sequence[Element], kind: Kind, library: str) -> Element:
+def summed(every: Sequence[Element], kind: DType, library: str) -> Element:
     """The sum of several values of one kind."""
     if kind.is_float:
         minus = z3.BitVecVal(0, 1) if library == "torch" else state().unknown("sign of a sum of -0", 1)
@@ -547,13 +552,13 @@ def summed(every: Sequence[Element], kind: Kind, library: str) -> Element:
                 f"a sum of {len(every)} numbers that {kind.name} rounds, in an order that is the library's own"
             )
         return found
-    total = Whole.of(0)
+    total = Integer.of(0)
     for x in every:
         total = wrapped(total + _whole(x), kind)
     return total
 
 
-Binary: TypeAlias = "Callable[[Element, Element, Kind], Element]"
+Binary: TypeAlias = "Callable[[Element, Element, DType], Element]"
 
 __all__ = [
     "Binary",

@@ -30,7 +30,7 @@ from mmaformal.formats import Format, Specials
 from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
 from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
 from mmaformal.hardware.tracing.refusal import refused
-from mmaformal.hardware.tracing.whole import Whole, maximum
+from mmaformal.hardware.tracing.whole import Integer, maximum
 from mmaformal.rounding import Conversion, Rounding
 
 #: Bits that a sum, or a comparison, of numbers may need as integers.
@@ -45,7 +45,7 @@ class Floating:
 
     sign: z3.BitVecRef  #: one bit; of zeros, infinities and NaNs too
     significand: z3.BitVecRef
-    exponent: Whole
+    exponent: Integer
     low: int
     high: int
     digits: int
@@ -57,7 +57,7 @@ class Floating:
     )
     total: z3.BitVecRef | None = None  #: ±significand in two's complement, where that is at hand
     code: tuple[Format, z3.BitVecRef] | None = None  #: of which it was decoded
-    whole: Whole | None = None  #: where it was an integer of the program's
+    whole: Integer | None = None  #: where it was an integer of the program's
 
     @property
     def special(self) -> z3.BoolRef:
@@ -81,17 +81,17 @@ class Floating:
         sign = z3.BitVecVal(int(_negative(value)), 1)
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             flags = (FALSE, TRUE) if value != value else (TRUE, FALSE)
-            return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, FALSE, *flags)
+            return Floating(sign, z3.BitVecVal(0, 1), Integer.of(0), 0, 0, 0, FALSE, *flags)
         exact = abs(Fraction(value))
         if not exact:
-            return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, TRUE)
+            return Floating(sign, z3.BitVecVal(0, 1), Integer.of(0), 0, 0, 0, TRUE)
         low = -(exact.denominator.bit_length() - 1)
         size = exact.numerator
         strip = (size & -size).bit_length() - 1
         size, low = size >> strip, low + strip
         bits = size.bit_length()
         term = z3.BitVecVal(size, bits)
-        return Floating(sign, term, Whole.of(low), low, low + bits, bits, FALSE)
+        return Floating(sign, term, Integer.of(low), low, low + bits, bits, FALSE)
 
     @staticmethod
     def from_code(code: z3.BitVecRef, fmt: Format) -> Floating:
@@ -103,7 +103,7 @@ class Floating:
         nan, infinite = (
             state().flag(name, z3.simplify(each)) for name, each in (("nan", x.nan), ("inf", x.infinite))
         )
-        exponent = Whole.atom(x.field, False) + (strip - fmt.bias - fraction_bits)
+        exponent = Integer.atom(x.field, False) + (strip - fmt.bias - fraction_bits)
         least = (fmt.min_exponent if fmt.has_zero else -fmt.bias) - fraction_bits + strip
         zero = significand == 0 if fmt.has_zero else FALSE
         most = (1 << fmt.exponent_bits) - 1 - fmt.bias + 1
@@ -115,7 +115,7 @@ class Floating:
         return replace(number, code=(fmt, code))
 
     @staticmethod
-    def integer(value: Whole) -> Floating:
+    def integer(value: Integer) -> Floating:
         """An integer as a number."""
         if not value.atoms:
             return replace(Floating.of(Fraction(value.constant)), whole=value)
@@ -127,7 +127,7 @@ class Floating:
             sign = z3.Extract(bits - 1, bits - 1, total)
             term = negate_if(sign, total)
         high = max(abs(value.low), abs(value.high)).bit_length()
-        return Floating(sign, term, Whole.of(0), 0, high, high, term == 0, whole=value)
+        return Floating(sign, term, Integer.of(0), 0, high, high, term == 0, whole=value)
 
     # ---- to codes ----
 
@@ -208,7 +208,7 @@ class Floating:
         """The magnitude in units of 2^place, which it is a multiple of, in so many bits, which hold it."""
         significand, exponent = self.significand, self.exponent
         if exponent.value is None and self.normal is not None:
-            significand, exponent = self.normal[0], Whole.of(self.normal[1])
+            significand, exponent = self.normal[0], Integer.of(self.normal[1])
         more = exponent - place
         if more.value is not None:
             if more.value < 0:  # bits that are known to be 0
@@ -238,13 +238,13 @@ def _negative(value: float | Fraction) -> bool:
 def _constant(
     sign: z3.BitVecRef,
     significand: z3.BitVecRef,
-    exponent: Whole,
+    exponent: Integer,
     nan: z3.BoolRef,
     infinite: z3.BoolRef,
     code: tuple[Format, z3.BitVecRef],
 ) -> Floating:
     """The number of a code that is known."""
-    sign, exponent = z3.simplify(sign), Whole.of(z3.simplify(exponent.own()).as_signed_long())
+    sign, exponent = z3.simplify(sign), Integer.of(z3.simplify(exponent.own()).as_signed_long())
     assert isinstance(significand, z3.BitVecNumRef)
     value = Fraction(significand.as_long()) * Fraction(2) ** exponent.constant
     return replace(Floating.of(value), sign=sign, nan=nan, infinite=infinite, code=code)
@@ -289,27 +289,27 @@ def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
     return number
 
 
-def _jammed(significand: z3.BitVecRef, exponent: Whole, least: int) -> tuple[z3.BitVecRef, Whole]:
+def _jammed(significand: z3.BitVecRef, exponent: Integer, least: int) -> tuple[z3.BitVecRef, Integer]:
     """Returns the number with its leading bit not below `least`; what is lost is in the last place."""
     wide = pad(significand, 2)
     exponent = exponent - 2
-    floor = Whole.of(least - (wide.size() - 1))
+    floor = Integer.of(least - (wide.size() - 1))
     there = maximum(floor, exponent)
     return sticky_shift_right(wide, (there - exponent).within(0, None).unsigned()), there
 
 
-def shifted(significand: z3.BitVecRef, by: Whole, bits: int, sticky: int = 0) -> z3.BitVecRef:
+def shifted(significand: z3.BitVecRef, by: Integer, bits: int, sticky: int = 0) -> z3.BitVecRef:
     """⌊significand · 2^by⌋ in so many bits, which hold it; with `sticky` places more below, the last one sticky."""
     bits, by = bits + sticky, by + sticky
     if by.value is not None:
         if by.value >= 0:
             return resize(pad(significand, by.value), bits)
-        return _right(significand, Whole.of(-by.value), bits, bool(sticky))
+        return _right(significand, Integer.of(-by.value), bits, bool(sticky))
     up = max(by.high, 0)
     return _right(pad(significand, up), (by * -1 + up).within(0, None), bits, bool(sticky))
 
 
-def _right(word: z3.BitVecRef, by: Whole, bits: int, sticky: bool) -> z3.BitVecRef:
+def _right(word: z3.BitVecRef, by: Integer, bits: int, sticky: bool) -> z3.BitVecRef:
     if by.value is not None and not sticky:
         if by.value >= word.size():
             return z3.BitVecVal(0, bits)
@@ -335,7 +335,7 @@ def product(x: Floating, y: Floating) -> Floating:
     infinite = either(x.infinite, y.infinite)
     zero = both(either(x.zero, y.zero), negated(x.special), negated(y.special))
     if x.is_constant_zero or y.is_constant_zero:
-        return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, zero, infinite, nan)
+        return Floating(sign, z3.BitVecVal(0, 1), Integer.of(0), 0, 0, 0, zero, infinite, nan)
     low, high = x.low + y.low, x.high + y.high
     exponent = x.exponent + y.exponent
     if y.power:
@@ -345,7 +345,7 @@ def product(x: Floating, y: Floating) -> Floating:
         high -= 1
         return Floating(sign, x.significand, exponent, low, high, x.digits, zero, infinite, nan, normal)
     if known(y.infinite) or known(x.infinite):
-        return Floating(sign, z3.BitVecVal(0, 1), Whole.of(0), 0, 0, 0, FALSE, infinite, nan)
+        return Floating(sign, z3.BitVecVal(0, 1), Integer.of(0), 0, 0, 0, FALSE, infinite, nan)
     bits = x.significand.size() + y.significand.size()
     significand = resize(x.significand, bits) * resize(y.significand, bits)
     digits = min(x.digits + y.digits, max(high - low, 1))
@@ -387,7 +387,9 @@ def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -
     sign = chosen_term(plus, z3.BitVecVal(0, 1), chosen_term(below, z3.BitVecVal(1, 1), sign))
     zero = both(is_zero, negated(either(nan, infinite)))
     magnitude = negate_if(top, total)
-    return Floating(sign, magnitude, Whole.of(place), low, high, high - low, zero, infinite, nan, total=total)
+    return Floating(
+        sign, magnitude, Integer.of(place), low, high, high - low, zero, infinite, nan, total=total
+    )
 
 
 def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
@@ -416,7 +418,7 @@ def toward(x: Floating, rounding: Rounding) -> Floating:
     high = max(x.high, 0)
     significand, exponent = x.significand, x.exponent
     if x.normal is not None:
-        significand, exponent = x.normal[0], Whole.of(x.normal[1])
+        significand, exponent = x.normal[0], Integer.of(x.normal[1])
     if rounding is Rounding.RD:
         return _floor(x, significand, exponent, high)
     if rounding is Rounding.RNE:
@@ -430,10 +432,10 @@ def toward(x: Floating, rounding: Rounding) -> Floating:
 
 def _integer(x: Floating, magnitude: z3.BitVecRef, high: int, total: z3.BitVecRef | None = None) -> Floating:
     zero = both(magnitude == 0, negated(x.special))
-    return Floating(x.sign, magnitude, Whole.of(0), 0, high, high, zero, x.infinite, x.nan, total=total)
+    return Floating(x.sign, magnitude, Integer.of(0), 0, high, high, zero, x.infinite, x.nan, total=total)
 
 
-def _floor(x: Floating, significand: z3.BitVecRef, exponent: Whole, high: int) -> Floating:
+def _floor(x: Floating, significand: z3.BitVecRef, exponent: Integer, high: int) -> Floating:
     up = max(exponent.high, 0)
     if x.total is not None and significand is x.significand:
         word = x.total
@@ -450,21 +452,21 @@ def _floor(x: Floating, significand: z3.BitVecRef, exponent: Whole, high: int) -
     return _integer(x, negate_if(top, found), high + 1, found)
 
 
-def fraction_and_exponent(x: Floating) -> tuple[Floating, Whole]:
+def fraction_and_exponent(x: Floating) -> tuple[Floating, Integer]:
     """frexp: a number of 1/2 ≤ |s| < 1, and e, of s · 2^e; of 0, infinities and NaNs themselves, and 0.
 
     C leaves e of infinities and NaNs open; NumPy's and torch's is 0 with glibc.
     """
     width = x.significand.size()
     if width == 1:
-        shifted_up, place = x.significand, Whole.of(0)
+        shifted_up, place = x.significand, Integer.of(0)
     else:
         bits = (width - 1).bit_length()
         shifted_up, left = normalise(x.significand, z3.BitVecVal(width - 1, bits))
-        place = Whole.atom(left, False, 0, width - 1)
+        place = Integer.atom(left, False, 0, width - 1)
     plain = x.exponent + place + 1
     special = either(x.special, x.zero)
-    exponent = chosen_whole(special, Whole.of(0), plain)
+    exponent = chosen_whole(special, Integer.of(0), plain)
     low = -min(x.digits, width) if x.digits else 0
     fraction = replace(
         x,
@@ -479,7 +481,7 @@ def fraction_and_exponent(x: Floating) -> tuple[Floating, Whole]:
     return fraction, exponent
 
 
-def chosen_whole(claim: z3.BoolRef, x: Whole, y: Whole) -> Whole:
+def chosen_whole(claim: z3.BoolRef, x: Integer, y: Integer) -> Integer:
     """`If` of two integers, each known to be as the claim, or its opposite, says."""
     if (value := known(claim)) is not None:
         return x if value else y
@@ -488,14 +490,14 @@ def chosen_whole(claim: z3.BoolRef, x: Whole, y: Whole) -> Whole:
         return x.within(min(x.low, y.low), max(x.high, y.high))
     low, high = min(x.low, y.low), max(x.high, y.high)
     bits = _width(low, high)
-    return Whole.atom(z3.If(claim, x.term(bits), y.term(bits)), True, low, high)
+    return Integer.atom(z3.If(claim, x.term(bits), y.term(bits)), True, low, high)
 
 
 def _width(low: int, high: int) -> int:
     return max((x if x >= 0 else ~x).bit_length() for x in (low, high)) + 1
 
 
-def implied(claim: z3.BoolRef, x: Whole, holds: bool) -> Whole:
+def implied(claim: z3.BoolRef, x: Integer, holds: bool) -> Integer:
     """An integer, known to be in the range that a claim, or its opposite, says."""
     meaning = state().meanings.get(claim.get_id())
     if meaning is None:

@@ -13,7 +13,7 @@ from mmaformal.hardware.tracing.refusal import refused
 
 
 @dataclass(frozen=True)
-class Kind:
+class DType:
     """A type: a Boolean, an integer of so many bits (of Python, any number), or a number of a format."""
 
     name: str
@@ -37,16 +37,16 @@ class Kind:
         )
 
 
-BOOL = Kind("bool", "b", 8)
-INT = Kind("int", "i")
-FLOAT = Kind("float", "f", 64, FORMATS["fp64"])
+BOOL = DType("bool", "b", 8)
+INT = DType("int", "i")
+FLOAT = DType("float", "f", 64, FORMATS["fp64"])
 _WHOLE = {
-    f"{'u' * (x == 'u')}int{bits}": Kind(f"{'u' * (x == 'u')}int{bits}", x, bits)
+    f"{'u' * (x == 'u')}int{bits}": DType(f"{'u' * (x == 'u')}int{bits}", x, bits)
     for x in "iu"
     for bits in (8, 16, 32, 64)
 }
 _FLOATS = {
-    name: Kind(name, "f", FORMATS[fmt].storage_bits, FORMATS[fmt])
+    name: DType(name, "f", FORMATS[fmt].storage_bits, FORMATS[fmt])
     for name, fmt in {
         "float64": "fp64",
         "float32": "fp32",
@@ -72,27 +72,27 @@ class Library:
 
     name = "python"
 
-    def kind(self, dtype: object) -> Kind:
+    def kind(self, dtype: object) -> DType:
         """The kind that a library calls so."""
         for plain, kind in ((bool, BOOL), (int, INT), (float, FLOAT)):
             if dtype is plain:
                 return kind
         raise refused(f"{dtype} is no type that is followed")
 
-    def dtype(self, kind: Kind) -> object:
+    def dtype(self, kind: DType) -> object:
         """What the library calls a kind."""
         return {"b": bool, "i": int, "f": float}[kind.letter]
 
-    def joined(self, one: Typed, other: Typed) -> Kind:
+    def joined(self, one: Typed, other: Typed) -> DType:
         """The type of a sum, say, of two."""
         letters = {one.kind.letter, other.kind.letter}
         return FLOAT if "f" in letters else INT
 
-    def divided(self, kind: Kind) -> Kind:
+    def divided(self, kind: DType) -> DType:
         """The type of a quotient."""
         return kind if kind.is_float else FLOAT
 
-    def of_bools(self) -> Kind:
+    def of_bools(self) -> DType:
         """The type of a sum of Booleans."""
         return INT
 
@@ -101,7 +101,7 @@ class Library:
 class Typed:
     """What the type of a result depends on: the kind and shape of an operand, and whether it is a Python number."""
 
-    kind: Kind
+    kind: DType
     dimensions: int
     plain: bool  #: a number of Python's beside arrays
 
@@ -111,7 +111,7 @@ class OfNumpy(Library):
 
     name = "numpy"
 
-    def kind(self, dtype: object) -> Kind:
+    def kind(self, dtype: object) -> DType:
         try:
             found = KINDS.get(np.dtype(dtype).name)  # type: ignore[call-overload]
         except TypeError:
@@ -120,7 +120,7 @@ class OfNumpy(Library):
             raise refused(f"{dtype} is no type that is followed")
         return found
 
-    def dtype(self, kind: Kind) -> object:
+    def dtype(self, kind: DType) -> object:
         if kind.bits is None:
             return np.dtype("int64")
         try:
@@ -129,7 +129,7 @@ class OfNumpy(Library):
             import_module("ml_dtypes")
             return np.dtype(kind.name)
 
-    def joined(self, one: Typed, other: Typed) -> Kind:
+    def joined(self, one: Typed, other: Typed) -> DType:
         def sample(x: Typed) -> object:
             if x.plain:
                 return {"b": True, "i": 1, "f": 1.0}[x.kind.letter]
@@ -137,10 +137,10 @@ class OfNumpy(Library):
 
         return self.kind(np.result_type(sample(one), sample(other)))  # type: ignore[arg-type]
 
-    def divided(self, kind: Kind) -> Kind:
+    def divided(self, kind: DType) -> DType:
         return kind if kind.is_float else KINDS["float64"]
 
-    def of_bools(self) -> Kind:
+    def of_bools(self) -> DType:
         return KINDS["int64"]
 
 
@@ -149,7 +149,7 @@ class OfTorch(Library):
 
     name = "torch"
 
-    def kind(self, dtype: object) -> Kind:
+    def kind(self, dtype: object) -> DType:
         plain = next(
             (name for x, name in ((int, "int64"), (float, "float32"), (bool, "bool")) if dtype is x), None
         )
@@ -158,10 +158,10 @@ class OfTorch(Library):
             raise refused(f"{dtype} is no type that is followed")
         return found
 
-    def dtype(self, kind: Kind) -> object:
+    def dtype(self, kind: DType) -> object:
         return getattr(torch(), "int64" if kind.bits is None else kind.name)
 
-    def joined(self, one: Typed, other: Typed) -> Kind:
+    def joined(self, one: Typed, other: Typed) -> DType:
         def sample(x: Typed) -> object:
             if x.plain:
                 return {"b": True, "i": 1, "f": 1.0}[x.kind.letter]
@@ -169,13 +169,13 @@ class OfTorch(Library):
 
         return self.kind(torch().result_type(sample(one), sample(other)))
 
-    def divided(self, kind: Kind) -> Kind:
+    def divided(self, kind: DType) -> DType:
         return kind if kind.is_float else KINDS["float32"]
 
-    def of_bools(self) -> Kind:
+    def of_bools(self) -> DType:
         return KINDS["int64"]
 
 
 PYTHON, NUMPY, TORCH = Library(), OfNumpy(), OfTorch()
 
-__all__ = ["BOOL", "FLOAT", "INT", "KINDS", "NUMPY", "PYTHON", "TORCH", "Kind", "Library", "Typed", "torch"]
+__all__ = ["BOOL", "FLOAT", "INT", "KINDS", "NUMPY", "PYTHON", "TORCH", "DType", "Library", "Typed", "torch"]

@@ -24,7 +24,7 @@ from mmaformal.hardware.tracing.kinds import (
     NUMPY,
     PYTHON,
     TORCH,
-    Kind,
+    DType,
     Library,
 )
 from mmaformal.hardware.tracing.refusal import refused
@@ -37,7 +37,7 @@ from mmaformal.hardware.tracing.traced import (
     library_of,
     lifted,
 )
-from mmaformal.hardware.tracing.whole import Whole
+from mmaformal.hardware.tracing.whole import Integer
 from mmaformal.rounding import Rounding
 
 _Split = namedtuple("_Split", ("mantissa", "exponent"))
@@ -58,7 +58,7 @@ def operands(*values: Any) -> tuple[list[Traced], Library]:
     return [lifted(x, library) for x in values], library
 
 
-def made_of(data: NDArray[np.object_], kind: Kind, *of: Traced, library: Library | None = None) -> Traced:
+def made_of(data: NDArray[np.object_], kind: DType, *of: Traced, library: Library | None = None) -> Traced:
     """A result, with the mask that its operands have.  Raises ProgramError where they have different ones."""
     masks = [x.mask for x in of if x.mask is not None]
     for mask in masks[1:]:
@@ -75,6 +75,32 @@ def made_of(data: NDArray[np.object_], kind: Kind, *of: Traced, library: Library
 # ---- elementwise ----
 
 
+def mapped(u: Traced, function: Callable[[Element], Element], kind: DType | None = None) -> Traced:
+    """A function of each single value; what it gives is of this kind, or of the same."""
+    return made_of(each(function, u.data), kind or u.kind, u, library=u.library)
+
+
+def paired(
+    x: Any, y: Any, function: Callable[[Element, Element, DType], Element], result: DType | None = None
+) -> Traced:
+    """A function of two single values as ones of the kind that both have in common; it gives `result`, or that."""
+    (u, v), library = operands(x, y)
+    return of_kind(u, v, function, common([u.typed, v.typed], library), library, result)
+
+
+def of_kind(
+    u: Traced,
+    v: Traced,
+    function: Callable[[Element, Element, DType], Element],
+    kind: DType,
+    library: Library,
+    result: DType | None = None,
+) -> Traced:
+    """A function of two single values as ones of a kind; it gives `result`, or that."""
+    p, q = as_kind(u, kind).data, as_kind(v, kind).data
+    return made_of(each(lambda s, t: function(s, t, kind), p, q), result or kind, u, v, library=library)
+
+
 def _arithmetic(name: str, function: elements.Binary, division: bool = False) -> None:
     def apply(x: Any, y: Any, *, alpha: int = 1) -> Traced:
         if alpha != 1:
@@ -85,8 +111,7 @@ def _arithmetic(name: str, function: elements.Binary, division: bool = False) ->
             kind = library.divided(kind)
         elif kind.letter == "b" and name != "mul":
             kind = library.of_bools() if library is not NUMPY else BOOL
-        p, q = as_kind(u, kind).data, as_kind(v, kind).data
-        return made_of(each(lambda s, t: function(s, t, kind), p, q), kind, u, v, library=library)
+        return of_kind(u, v, function, kind, library)
 
     named(name)(apply)
 
@@ -102,25 +127,17 @@ for _name in ("and", "or", "xor"):
 
 
 def _bitwise_on_claims(name: str) -> None:
-    plain = OPERATIONS[f"bitwise_{name}"]
-
-    def apply(x: Any, y: Any) -> Traced:
-        (u, v), library = operands(x, y)
-        if u.kind == BOOL and v.kind == BOOL:
-            made = each(lambda s, t: elements.bitwise(name, s, t, BOOL), u.data, v.data)
-            return made_of(made, BOOL, u, v, library=library)
-        result = plain(x, y)
-        assert isinstance(result, Traced)
-        return result
-
-    named(f"bitwise_{name}", f"__{name}__")(apply)
+    plain, function = OPERATIONS[f"bitwise_{name}"], functools.partial(elements.bitwise, name)
 
     def logical(x: Any, y: Any) -> Traced:
         (u, v), library = operands(x, y)
-        p, q = as_kind(u, BOOL).data, as_kind(v, BOOL).data
-        return made_of(
-            each(lambda s, t: elements.bitwise(name, s, t, BOOL), p, q), BOOL, u, v, library=library
-        )
+        return of_kind(u, v, function, BOOL, library)
+
+    def apply(x: Any, y: Any) -> Any:
+        (u, v), _ = operands(x, y)
+        return (logical if u.kind == BOOL and v.kind == BOOL else plain)(x, y)
+
+    named(f"bitwise_{name}", f"__{name}__")(apply)
 
     named(f"logical_{name}")(logical)
 
@@ -134,10 +151,7 @@ def _shifting(name: str, function: Callable[..., Element]) -> None:
         (u, v), library = operands(x, y)
         if u.kind.is_float or v.kind.is_float:
             raise TypeError("floating-point numbers are not shifted")
-        kind = common([u.typed, v.typed], library)
-        p, q = as_kind(u, kind).data, as_kind(v, kind).data
-        made = each(lambda s, t: function(s, t, kind, library.name), p, q)
-        return made_of(made, kind, u, v, library=library)
+        return paired(x, y, lambda s, t, kind: function(s, t, kind, library.name))
 
     named(name)(apply)
 
@@ -154,8 +168,7 @@ def _comparing(name: str, function: Callable[[Element, Element], z3.BoolRef]) ->
         kind = common([u.typed, v.typed], library)
         if kind == BOOL and name not in ("eq", "ne"):
             kind = KINDS["uint8"]
-        p, q = as_kind(u, kind).data, as_kind(v, kind).data
-        return made_of(each(function, p, q), BOOL, u, v, library=library)
+        return of_kind(u, v, lambda s, t, kind: function(s, t), kind, library, BOOL)
 
     named(name)(apply)
 
@@ -174,10 +187,10 @@ _comparing("eq", elements.same)
 _comparing("ne", lambda x, y: negated(elements.same(x, y)))
 
 
-def _unary(function: Callable[[Element, Kind], Element], *names: str, result: Kind | None = None) -> None:
+def _unary(function: Callable[[Element, DType], Element], *names: str, result: DType | None = None) -> None:
     def apply(x: Any) -> Traced:
         u = lifted(x)
-        return made_of(each(lambda s: function(s, u.kind), u.data), result or u.kind, u, library=u.library)
+        return mapped(u, lambda s: function(s, u.kind), result)
 
     named(*names)(apply)
 
@@ -202,15 +215,17 @@ _unary(lambda x, kind: _flag(x, "nan"), "isnan", result=BOOL)
 _unary(lambda x, kind: _flag(x, "inf"), "isinf", result=BOOL)
 _unary(lambda x, kind: _flag(x, "finite"), "isfinite", result=BOOL)
 _unary(
-    lambda x, kind: x.negated if isinstance(x, Floating) else elements.less(integer_of(x), Whole.of(0)),
+    lambda x, kind: x.negated if isinstance(x, Floating) else elements.less(integer_of(x), Integer.of(0)),
     "signbit",
     result=BOOL,
 )
 _unary(lambda x, kind: negated(negated(equal_zero(x))), "logical_not", result=BOOL)
 
 
-def integer_of(x: Element) -> Whole:
-    return elements.of_claim(x) if isinstance(x, z3.BoolRef) else x if isinstance(x, Whole) else Whole.of(0)
+def integer_of(x: Element) -> Integer:
+    return (
+        elements.of_claim(x) if isinstance(x, z3.BoolRef) else x if isinstance(x, Integer) else Integer.of(0)
+    )
 
 
 @named("bitwise_not", "__invert__")
@@ -220,28 +235,26 @@ def _bitwise_not(x: Any) -> Traced:
     def one(value: Element) -> Element:
         if isinstance(value, z3.BoolRef):
             return negated(value)
-        assert isinstance(value, Whole)
+        assert isinstance(value, Integer)
         if u.kind.letter == "u":
             assert u.kind.range is not None
             return -value + u.kind.range[1]
         return -value - 1
 
-    return made_of(each(one, u.data), u.kind, u, library=u.library)
+    return mapped(u, one)
 
 
 @named("round")
 def _round(x: Any, decimals: int = 0) -> Traced:
     if decimals:
         raise refused("round to decimals")
-    u = lifted(x)
-    return made_of(each(lambda s: elements.rounded(s, Rounding.RNE), u.data), u.kind, u, library=u.library)
+    return mapped(lifted(x), lambda s: elements.rounded(s, Rounding.RNE))
 
 
 def _to_int(rounding: Rounding) -> Callable[[Any], Traced]:
     def apply(x: Any) -> Traced:
         u = lifted(x)
-        made = each(lambda s: elements.cast(elements.rounded(s, rounding), u.kind, INT, u.library), u.data)
-        return made_of(made, INT, u, library=u.library)
+        return mapped(u, lambda s: elements.cast(elements.rounded(s, rounding), u.kind, INT, u.library), INT)
 
     return apply
 
@@ -287,23 +300,20 @@ def _sign(x: Any) -> Traced:
             return chosen_element(
                 value.nan, value, chosen_element(value.zero, zero, chosen_element(value.negated, minus, one))
             )
-        less = elements.less(value, Whole.of(0))
+        less = elements.less(value, Integer.of(0))
         return chosen_element(less, minus, chosen_element(equal_zero(value), zero, one))
 
-    return made_of(each(of, u.data), u.kind, u, library=u.library)
+    return mapped(u, of)
 
 
 @named("copysign")
 def _copysign(x: Any, y: Any) -> Traced:
-    (u, v), library = operands(x, y)
-    kind = common([u.typed, v.typed], library)
-
-    def one(value: Element, sign: Element) -> Element:
+    def one(value: Element, sign: Element, kind: DType) -> Element:
         if not isinstance(value, Floating) or not isinstance(sign, Floating):
             raise refused("copysign of what is no floating-point number")
         return replace(value, sign=sign.sign, code=None, total=None)
 
-    return made_of(each(one, as_kind(u, kind).data, as_kind(v, kind).data), kind, u, v, library=library)
+    return paired(x, y, one)
 
 
 @named("frexp")
@@ -319,7 +329,7 @@ def _frexp(x: Any) -> Any:
     )
 
 
-def _floating_kind(u: Traced) -> Kind:
+def _floating_kind(u: Traced) -> DType:
     """The kind of what a function of real numbers gives."""
     return u.kind if u.kind.is_float else u.library.divided(u.kind)
 
@@ -328,14 +338,14 @@ def _floating_kind(u: Traced) -> Kind:
 def _exp2(x: Any) -> Traced:
     u = lifted(x)
     kind = _floating_kind(u)
-    return made_of(each(lambda s: elements.power_of_two(s, kind), u.data), kind, u, library=u.library)
+    return mapped(u, lambda s: elements.power_of_two(s, kind), kind)
 
 
 @named("ldexp")
 def _ldexp(x: Any, e: Any) -> Any:
     (u, v), library = operands(x, e)
     if u.library is PYTHON and library is PYTHON:
-        power = each(lambda s: elements.power_of_two(s, Kind("wide", "f", 4096, _WIDE)), v.data)
+        power = each(lambda s: elements.power_of_two(s, DType("wide", "f", 4096, _WIDE)), v.data)
         made = each(lambda s, t: elements.multiply(s, t, FLOAT), as_kind(u, FLOAT).data, power)
         return made_of(made, FLOAT, u, v, library=library)
     kind = _floating_kind(u)
@@ -356,18 +366,18 @@ _WIDE = KINDS["float64"].fmt
 def _pow(x: Any, y: Any) -> Traced:
     (u, v), library = operands(x, y)
     base = u.data.reshape(-1)[0] if u.data.size == 1 else None
-    two = isinstance(base, Whole) and base.value == 2
+    two = isinstance(base, Integer) and base.value == 2
     two = two or (
         isinstance(base, Floating) and base.power and base.exponent.value == 1 and z3.is_false(base.negated)
     )
     if two:
         if not u.kind.is_float and not v.kind.is_float:
-            one = 1 if library is PYTHON else u.with_data(each(lambda s: Whole.of(1), u.data))
+            one = 1 if library is PYTHON else u.with_data(each(lambda s: Integer.of(1), u.data))
             return lifted(OPERATIONS["left_shift"](one, v))
         kind = common([u.typed, v.typed], library)
         return made_of(each(lambda s: elements.power_of_two(s, kind), v.data), kind, v, library=library)
     exponent = v.data.reshape(-1)[0] if v.data.size == 1 else None
-    if isinstance(exponent, Whole) and exponent.value in (1, 2, 3):
+    if isinstance(exponent, Integer) and exponent.value in (1, 2, 3):
         made: Any = u
         for _ in range(exponent.value - 1):
             made = OPERATIONS["mul"](made, u)
@@ -378,8 +388,7 @@ def _pow(x: Any, y: Any) -> Traced:
 
 @named("bit_length")
 def _bit_length(x: Any) -> Traced:
-    u = lifted(x)
-    return made_of(each(elements.bit_length, u.data), INT, u, library=u.library)
+    return mapped(lifted(x), elements.bit_length, INT)
 
 
 @named("where")
@@ -398,14 +407,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Traced:
 
 
 def _extreme(name: str, function: Callable[[Element, Element], Element]) -> None:
-    def apply(x: Any, y: Any) -> Traced:
-        (u, v), library = operands(x, y)
-        kind = common([u.typed, v.typed], library)
-        return made_of(
-            each(function, as_kind(u, kind).data, as_kind(v, kind).data), kind, u, v, library=library
-        )
-
-    named(name)(apply)
+    named(name)(lambda x, y: paired(x, y, lambda s, t, kind: function(s, t)))
 
 
 _extreme("maximum", elements.larger)
@@ -425,16 +427,14 @@ def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
     value = elements.cast(elements.constant(float(nan)), FLOAT, u.kind, u.library)
     if any(isinstance(s, Floating) and known(s.infinite) is not False for s in u.data.reshape(-1)):
         raise refused("nan_to_num of what may be infinite")
-    return made_of(
-        each(lambda s: chosen_element(_flag(s, "nan"), value, s), u.data), u.kind, u, library=u.library
-    )
+    return mapped(u, lambda s: chosen_element(_flag(s, "nan"), value, s))
 
 
 # ---- reductions ----
 
 
 def _reduced(
-    x: Traced, axis: Any, keep: bool, function: Callable[[Sequence[Element]], Element], kind: Kind
+    x: Traced, axis: Any, keep: bool, function: Callable[[Sequence[Element]], Element], kind: DType
 ) -> Traced:
     axes = (
         tuple(range(x.data.ndim))

@@ -28,11 +28,11 @@ from mmaformal.hardware.rebuild import constants_in
 from mmaformal.hardware.tracing import shapes  # noqa: F401  (with operations it fills the table)
 from mmaformal.hardware.tracing.context import ReadingState, reading
 from mmaformal.hardware.tracing.elements import of_code
-from mmaformal.hardware.tracing.kinds import INT, KINDS, NUMPY, PYTHON, TORCH, Kind, Library, torch
+from mmaformal.hardware.tracing.kinds import INT, KINDS, NUMPY, PYTHON, TORCH, DType, Library, torch
 from mmaformal.hardware.tracing.loading import followed, plain_module
 from mmaformal.hardware.tracing.refusal import REFUSED, ProgramError
 from mmaformal.hardware.tracing.traced import Traced, operate
-from mmaformal.hardware.tracing.whole import KEPT, MAXIMA, Whole
+from mmaformal.hardware.tracing.whole import KEPT, MAXIMA, Integer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
@@ -66,7 +66,7 @@ class Slot:
     """How an operand is given: the library, the type, bits that its codes are shifted by, codes in each value."""
 
     library: Library
-    kind: Kind
+    kind: DType
     shift: int = 0
     packed: int = 1
 
@@ -250,7 +250,7 @@ def _values(codes: Sequence[z3.BitVecRef], slot: Slot) -> list[Any]:
         raise HardwareError(f"codes of {bits} bits are no {slot.kind.name}: say another type with --port")
     if slot.kind.is_float:
         return [of_code(z3.ZeroExt(width - bits, x) if width > bits else x, slot.kind) for x in codes]
-    plain = Kind(slot.kind.name, "u") if bits < width or slot.kind.bits is None else slot.kind
+    plain = DType(slot.kind.name, "u") if bits < width or slot.kind.bits is None else slot.kind
     return [of_code(x, plain) for x in codes]
 
 
@@ -268,7 +268,7 @@ def _code_of_result(result: Any, spec: DotAdd, name: str) -> z3.BitVecRef:
         found = element.to_code(kind.fmt)
         assert isinstance(found, z3.BitVecRef)
         return found
-    if not isinstance(element, Whole) or (kind.bits or fmt.storage_bits) < fmt.storage_bits:
+    if not isinstance(element, Integer) or (kind.bits or fmt.storage_bits) < fmt.storage_bits:
         raise HardwareError(f"{name} returns {kind.name}, where the model's d has {fmt.storage_bits} bits")
     if kind.bits != fmt.storage_bits and (element.low < 0 or element.high >= 1 << fmt.storage_bits):
         mask = f"& {(1 << fmt.storage_bits) - 1:#x}"

@@ -21,7 +21,7 @@ from mmaformal.hardware.tracing.kinds import (
     NUMPY,
     PYTHON,
     TORCH,
-    Kind,
+    DType,
     Library,
     torch,
 )
@@ -37,7 +37,7 @@ from mmaformal.hardware.tracing.traced import (
     library_of,
     lifted,
 )
-from mmaformal.hardware.tracing.whole import Whole
+from mmaformal.hardware.tracing.whole import Integer
 
 # ---- structure ----
 
@@ -107,7 +107,7 @@ def _view(x: Any, *given: Any, **kwargs: Any) -> Any:
     target = given[0] if given else next(iter(kwargs.values()))
     if isinstance(target, int | tuple | list) or "Size" in type(target).__name__:
         return _shaped(u, u.data.reshape(_sizes(given)))
-    kind = target if isinstance(target, Kind) else u.library.kind(target)
+    kind = target if isinstance(target, DType) else u.library.kind(target)
     if kind == u.kind:
         return u
     if u.kind.bits != kind.bits or BOOL in (u.kind, kind):
@@ -151,7 +151,7 @@ def _taken(u: Traced, mask: Traced) -> Traced:
         raise refused("a mask of another shape: use where")
     from mmaformal.hardware.tracing.floating import implied
 
-    data = each(lambda m, s: implied(m, s, True) if isinstance(s, Whole) else s, mask.data, u.data)
+    data = each(lambda m, s: implied(m, s, True) if isinstance(s, Integer) else s, mask.data, u.data)
     return Traced(data, u.kind, u.library, mask.data)
 
 
@@ -173,7 +173,7 @@ def _looked_up(u: Traced, index: Traced) -> Traced:
     return Traced(made, u.kind, u.library, index.mask)
 
 
-def _entry(rows: Sequence[Element], place: Whole) -> Element:
+def _entry(rows: Sequence[Element], place: Integer) -> Element:
     if place.value is not None:
         return rows[place.value]
     bits = max(1, place.most.bit_length())
@@ -204,7 +204,7 @@ def _number_of_table(rows: Sequence[Floating], index: z3.BitVecRef) -> Floating:
     ]
     term = _mux(sizes, index)
     return Floating(
-        _mux(signs, index), term, Whole.of(low), low, high, max(x.digits for x in some), term == 0
+        _mux(signs, index), term, Integer.of(low), low, high, max(x.digits for x in some), term == 0
     )
 
 
@@ -249,7 +249,7 @@ def _setitem(x: Traced, index: Any, value: Any) -> None:
         u.write(index, v.data.reshape(-1)[0])
 
 
-def _sequence(parts: Any) -> tuple[list[Traced], Library, Kind]:
+def _sequence(parts: Any) -> tuple[list[Traced], Library, DType]:
     given = list(parts)
     library = library_of(given)
     every = [lifted(x, library) for x in given]
@@ -408,7 +408,7 @@ def _in_place(name: str, x: Traced, y: Any) -> Any:
 @named("known")
 def _known(x: Traced) -> int | None:
     value = x.data.reshape(-1)[0] if x.data.size == 1 else None
-    return value.value if isinstance(value, Whole) else None
+    return value.value if isinstance(value, Integer) else None
 
 
 @named("equal", "array_equal")

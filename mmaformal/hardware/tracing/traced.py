@@ -22,7 +22,7 @@ from mmaformal.hardware.tracing.kinds import (
     NUMPY,
     PYTHON,
     TORCH,
-    Kind,
+    DType,
     Library,
     Typed,
     torch,
@@ -195,7 +195,7 @@ class Traced(Operators):
     def __init__(
         self,
         data: NDArray[np.object_],
-        kind: Kind,
+        kind: DType,
         library: Library,
         mask: NDArray[np.object_] | None = None,
         plain: bool = False,
@@ -217,7 +217,7 @@ class Traced(Operators):
     def typed(self) -> Typed:
         return Typed(self.kind, self.data.ndim, self.plain)
 
-    def with_data(self, data: Any, kind: Kind | None = None) -> Traced:
+    def with_data(self, data: Any, kind: DType | None = None) -> Traced:
         """An array of other values, in the same places."""
         return Traced(_array(data), kind or self.kind, self.library, self.mask)
 
@@ -360,7 +360,7 @@ def library_of(*values: Any) -> Library:
     return found
 
 
-def common(types: Sequence[Typed], library: Library) -> Kind:
+def common(types: Sequence[Typed], library: Library) -> DType:
     """The kind that several have in common."""
     made = types[0]
     for other in types[1:]:
@@ -369,7 +369,7 @@ def common(types: Sequence[Typed], library: Library) -> Kind:
     return made.kind
 
 
-def as_kind(x: Traced, kind: Kind) -> Traced:
+def as_kind(x: Traced, kind: DType) -> Traced:
     """An array of values of a kind."""
     if x.kind == kind:
         return x

@@ -44,7 +44,7 @@ class Atom:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class Integer:
     """The integer Σ factor · atom + constant, in low … high."""
 
     atoms: tuple[tuple[Atom, int], ...]
@@ -53,18 +53,20 @@ class Whole:
     most: int
 
     @staticmethod
-    def of(value: int) -> Whole:
-        return Whole((), int(value), int(value), int(value))
+    def of(value: int) -> Integer:
+        return Integer((), int(value), int(value), int(value))
 
     @staticmethod
-    def atom(term: z3.BitVecRef, signed: bool, low: int | None = None, high: int | None = None) -> Whole:
+    def atom(term: z3.BitVecRef, signed: bool, low: int | None = None, high: int | None = None) -> Integer:
         """A term as a number; the range is what its bits can hold unless a smaller one is known."""
         if z3.is_bv_value(term):
-            return Whole.of(term.as_signed_long() if signed else term.as_long())
+            return Integer.of(term.as_signed_long() if signed else term.as_long())
         bits = term.size()
         least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         least, most = max(least, least if low is None else low), min(most, most if high is None else high)
-        return Whole.of(least) if least == most else Whole(((Atom(keep(term), signed), 1),), 0, least, most)
+        return (
+            Integer.of(least) if least == most else Integer(((Atom(keep(term), signed), 1),), 0, least, most)
+        )
 
     # ---- what is known ----
 
@@ -92,13 +94,13 @@ class Whole:
         """Those that two's complement needs for it."""
         return _bits(self.least, self.most)
 
-    def within(self, low: int | None, high: int | None) -> Whole:
+    def within(self, low: int | None, high: int | None) -> Integer:
         """Returns this number, known to be in a range."""
         least = self.low if low is None else max(self.low, low)
         most = self.high if high is None else min(self.high, high)
         if least > most:  # where this is computed is never reached
-            return Whole.of(least)
-        return Whole(self.atoms, self.constant, least, most)
+            return Integer.of(least)
+        return Integer(self.atoms, self.constant, least, most)
 
     # ---- terms ----
 
@@ -127,8 +129,8 @@ class Whole:
 
     # ---- arithmetic ----
 
-    def __add__(self, other: Whole | int) -> Whole:
-        other = other if not isinstance(other, int) else Whole.of(other)
+    def __add__(self, other: Integer | int) -> Integer:
+        other = other if not isinstance(other, int) else Integer.of(other)
         factors: dict[int, tuple[Atom, int]] = {x.term.get_id(): (x, f) for x, f in self.atoms}
         for x, factor in other.atoms:
             before = factors.get(x.term.get_id(), (x, 0))[1]
@@ -136,33 +138,33 @@ class Whole:
         atoms = tuple(each for _, each in sorted(factors.items()) if each[1])
         constant = self.constant + other.constant
         if not atoms:
-            return Whole.of(constant)
+            return Integer.of(constant)
         low, high = _linear(atoms, constant)
-        return Whole(atoms, constant, max(low, self.low + other.low), min(high, self.high + other.high))
+        return Integer(atoms, constant, max(low, self.low + other.low), min(high, self.high + other.high))
 
-    def __neg__(self) -> Whole:
+    def __neg__(self) -> Integer:
         return self * -1
 
-    def __sub__(self, other: Whole | int) -> Whole:
-        other = other if not isinstance(other, int) else Whole.of(other)
+    def __sub__(self, other: Integer | int) -> Integer:
+        other = other if not isinstance(other, int) else Integer.of(other)
         found = self + -other
         least, most = _above(self, other), _above(other, self)
         return found.within(least, None if most is None else -most)
 
-    def __mul__(self, factor: int) -> Whole:
+    def __mul__(self, factor: int) -> Integer:
         if not factor:
-            return Whole.of(0)
+            return Integer.of(0)
         ends = sorted((self.low * factor, self.high * factor))
-        return Whole(tuple((x, f * factor) for x, f in self.atoms), self.constant * factor, *ends)
+        return Integer(tuple((x, f * factor) for x, f in self.atoms), self.constant * factor, *ends)
 
-    def times(self, other: Whole) -> Whole:
+    def times(self, other: Integer) -> Integer:
         """The product."""
         for x, y in ((self, other), (other, self)):
             if x.value is not None:
                 return y * x.value
         ends = [x * y for x in (self.low, self.high) for y in (other.low, other.high)]
         bits = max(_bits(min(ends), max(ends)), 2)
-        return Whole.atom(self.term(bits) * other.term(bits), True, min(ends), max(ends))
+        return Integer.atom(self.term(bits) * other.term(bits), True, min(ends), max(ends))
 
 
 def _bits(low: int, high: int) -> int:
@@ -219,7 +221,7 @@ def assume(key: Key, low: int | None, high: int | None) -> None:
     _ASSUMED.ranges[key] = (low, high)
 
 
-def maximum(x: Whole, y: Whole) -> Whole:
+def maximum(x: Integer, y: Integer) -> Integer:
     """The larger of two numbers."""
     if x.low >= y.high or (x.key == y.key and x.constant == y.constant):
         return x
@@ -231,7 +233,7 @@ def maximum(x: Whole, y: Whole) -> Whole:
         bits, *(each.term.size() for each, _ in (*x.atoms, *y.atoms))
     )  # all bits, whatever is known of them
     u, v = (x - least).term(bits), (y - least).term(bits)  # unsigned, as models compare exponents
-    made = Whole.atom(z3.If(z3.UGT(u, v), u, v), False)
+    made = Integer.atom(z3.If(z3.UGT(u, v), u, v), False)
     below: dict[Key, int] = {}
     for each in (x, y):
         for key, constant in (*_below(each).items(), (each.key, each.constant)):
@@ -241,7 +243,7 @@ def maximum(x: Whole, y: Whole) -> Whole:
     return (made + least).within(max(x.low, y.low), max(x.high, y.high))
 
 
-def _above(x: Whole, y: Whole) -> int | None:
+def _above(x: Integer, y: Integer) -> int | None:
     """By how much a maximum is at least above a number, if that is known."""
     if len(x.atoms) != 1 or x.atoms[0][1] != 1:
         return None
@@ -249,7 +251,7 @@ def _above(x: Whole, y: Whole) -> int | None:
     return None if found is None else found + x.constant - y.constant
 
 
-def _below(x: Whole) -> dict[Key, int]:
+def _below(x: Integer) -> dict[Key, int]:
     """What is known not to be above a maximum."""
     if len(x.atoms) != 1 or x.atoms[0][1] != 1:
         return {}
@@ -257,9 +259,9 @@ def _below(x: Whole) -> dict[Key, int]:
     return {key: constant + x.constant for key, constant in found.items()}
 
 
-def minimum(x: Whole, y: Whole) -> Whole:
+def minimum(x: Integer, y: Integer) -> Integer:
     """The smaller of two numbers."""
     return -maximum(-x, -y)
 
 
-__all__ = ["KEPT", "MAXIMA", "Atom", "Key", "Whole", "assume", "assumed", "keep", "maximum", "minimum"]
+__all__ = ["KEPT", "MAXIMA", "Atom", "Integer", "Key", "assume", "assumed", "keep", "maximum", "minimum"]

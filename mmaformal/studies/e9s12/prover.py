@@ -30,7 +30,7 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma
 from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
@@ -199,15 +199,13 @@ def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
 
 def _places(instruction: Instruction) -> int:
     """F: the places that the accumulator keeps below the largest exponent."""
-    p = instruction.spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = instruction.spec.parameters_as(DpaE9s12)
     return p.L - 3 - p.carries(instruction.spec)
 
 
 def least_fma(instruction: Instruction) -> int:
     """The least L with which one product loses nothing: 46 fractional bits."""
-    p = instruction.spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = instruction.spec.parameters_as(DpaE9s12)
     return 3 + 46 + p.carries(instruction.spec)
 
 
@@ -270,8 +268,7 @@ def _faithful(code: int, x: Fraction) -> bool:
 
 
 def _narrower(instruction: Instruction) -> Instruction:
-    p = instruction.spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = instruction.spec.parameters_as(DpaE9s12)
     return instruction.replace(L=p.L - 1)
 
 
@@ -347,8 +344,7 @@ def _sign_of_zero(instruction: Instruction, asker: Asker) -> Answer:
 
 def looped(instruction: Instruction) -> Instruction:
     """The variant of §IV-D, of as many fractional bits: L more by what c's two numbers need."""
-    p, spec = instruction.spec.parameters, instruction.spec
-    assert isinstance(p, DpaE9s12)
+    p, spec = instruction.spec.parameters_as(DpaE9s12), instruction.spec
     own = AccE9s12(p.N, p.N, p.L, p.rho)
     L = p.L - p.carries(spec) + own.carries(spec)
     short = AccE9s12(p.N, p.N, min(L, 85), p.rho)

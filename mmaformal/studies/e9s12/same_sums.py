@@ -6,9 +6,9 @@ import numpy as np
 import z3
 
 from mmaformal.cases.encodings import check_samples, sample
-from mmaformal.encodings.acc_e9s12.proofs.equal import SoFar, link_pass
+from mmaformal.encodings.acc_e9s12.proofs import SoFar, link_pass
 from mmaformal.encodings.dpa_e9s12.executable import FRACTION
-from mmaformal.encodings.dpa_e9s12.proofs.equal import unpack
+from mmaformal.encodings.dpa_e9s12.proofs.stages import unpack
 from mmaformal.encodings.executable.blocks import Term
 from mmaformal.encodings.ma_e9s12 import executable as executable_ma
 from mmaformal.encodings.ma_e9s12 import smt as smt_ma

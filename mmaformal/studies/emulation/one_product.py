@@ -99,8 +99,7 @@ class StepTerms:
     @classmethod
     def of(cls, spec: DotAdd) -> StepTerms:
         """Raises UnsupportedError for another program than Ootomo and Yokota's in fp16, of one block."""
-        p, a, b = spec.parameters, z3.BitVec("a0", 32), z3.BitVec("b0", 32)
-        assert isinstance(p, Emulated)
+        p, a, b = spec.parameters_as(Emulated), z3.BitVec("a0", 32), z3.BitVec("b0", 32)
         parts = [(part.products, bool(part.every)) for part in p.parts]
         scheme = parts == [(((0, 0),), True), (((1, 0), (0, 1)), True)] and not p.parts[0].shift
         if (

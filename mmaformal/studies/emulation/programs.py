@@ -87,9 +87,7 @@ class Program(ShortRepr):
 
     @property
     def parameters(self) -> Emulated:
-        p = self.instruction.spec.parameters
-        assert isinstance(p, Emulated)
-        return p
+        return self.instruction.spec.parameters_as(Emulated)
 
     def programs(self, K: int) -> int:
         """How many follow one another for K products, K padded to whole instructions."""
@@ -155,8 +153,7 @@ class Program(ShortRepr):
 
 def unit_of(instruction: Instruction) -> Instruction:
     """A program's unit, named as the program tells it."""
-    p = instruction.spec.parameters
-    assert isinstance(p, Emulated)
+    p = instruction.spec.parameters_as(Emulated)
     architecture, _, name = instruction.sources.get("unit", "the unit").partition(" ")
     return Instruction(name or "unit", architecture, instruction.m, instruction.n, p.unit)
 

@@ -316,8 +316,7 @@ def check_flow(spec: DotAdd) -> None:
     total, or is scaled and added to it, to nearest: seen of the terms, which are the same ones.
 
     Raises ArgumentError."""
-    p = spec.parameters
-    assert isinstance(p, Emulated)
+    p = spec.parameters_as(Emulated)
     # A longer chain has a loop of its own (`facts/both_encodings` follows it): two programs show what each one's c is.
     few = spec.replace(k=min(spec.k, 2 * p.step_products))
     x = symbolic_inputs(few)

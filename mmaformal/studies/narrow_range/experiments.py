@@ -24,6 +24,7 @@ from mmaformal.studies.narrow_range.bounds import (
     words_without_limits,
 )
 from mmaformal.studies.narrow_range.model import MOST_WORDS, Model1
+from mmaformal.studies.rows import read_rows
 
 #: Input and accumulation formats of a figure's rows of graphs, from top to bottom.
 FIGURES = {
@@ -133,7 +134,7 @@ def measure(
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read or written.
     """
-    known = {(row.combination, row.n): row for row in read(file) if row.seed == seed}
+    known = {(row.combination, row.n): row for row in read_rows(file, CombinationErrors) if row.seed == seed}
     for n in lengths:
         yield from (known[each, n] for each in wanted if (each, n) in known)
         left = [each for each in wanted if (each, n) not in known]
@@ -188,21 +189,3 @@ def growth(model: Model1, n: int, *, one_sign: bool, seed: int = 1) -> float:
     A, B = (rounded(rng.uniform(low, 1.0, shape), model.input) for shape in ((SIDE, n), (n, SIDE)))
     C = model.matmul(A, B).C
     return float((np.abs(C - A @ B) / (np.abs(A) @ np.abs(B))).max())
-
-
-def read(file: Path) -> list[CombinationErrors]:
-    """The rows of a file; none if there is no file.  A last line that was not written to its end is taken away.
-
-    Raises ValueError for a file that holds something else, OSError if it cannot be read.
-    """
-    if not file.exists():
-        return []
-    data = file.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    try:
-        rows = [CombinationErrors(**json.loads(line)) for line in whole.decode().splitlines()]
-    except (TypeError, ValueError):
-        raise ValueError(f"{file} holds something else than rows of this experiment") from None
-    if whole != data:
-        file.write_bytes(whole)
-    return rows

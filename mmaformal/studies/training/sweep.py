@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
+from mmaformal.studies.rows import read_rows
 from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, train
 
 #: FracBits; below 8, so that it is seen where training fails.
@@ -132,7 +133,7 @@ class Results:
         self.folder = folder
         (folder / "weights").mkdir(parents=True, exist_ok=True)
         self.file = folder / "training.jsonl"
-        self.known = {each.key: each for each in _read(self.file)}
+        self.known = {each.key: each for each in read_rows(self.file, SweepResult)}
 
     def __getitem__(self, job: Job) -> SweepResult:
         return self.known[job.key]
@@ -165,21 +166,6 @@ class Results:
 
     def _weights_file(self, key: str) -> Path:
         return self.folder / "weights" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
-
-
-def _read(file: Path) -> list[SweepResult]:
-    """A last line that was not written to its end is taken away."""
-    if not file.exists():
-        return []
-    data = file.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    try:
-        found = [SweepResult(**json.loads(line)) for line in whole.decode().splitlines()]
-    except (TypeError, ValueError):
-        raise ValueError(f"{file} holds something else than results of trainings") from None
-    if whole != data:
-        file.write_bytes(whole)
-    return found
 
 
 # ---- running -----------------------------------------------------------------------------------------------------

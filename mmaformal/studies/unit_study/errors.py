@@ -12,7 +12,7 @@ Rows go to a file as they are made, and those that are there are not made again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -31,6 +31,7 @@ from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import values
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
+from mmaformal.studies.rows import read_rows
 
 Codes = NDArray[Any]
 
@@ -186,7 +187,9 @@ def measure(
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read or written.
     """
-    known = {row.design: row for row in read(file) if (row.samples, row.seed) == (count, seed)}
+    known = {
+        row.design: row for row in read_rows(file, DatapathErrors) if (row.samples, row.seed) == (count, seed)
+    }
     yield from (known[each] for each in wanted if each in known)
     left = [each for each in wanted if each not in known]
     for fmt, k in dict.fromkeys((FORMATS[each.a], each.k) for each in left):
@@ -198,58 +201,33 @@ def measure(
             yield row
 
 
-def read(file: Path) -> list[DatapathErrors]:
-    """The rows of a file; none if there is no file.  A last line that was not written to its end is taken away.
-
-    Raises ValueError for a file that holds something else, OSError if it cannot be read.
-    """
-    if not file.exists():
-        return []
-    data = file.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    try:
-        found = [DatapathErrors(**json.loads(line)) for line in whole.decode().splitlines()]
-    except (TypeError, ValueError):
-        raise ValueError(f"{file} holds something else than rows of this study") from None
-    if whole != data:
-        file.write_bytes(whole)
-    return found
-
-
 # ---- what is read of them --------------------------------------------------------------------------------------------
+
+
+def _from(rows: Sequence[DatapathErrors], holds: Callable[[DatapathErrors], bool]) -> int | None:
+    """From which FracBits on something holds; None if it does not at the last.  Rows of one kind and K."""
+    found = None
+    for row in sorted(rows, key=lambda row: -row.frac_bits):
+        if not holds(row):
+            break
+        found = row.frac_bits
+    return found
 
 
 def settled_from(rows: Sequence[DatapathErrors], metric: str) -> int | None:
     """From which FracBits on a metric stays within `SETTLED_WITHIN` of its last value; of rows of one kind and K."""
-    ordered = sorted(rows, key=lambda row: row.frac_bits)
-    last = getattr(ordered[-1], metric)
-    found = None
-    for row in reversed(ordered):
-        value = getattr(row, metric)
-        if abs(value - last) > SETTLED_WITHIN * last:
-            break
-        found = row.frac_bits
-    return found
+    last = getattr(max(rows, key=lambda row: row.frac_bits), metric)
+    return _from(rows, lambda row: abs(getattr(row, metric) - last) <= SETTLED_WITHIN * last)
 
 
 def below_from(rows: Sequence[DatapathErrors], metric: str, bound: float) -> int | None:
     """From which FracBits on a metric stays below a bound; None if it is not below it at the last."""
-    found = None
-    for row in sorted(rows, key=lambda row: -row.frac_bits):
-        if not getattr(row, metric) < bound:
-            break
-        found = row.frac_bits
-    return found
+    return _from(rows, lambda row: getattr(row, metric) < bound)
 
 
 def within_from(rows: Sequence[DatapathErrors], distance: float) -> int | None:
     """From which FracBits on the variance retention ratio stays so near to 1."""
-    found = None
-    for row in sorted(rows, key=lambda row: -row.frac_bits):
-        if not abs(row.variance_retention_ratio - 1) < distance:
-            break
-        found = row.frac_bits
-    return found
+    return _from(rows, lambda row: abs(row.variance_retention_ratio - 1) < distance)
 
 
 def grouped(rows: Iterable[DatapathErrors]) -> dict[tuple[str, int], list[DatapathErrors]]:
