@@ -3,8 +3,8 @@
     python benchmarks/certificates.py results.jsonl [--timeout 60] [--jobs 2] [--every 4]
 
 Each specification's lemmas are made without a solver, and each lemma's certificate is written, checked by the plain
-checker (`check.py`'s) and by the compiled one, and thrown away.  A line of results.jsonl is a lemma: seconds to make and
-to check, bytes; run again, it goes on where it was.  `--every N` takes every N-th specification.
+checker (`check.py`'s) and by the compiled one, and thrown away.  A line of results.jsonl is a lemma: seconds to make
+and to check, bytes; run again, it goes on where it was.  `--every N` takes every N-th specification.
 """
 
 from __future__ import annotations
