@@ -15,7 +15,8 @@ from mmaformal.instruction import Instruction
 from mmaformal.operands import ProductCodes
 from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
 from mmaformal.shown_stages import code_text, explain_case, ulps_apart
-from mmaformal.structures import Structure, products, replay
+from mmaformal.structure_plans import products_of
+from mmaformal.structures import Structure, replay
 from mmaformal.testing.given import GivenProduct
 from mmaformal.where_wrong import where_wrong
 
@@ -98,21 +99,21 @@ def _stages(
 def _chain_lines(structure: Structure, a: Codes, b: Codes, c: Codes | None = None) -> list[str]:
     """Returns what each chain gives, and the first chain stage by stage."""
     i, K = structure.instruction, len(a)
-    parts = structure.parts(K)
+    parts = structure.chains(K)
     alone, begun = Structure(i, total=structure.total), Structure(i, total=structure.total, c_enters="start")
     starts = c is not None and structure.c_enters == "start"
     lines = [
         f"how the structure makes it: {counted(len(parts), 'chain')}, whose results are added in {structure.total}"
     ]
     for number, part in enumerate(parts[:_CHAINS]):
-        taken = products(part, i.k, K)
+        taken = products_of(part, i.k, K)
         first = (begun, c) if starts and not number else (alone, None)
         d = int(replay(a[None, taken], b[taken, None], *first)[0, 0])
         of = np.arange(K)[taken]
         lines.append(f"  chain {number}, products {of[0]} to {of[-1]}: {code_text(d, i.d_format)}")
     if (hidden := len(parts) - _CHAINS) > 0:
         lines.append(f"  {more(hidden, 'chain')}")
-    taken = products(parts[0], i.k, K)
+    taken = products_of(parts[0], i.k, K)
     return [*lines, "chain 0:", *_stages(i, a[taken], b[taken], int(c) if starts and c is not None else 0)]
 
 
