@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal import explain
+from mmaformal.formats import FORMATS
 from mmaformal.queries.explained import Explanation
+from mmaformal.recorder.library import LibraryCall, factors
 
 Array = NDArray[Any]
 Product = Callable[[Array, Array], Array]
@@ -39,9 +41,9 @@ DTYPES: dict[str, Any] = {
 UNITS = {"bf16": "datapath fma(k=1,a=bf16)", "fp16": "datapath fma(k=1,a=fp16)"}
 #: M, N, K: a whole matrix, with edges and without, K of several blocks, one row, one column, few of both.
 SHAPES = {
-    "GEMM": [(64, 64, 96), (37, 41, 75), (96, 80, 1000), (5, 70, 130)],
-    "GEMV, one column": [(200, 1, 64), (200, 1, 77), (64, 1, 1003)],
-    "GEMV, one row": [(1, 200, 64), (1, 200, 78), (1, 64, 1003)],
+    "GEMM": [(37, 41, 78), (64, 64, 96), (96, 80, 1000), (5, 70, 130)],
+    "GEMV, one column": [(200, 1, 77), (200, 1, 64)],
+    "GEMV, one row": [(1, 200, 78), (1, 200, 64)],
 }
 
 
@@ -170,9 +172,12 @@ def products(threads: int, only: str) -> Iterator[tuple[Case, Product]]:
 
 
 def numbers(case: Case, M: int, N: int, K: int, seed: int) -> tuple[Array, Array]:
-    """Normal numbers of the case's type."""
-    rng = np.random.default_rng(seed)
-    return tuple(rng.standard_normal(x).astype(DTYPES[case.type]) for x in ((M, K), (K, N)))  # type: ignore[return-value]
+    """Numbers of the case's type of which half of the products are the opposites of the others, so that orders tell."""
+    call = LibraryCall(FORMATS[case.type], (M, K, N))
+    A, B = factors(call, np.random.default_rng(seed))
+    if K % 2:
+        A[:, K - 1] = 0
+    return A.view(DTYPES[case.type]), B.view(DTYPES[case.type])
 
 
 def explained(case: Case, product: Product, timeout: float) -> Explanation:

@@ -8,6 +8,7 @@ adds them, in which type, and to what it rounds in the end.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -284,6 +285,39 @@ class Structure(ShortRepr):
             "name": plain_name(i),
             "text": self.text,
         }
+
+
+def structure_meant(x: Structure | str) -> Structure:
+    """The structure itself, or the one of a text that `Structure.python` gives: `Structure.named("…", block=128)`.
+
+    Raises ValueError for another text, TypeError for anything else.
+    """
+    if isinstance(x, Structure):
+        return x
+    if not isinstance(x, str):
+        raise TypeError(f"a structure is a Structure or its text, not {type(x).__name__}")
+    try:
+        call = ast.parse(x.strip(), mode="eval").body
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in (
+            "Structure.named",
+            "mmaformal.Structure.named",
+        ):
+            raise ValueError(x)
+        (name,) = (ast.literal_eval(each) for each in call.args)
+        how = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f'{x!r} is no structure: write Structure.named("h100 HMMA.16816.F32", block=128), as `explain` tells it'
+        ) from None
+    try:
+        return Structure.named(name, **how)
+    except TypeError as error:
+        raise ValueError(f"{x!r}: {error}") from None
+
+
+def structure_or_name(x: Instruction | Structure | str | None) -> Instruction | Structure | str | None:
+    """The same, but a structure for the text of one."""
+    return structure_meant(x) if isinstance(x, str) and x.lstrip().startswith("Structure") else x
 
 
 def _apart(segment: Segment) -> list[Segment]:

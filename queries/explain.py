@@ -24,13 +24,14 @@ from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.queries.explained import Explanation, WrongPart
 from mmaformal.queries.likely_structures import Compared, Likely, Tournament
+from mmaformal.queries.other_products import other_products
 from mmaformal.queries.regions import Regions, in_regions
 from mmaformal.queries.structure_search import STAGES, built, chained_ones
 from mmaformal.queries.wrong_elements import gross_faults, is_reference, roundings_off, what_they_are
 from mmaformal.renamed import lines
 from mmaformal.shown_stages import ulps_apart
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.structures import Codes, Structure
+from mmaformal.structures import Codes, Structure, structure_or_name
 
 #: Structures that are told where none is D's.
 _TOLD = 3
@@ -81,6 +82,7 @@ def explain(
     say = lines(progress, "done") or (lambda _: None)
     checked_timeout(timeout)
 
+    against = structure_or_name(against)
     given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format))
     return explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
 
@@ -110,7 +112,11 @@ def explain_given(
         work.choose()
         with Deadline(left()):
             work.look_closer(instructions)
-        told = work.told if work.accepted else [*is_reference(given), *_elsewhere(device, against)]
+        told = (
+            work.told
+            if work.accepted
+            else [*(is_reference(given) or other_products(given)), *_elsewhere(device, against)]
+        )
     return work.found(instructions, told, complete=not searching.expired, seconds=time.monotonic() - start)
 
 

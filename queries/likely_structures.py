@@ -71,7 +71,12 @@ def _plainness(structure: Structure, K: int) -> tuple[int, ...]:
     """Lower of what kernels do more often."""
     block = structure.block or K
     uneven = bool(K % block) or structure.halved is not None
-    special = structure.rest is not None, structure.short == "first", bool(structure.smaller)
+    special = (
+        not structure.whole,
+        structure.rest is not None,
+        structure.short == "first",
+        bool(structure.smaller),
+    )
     return (
         *special,
         structure.order != "sequential",

@@ -15,7 +15,8 @@ from mmaformal.display import counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import fp64
 from mmaformal.gemm import rounded, values
-from mmaformal.given_matrices import GivenMatrices, is_near, looked_at
+from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
+from mmaformal.queries.other_products import exchanged, other_products
 from mmaformal.queries.structure_search import ChainsOfRows, differ
 from mmaformal.shown_stages import code_text
 from mmaformal.structure_plans import Chain, instructions_of
@@ -27,6 +28,8 @@ _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
 _REFERENCE = 0.999
 #: How many places the middle wrong element is off at most, where it is another order of sums that is seen.
 _ROUNDINGS = 64
+#: What roundings are of the sum of the magnitudes of terms, at most.
+_OF_TERMS = 2.0**-12
 #: How far the middle ratio is off where D is a multiple of the product.
 _SPREAD = 0.02
 
@@ -35,7 +38,7 @@ def gross_faults(given: GivenMatrices) -> list[str]:
     """Returns why D is no A·B + C at all, a line each; empty where it is one but for its roundings."""
     some = looked_at(given)
     d, total = some.sums()
-    if is_near(d, total) is not False:
+    if is_near(d, total) is not False or _is_rounding(some, d - total):
         return []
     finite = np.isfinite(d) & np.isfinite(total) & (total != 0)
     ratios = d[finite] / total[finite]
@@ -51,7 +54,16 @@ def gross_faults(given: GivenMatrices) -> list[str]:
         lines.append("it is near A·B alone: C was not added, or is zero there")
     elif given.c is None and not np.any(d):
         lines.append("it is zero throughout: the kernel did not write it")
+    else:
+        lines += exchanged(given) or other_products(given)
     return lines
+
+
+def _is_rounding(given: GivenMatrices, off: Floats) -> bool:
+    """Whether D is so near to a sum whose terms cancel as the roundings of these terms are."""
+    a, b = (np.abs(values(x, fmt, fp64)) for x, fmt in ((given.a, given.a_format), (given.b, given.b_format)))
+    with np.errstate(all="ignore"):
+        return bool(np.median(np.abs(off)) < _OF_TERMS * np.median(a @ b))
 
 
 def _without_c(given: GivenMatrices) -> NDArray[np.float64]:
