@@ -23,6 +23,9 @@ Merging = Literal["sequential", "pairwise", "halves"]
 #: onto the sum, or as a chain of their own that is added to the sum.
 Rest = Literal["first", "lane", "onto", "apart"]
 Short = Literal["last", "first"]
+#: How a rest is a chain: as others are; with its second product before the first, as compilers contract a·b + c·d to
+#: fma(a, b, c·d); or not, each product being rounded and then added.
+Fused = Literal["yes", "second first", "no"]
 #: The instructions that a chain takes, run after run.
 Chain = tuple[range, ...]
 #: Lanes that are added: so many, each so far from the next one, in order.
@@ -148,7 +151,7 @@ class Dealing(ShortRepr):
     unit: int | None  #: instructions: lanes take a multiple of it; None: all
     rest: Rest | None  #: where the others go
     short: Short  #: which turn is one of fewer lanes, where one is
-    fused: bool  #: whether the rest is a chain, or each instruction of it one
+    fused: Fused  #: whether the rest is a chain, or each instruction of it one
 
     def segments(self, taken: range) -> list[Segment]:
         """The chains of some instructions, and what goes on from their sum."""
@@ -177,9 +180,11 @@ class Dealing(ShortRepr):
         return tuple(x for x in ((main[lane : lane + 1] if lane < over else range(0)), full) if x) or None
 
 
-def rest_of(left: range, *, onto: bool, fused: bool) -> list[Segment]:
+def rest_of(left: range, *, onto: bool, fused: Fused) -> list[Segment]:
     """What is left, onto the sum or apart, as a chain or, unfused, each instruction from +0 and then added."""
-    if fused:
+    if fused == "second first" and len(left) > 1:
+        return [Segment(((left[1:2], left[:1], left[2:]) if left[2:] else (left[1:2], left[:1]),), onto)]
+    if fused != "no":
         return [Segment(((left,),), onto)]
     each = tuple((range(step, step + 1),) for step in left)
     return [Segment((x,)) for x in each] if onto else [Segment(each, in_order=True)]
@@ -247,6 +252,7 @@ def evaluated(
 __all__ = [
     "Chain",
     "Dealing",
+    "Fused",
     "Level",
     "Merging",
     "Rest",

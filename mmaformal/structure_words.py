@@ -78,7 +78,9 @@ def _parts(x: Structure) -> str:
 
 
 def _unfused(x: Structure) -> str:
-    return "" if x.fused else ", each product rounded first"
+    return {"yes": "", "second first": ", its second product first", "no": ", each product rounded first"}[
+        x.fused
+    ]
 
 
 __all__ = ["ORDER_WORDS", "order_words", "structure_text"]

@@ -29,6 +29,7 @@ from mmaformal.renamed import keywords
 from mmaformal.structure_plans import (
     Chain,
     Dealing,
+    Fused,
     Rest,
     Segment,
     Short,
@@ -74,7 +75,7 @@ class Structure(ShortRepr):
     #: Where the products go that `unit` leaves, or, without it, those that fill no block.  None: there are none, or
     #: they are a shorter turn, a shorter block.
     rest: Rest | None = None
-    fused: bool = True  #: False: each product of the rest is rounded, and then added
+    fused: Fused = "yes"  #: how the rest is a chain
     short: Short = "last"  #: which turn of the lanes it is that has fewer of them
     stored: Format | None = None  #: what the sum is rounded to after each block, to nearest even
 
@@ -128,11 +129,17 @@ class Structure(ShortRepr):
             raise ValueError(f"rest={self.rest!r} is onto a lane: say of which unit")
         if self.rest is not None and self.unit is None and self.halved is not None:
             raise ValueError("what is left is halved, or is a rest, not both")
-        if self.rest == "onto" and self.fused and (self.total != i.d_format or self.stored is not None):
+        if (
+            self.rest == "onto"
+            and self.fused != "no"
+            and (self.total != i.d_format or self.stored is not None)
+        ):
             raise ValueError(
                 f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {self.total}"
             )
-        if not self.fused and (self.rest not in ("onto", "apart") or i.k != 1):
+        if self.fused not in get_args(Fused):
+            raise ValueError(f"fused is {', '.join(get_args(Fused))}, not {self.fused!r}")
+        if self.fused != "yes" and (self.rest not in ("onto", "apart") or i.k != 1):
             raise ValueError("a rest of single products, onto the sum or apart, is fused or not")
         if self.short == "first" and self.lanes == 1:
             raise ValueError("a short turn is one of lanes; there are none")
@@ -156,7 +163,7 @@ class Structure(ShortRepr):
         smaller: tuple[int, ...] = (),
         unit: int | None = None,
         rest: Rest | None = None,
-        fused: bool = True,
+        fused: Fused = "yes",
         short: Short = "last",
         stored: str | None = None,
     ) -> Structure:
@@ -200,7 +207,7 @@ class Structure(ShortRepr):
             "smaller": self.smaller or None,
             "unit": self.unit,
             "rest": self.rest,
-            "fused": None if self.fused else False,
+            "fused": self.fused if self.fused != "yes" else None,
             "short": self.short if self.short != "last" else None,
             "stored": None if self.stored is None else self.stored.name,
         }

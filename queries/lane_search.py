@@ -26,6 +26,7 @@ from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import (
     Chain,
+    Fused,
     Level,
     Merging,
     Rest,
@@ -56,12 +57,12 @@ _TELLING = 64
 _KEPT = 32
 
 #: What becomes of products that fill no block.
-_RESTS: tuple[tuple[Rest | None, bool], ...] = (
-    (None, True),
-    ("onto", True),
-    ("apart", True),
-    ("onto", False),
-    ("apart", False),
+_RESTS: tuple[tuple[Rest | None, Fused], ...] = (
+    (None, "yes"),
+    ("onto", "yes"),
+    ("apart", "yes"),
+    ("onto", "no"),
+    ("apart", "no"),
 )
 Wanted = NDArray[np.bool_]
 
@@ -121,7 +122,7 @@ def _with_rest(structure: Structure, K: int, units: Sequence[int]) -> Iterator[S
                 yield from (
                     replace(structure, unit=unit, rest=rest, fused=fused, short=short)
                     for rest in get_args(Rest)
-                    for fused in ((True, False) if rest in ("onto", "apart") else (True,))
+                    for fused in (get_args(Fused) if rest in ("onto", "apart") else ("yes",))
                 )
 
 

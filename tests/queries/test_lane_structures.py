@@ -79,6 +79,8 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
 
 
 def after(chain: Any, rest: list[int], x: Structure, total: Array | None) -> Array:
+    if x.fused == "second first":
+        rest = [*rest[1:2], rest[0], *rest[2:]]
     if x.rest == "onto" and total is not None:
         found: Array = chain(rest, total)
         return found
@@ -94,7 +96,7 @@ def structures(draw: st.DrawFn) -> Structure:
     block = draw(st.sampled_from((None, 4, 8, 32)))
     short = draw(st.sampled_from(("last", "first"))) if lanes > 1 else "last"
     smaller: tuple[int, ...] = ()
-    unit, rest, fused = None, None, True
+    unit, rest, fused = None, None, "yes"
     if lanes > 1 and draw(st.booleans()):
         unit, rest = (
             draw(st.sampled_from((2, 4, 8, 16))),
@@ -104,7 +106,7 @@ def structures(draw: st.DrawFn) -> Structure:
         smaller = draw(st.sampled_from(((), (block // 2,), (block // 2, 1))))
         rest = draw(st.sampled_from((None, "onto", "apart")))
     if rest in ("onto", "apart"):
-        fused = draw(st.booleans())  # of rounded products both are one
+        fused = draw(st.sampled_from(("yes", "second first", "no")))
     return Structure(
         MUL_ADD, block, lanes, order, smaller=smaller, unit=unit, rest=rest, fused=fused, short=short
     )  # type: ignore[arg-type]
