@@ -1,4 +1,4 @@
-"""Products for docs/questions.md: `python examples/question_products.py FOLDER` writes them, made by models, none recorded.
+"""Products for docs/questions.md, made by models: `python tools/docs/question_products.py FOLDER` writes them.
 
 Each is an .npz of A, B and D, bit patterns or floats, as `mmaformal explain` reads it.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
 from mmaformal import Structure, replay
+from mmaformal.structures import Codes
 
 CPU_BF16 = Structure.named("datapath fma(k=1,a=bf16)", lanes=4, unit=4, rest="lane", d_format="bf16")
 TWO_LEVELS = Structure.named("h100 QGMMA.64x8x32.F32.E4M3.E4M3", block=128)
@@ -26,13 +26,13 @@ GEMV = Structure.named(
 )
 
 
-def factors(dtype: Any, M: int, K: int, N: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def factors(dtype: DTypeLike, M: int, K: int, N: int, seed: int) -> tuple[Codes, Codes]:
     """Normal numbers of a type."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((M, K)).astype(dtype), rng.standard_normal((K, N)).astype(dtype)
 
 
-def made(structure: Structure, A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+def made(structure: Structure, A: Codes, B: Codes) -> Codes:
     """The product that a structure makes, as floats."""
     dtype = structure.result.dtype
     if dtype is None:
@@ -44,7 +44,7 @@ def write(folder: Path) -> None:
     """Write the products."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def save(name: str, D: NDArray[Any], A: NDArray[Any], B: NDArray[Any]) -> None:
+    def save(name: str, D: Codes, A: Codes, B: Codes) -> None:
         words = {np.dtype(ml_dtypes.bfloat16): np.uint16, np.dtype(ml_dtypes.float8_e4m3fn): np.uint8}
         np.savez(
             folder / f"{name}.npz",
@@ -66,7 +66,11 @@ def write(folder: Path) -> None:
     short = A.copy()
     short[:, 448:] = 0
     save("tile", made(ONE_CHAIN, short, B), A, B)
-    A, B = factors(ml_dtypes.bfloat16, 48, 78, 48, 3)
+    A, B = factors(ml_dtypes.bfloat16, 48, 39, 48, 3)
+    order = np.random.default_rng(3).permutation(
+        78
+    )  # of terms that cancel: rounded sums of others tell little
+    A, B = np.hstack([A, -A])[:, order], np.vstack([B, B])[order]
     save("cpu", made(CPU_BF16, A, B), A, B)
     A, B = factors(np.float32, 40, 75, 24, 4)
     save("gemm", made(GEMM, A, B), A, B)
