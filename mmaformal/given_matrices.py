@@ -201,7 +201,9 @@ def _arranged(
         if a.ndim == d.ndim == 2 and x.shape[1] == y.shape[0] and d.shape == (len(x), y.shape[1]):
             fitting.append((x, y, ["A"] * turn_a + ["B"] * turn_b))
     if not fitting:
-        raise ValueError(f"{shown}: M×K, K×N and M×N are needed, or a transpose of A or B")
+        raise ValueError(
+            f"{shown}: M×K, K×N and M×N are needed, or a transpose of A or B{_exchanged(a, b, d)}"
+        )
     x, y, turned = fitting[0]
     for each in fitting if len(fitting) > 1 else ():
         tried = GivenMatrices(d, *each[:2], None, formats["D"], formats["A"], formats["B"], None)
@@ -210,6 +212,14 @@ def _arranged(
             break
     notes = [f"{name} is taken as its transpose: D is no A·B of them as they were given" for name in turned]
     return np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(d), notes
+
+
+def _exchanged(a: Codes, b: Codes, d: Codes) -> str:
+    """Returns a hint where one of the factors has the shape of the product of the other two matrices."""
+    for words, of, x, y in (("A, B, D", b, d, a), ("A, D, B", a, d, b), ("B, A, D", b, a, d)):
+        if of.ndim == x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] and of.shape == (len(x), y.shape[1]):
+            return f"; they fit in the order {words}, and D is to be the first"
+    return ""
 
 
 __all__ = ["GivenMatrices", "codes_of", "format_named", "is_near", "is_of", "looked_at"]

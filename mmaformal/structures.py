@@ -8,10 +8,11 @@ adds them, in which type, and to what it rounds in the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ast
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, Literal, TypeVar, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,23 +26,27 @@ from mmaformal.gemm import holds, matmul, rounded, values
 from mmaformal.instruction import Instruction
 from mmaformal.operands import as_operand, float_format
 from mmaformal.renamed import keywords
+from mmaformal.structure_plans import (
+    Chain,
+    Dealing,
+    Fused,
+    Rest,
+    Segment,
+    Short,
+    blocks_of,
+    evaluated,
+    halved_last,
+    levels_of,
+    products_of,
+    rest_of,
+)
+from mmaformal.structure_words import structure_text
 
 Codes = NDArray[Any]
-T = TypeVar("T")
-Merging = Literal["sequential", "pairwise", "halves"]
+Floats = NDArray[Any]
 #: Where C enters: the first chain starts from it; it is added before the chains' results, or after them, in their type;
 #: it is added to D, which is rounded before and after.
 CPlace = Literal["start", "first", "last", "after"]
-ORDER_WORDS: dict[Merging, str] = {
-    "sequential": "in order",
-    "pairwise": "in pairs",
-    "halves": "each to that half of them on",
-}
-_C_WORDS = {
-    "start": "the first from C",
-    "first": "C before them",
-    "last": "C after them",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,13 +61,23 @@ class Structure(ShortRepr):
         None  #: products of K that one chain takes; the last may take fewer. None: one takes all
     )
     lanes: int = 1  #: chains that take the instructions of K in turn, as vector lanes do
-    order: Merging = "sequential"  #: in which their results are added
+    #: In which the results of lanes are added, or without lanes those of blocks: a word, or levels.  `4x4 2 1`: lanes
+    #: 4 apart, four of them in order; then those 2 apart; then neighbours.
+    order: str = "sequential"
     total: Format = fp32  #: the type in which they are added, to nearest even
     d_format: Format | None = None  #: what the sum is rounded to, to nearest even. None: what it is
     #: Where more than one block is left and less than two, they are cut in two, the first of a multiple of so many
     #: products (as Goto's GEMM does, and libraries after it).  None: the last block takes what the others leave.
     halved: int | None = None
     c_enters: CPlace | None = None  #: None: there is no C
+    smaller: tuple[int, ...] = ()  #: sizes of blocks, falling, that what is left of K is cut into
+    unit: int | None = None  #: lanes take a multiple of so many products of a block.  None: all
+    #: Where the products go that `unit` leaves, or, without it, those that fill no block.  None: there are none, or
+    #: they are a shorter turn, a shorter block.
+    rest: Rest | None = None
+    fused: Fused = "yes"  #: how the rest is a chain
+    short: Short = "last"  #: which turn of the lanes it is that has fewer of them
+    stored: Format | None = None  #: what the sum is rounded to after each block, to nearest even
 
     def __post_init__(self) -> None:
         i = self.instruction
@@ -74,23 +89,63 @@ class Structure(ShortRepr):
             )
         if integer(self.lanes, "lanes") < 1:
             raise ValueError(f"{self.lanes} lanes; they count from 1")
-        if self.block is not None and self.lanes != 1:
-            raise ValueError("K is cut into blocks or dealt to lanes, not both")
         if self.block is not None and (integer(self.block, "block") < 1 or self.block % i.k):
             raise ValueError(f"blocks of {self.block} products; {i.label} takes {i.k} at a time")
         if self.halved is not None and self.block is None:
             raise ValueError("what is left is halved where K is cut into blocks; there are none")
         if self.halved is not None and (integer(self.halved, "halved") < 1 or self.halved % i.k):
             raise ValueError(f"halves of a multiple of {self.halved}; {i.label} takes {i.k} at a time")
-        if self.order not in get_args(Merging):
-            raise ValueError(f"order is one of {', '.join(get_args(Merging))}, not {self.order!r}")
+        levels_of(self.order, self.lanes)  # raises for what is none
+        self._check_rest()
         if self.c_enters not in (None, *get_args(CPlace)):
             raise ValueError(f"C enters at {', '.join(get_args(CPlace))}, not {self.c_enters!r}")
-        if self.c_enters == "first" and self.order != "sequential":
+        if self.c_enters == "first" and not self.in_order:
             raise ValueError("C is added before the chains' results where these are added in order")
         if self.total.dtype is None or self.total.word.itemsize < 4 or not holds(self.total, i.d_format):
             raise ValueError(
                 f"sums of {i.d_format} are added in fp32 or fp64 that holds them, not {self.total}"
+            )
+
+    def _check_rest(self) -> None:
+        i = self.instruction
+        if self.rest not in (None, *get_args(Rest)) or self.short not in get_args(Short):
+            raise ValueError(
+                f"rest is {', '.join(get_args(Rest))}, and short {', '.join(get_args(Short))}, not {self.rest!r}, "
+                f"{self.short!r}"
+            )
+        for name, sizes in (("unit", (self.unit,)), ("smaller", self.smaller)):
+            for size in sizes:
+                if size is not None and (integer(size, name) < 1 or size % i.k):
+                    raise ValueError(f"{name} of {size} products; {i.label} takes {i.k} at a time")
+        if self.smaller and list(self.smaller) != sorted({*self.smaller, self.block or 0}, reverse=True)[1:]:
+            raise ValueError(f"smaller blocks fall from {self.block}, not {self.smaller}")
+        if self.unit is not None and (self.lanes == 1 or self.rest is None):
+            raise ValueError("unit is of lanes, and rest says where the other products go")
+        if self.unit is not None and (self.smaller or (self.halved is not None and self.lanes == 1)):
+            raise ValueError("what is left goes to smaller blocks, or is the rest of a unit, not both")
+        if self.rest is not None and self.unit is None and self.block is None:
+            raise ValueError("a rest is left by a unit of lanes, or by blocks; there are neither")
+        if self.rest in ("first", "lane") and self.unit is None:
+            raise ValueError(f"rest={self.rest!r} is onto a lane: say of which unit")
+        if self.rest is not None and self.unit is None and self.halved is not None:
+            raise ValueError("what is left is halved, or is a rest, not both")
+        if (
+            self.rest == "onto"
+            and self.fused != "no"
+            and (self.total != i.d_format or self.stored is not None)
+        ):
+            raise ValueError(
+                f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {self.total}"
+            )
+        if self.fused not in get_args(Fused):
+            raise ValueError(f"fused is {', '.join(get_args(Fused))}, not {self.fused!r}")
+        if self.fused != "yes" and (self.rest not in ("onto", "apart") or i.k != 1):
+            raise ValueError("a rest of single products, onto the sum or apart, is fused or not")
+        if self.short == "first" and self.lanes == 1:
+            raise ValueError("a short turn is one of lanes; there are none")
+        if self.stored is not None and not (self.block and holds(self.total, self.stored)):
+            raise ValueError(
+                "the sum is stored after each block, in a type that holds no more than the sum's"
             )
 
     @classmethod
@@ -100,18 +155,24 @@ class Structure(ShortRepr):
         *,
         block: int | None = None,
         lanes: int = 1,
-        order: Merging = "sequential",
+        order: str = "sequential",
         total: str = "fp32",
         d_format: str | None = None,
         halved: int | None = None,
         c_enters: CPlace | None = None,
+        smaller: tuple[int, ...] = (),
+        unit: int | None = None,
+        rest: Rest | None = None,
+        fused: Fused = "yes",
+        short: Short = "last",
+        stored: str | None = None,
     ) -> Structure:
         """Returns the structure of names: `Structure.named("h100 HMMA.16816.F32", block=128, d_format="fp16")`.
 
         Raises ValueError for what there is not or does not fit together.
         """
-        for name in (total, *([d_format] if d_format is not None else [])):
-            if name not in FORMATS:
+        for name in (total, d_format, stored):
+            if name is not None and name not in FORMATS:
                 raise ValueError(f"no format {name!r}; there are {', '.join(FORMATS)}")
         return cls(
             instruction_meant(instruction),
@@ -122,6 +183,12 @@ class Structure(ShortRepr):
             None if d_format is None else FORMATS[d_format],
             halved,
             c_enters,
+            tuple(smaller),
+            unit,
+            rest,
+            fused,
+            short,
+            None if stored is None else FORMATS[stored],
         )
 
     @property
@@ -137,22 +204,47 @@ class Structure(ShortRepr):
             "d_format": None if self.d_format in (None, whole) else self.d_format.name,
             "halved": self.halved,
             "c_enters": self.c_enters,
+            "smaller": self.smaller or None,
+            "unit": self.unit,
+            "rest": self.rest,
+            "fused": self.fused if self.fused != "yes" else None,
+            "short": self.short if self.short != "last" else None,
+            "stored": None if self.stored is None else self.stored.name,
         }
         said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         return f"Structure.named({i.label!r}{said})".replace("'", '"')
 
-    def parts(self, K: int) -> list[range]:
-        """Which instructions of a product of that K each chain takes, in the order of the chains."""
-        steps = max(-(-K // self.instruction.k), 1)
+    @property
+    def in_order(self) -> bool:
+        """Whether the sums of segments are added one after the other, to what may have been there before."""
+        return self.order == "sequential" or (self.block is not None and self.lanes > 1)
+
+    def segments(self, K: int) -> list[Segment]:
+        """How a product of that K is made: chains and what is added, in order."""
+        k = self.instruction.k
+        steps = max(-(-K // k), 1)
+        own = self.unit is None and self.rest is not None  # the rest of blocks, not of lanes
         if self.block is None:
-            return [range(lane, steps, self.lanes) for lane in range(min(self.lanes, steps))]
-        each = self.block // self.instruction.k
-        starts = list(range(0, steps, each))
-        if self.halved is not None and len(starts) > 1:
-            unit = self.halved // self.instruction.k
-            left = steps - starts[-2]
-            starts[-1] = starts[-2] + min(-(-left // (2 * unit)) * unit, each)
-        return [range(first, end) for first, end in zip(starts, [*starts[1:], steps], strict=True)]
+            blocks, left = [range(steps)], range(0)
+        else:
+            sizes = [size // k for size in self.smaller]
+            blocks, left = blocks_of(steps, self.block // k, sizes, own)
+            if self.halved is not None and not self.smaller:
+                blocks = halved_last(blocks, self.halved // k)
+        unit = None if self.unit is None else self.unit // k
+        dealt = Dealing(self.lanes, unit, None if own else self.rest, self.short, self.fused)
+        found = [each for block in blocks for each in dealt.segments(block)]
+        if self.order != "sequential" and self.lanes == 1:
+            found = [Segment(tuple(chain for each in found for chain in each.chains))] if found else []
+        elif self.block is None:  # so that what was there before may be added to the first
+            found = [y for x in found for y in (_apart(x) if self.order == "sequential" else [x])]
+        if left:
+            found += rest_of(left, onto=self.rest == "onto", fused=self.fused)
+        return found
+
+    def chains(self, K: int) -> list[Chain]:
+        """The instructions of a product of that K that each chain takes, in the order of the chains."""
+        return [chain for each in self.segments(K) for chain in each.present]
 
     @property
     def result(self) -> Format:
@@ -173,21 +265,7 @@ class Structure(ShortRepr):
     @property
     def text(self) -> str:
         """In words, for a person."""
-        i = self.instruction
-        start = "C" if self.c_enters == "start" and self.whole else "+0"
-        chains = f"a chain of {plain_name(i)} over K, {i.k} at a time, from {start}"
-        if not self.whole:
-            parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
-            if self.halved is not None:
-                parts += f", less than two left halved to a multiple of {self.halved}"
-            added = f"added {ORDER_WORDS[self.order]} in {self.total}"
-            chains = f"K in {parts}, each {chains.replace(' over K', '')}; {added}"
-        if self.whole and self.c_enters in ("first", "last"):
-            chains += f"; C added in {self.total}"
-        elif not self.whole and self.c_enters in _C_WORDS:
-            chains += f", {_C_WORDS[self.c_enters]}"
-        end = f"; rounded to {self.d_format} (RNE)" if self.d_format not in (None, i.d_format) else ""
-        return chains + end + ("; then C added and rounded again" if self.c_enters == "after" else "")
+        return structure_text(self, plain_name(self.instruction))
 
     def __str__(self) -> str:
         return self.text
@@ -201,6 +279,12 @@ class Structure(ShortRepr):
             "block": self.block,
             "halved": self.halved,
             "lanes": self.lanes,
+            "unit": self.unit,
+            "rest": self.rest,
+            "fused": self.fused,
+            "short": self.short,
+            "smaller": list(self.smaller),
+            "stored": None if self.stored is None else self.stored.name,
             "order": self.order,
             "total": self.total.name,
             "d_format": self.result.name,
@@ -208,6 +292,45 @@ class Structure(ShortRepr):
             "name": plain_name(i),
             "text": self.text,
         }
+
+
+def structure_meant(x: Structure | str) -> Structure:
+    """The structure itself, or the one of a text that `Structure.python` gives: `Structure.named("…", block=128)`.
+
+    Raises ValueError for another text, TypeError for anything else.
+    """
+    if isinstance(x, Structure):
+        return x
+    if not isinstance(x, str):
+        raise TypeError(f"a structure is a Structure or its text, not {type(x).__name__}")
+    try:
+        call = ast.parse(x.strip(), mode="eval").body
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in (
+            "Structure.named",
+            "mmaformal.Structure.named",
+        ):
+            raise ValueError(x)
+        (name,) = (ast.literal_eval(each) for each in call.args)
+        how = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f'{x!r} is no structure: write Structure.named("h100 HMMA.16816.F32", block=128), as `explain` tells it'
+        ) from None
+    try:
+        return Structure.named(name, **how)
+    except TypeError as error:
+        raise ValueError(f"{x!r}: {error}") from None
+
+
+def structure_or_name(x: Instruction | Structure | str | None) -> Instruction | Structure | str | None:
+    """The same, but a structure for the text of one."""
+    return structure_meant(x) if isinstance(x, str) and x.lstrip().startswith("Structure") else x
+
+
+def _apart(segment: Segment) -> list[Segment]:
+    return (
+        [Segment((chain,), segment.onto) for chain in segment.present] if not segment.in_order else [segment]
+    )
 
 
 def plain_name(instruction: Instruction) -> str:
@@ -240,13 +363,14 @@ def replay(
     if (C is None) != (structure.c_enters is None):
         raise ValueError("C is given where the structure has `c_enters`, and only there")
     c = None if C is None else addend(C, structure, (len(a), b.shape[1]))
-    sums = list[Codes]()
-    for part in structure.parts(a.shape[1]):
-        taken = products(part, i.k, a.shape[1])
+    K = a.shape[1]
+
+    def run(chain: Chain, begin: Codes | None) -> Codes:
+        taken = products_of(chain, i.k, K)
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        start = c if structure.c_enters == "start" and not sums else None
-        sums.append(matmul(left, right, start, instruction=i, jobs=jobs, progress=progress))
-    return finished(sums, structure, c)
+        return np.asarray(matmul(left, right, begin, instruction=i, jobs=jobs, progress=progress))
+
+    return made(structure, K, run, c)
 
 
 def addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
@@ -276,44 +400,43 @@ def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
     return rounded(values(codes, fmt, wide), wide, wanted, quiet_nan(wanted))
 
 
-def products(part: range, k: int, K: int) -> slice | NDArray[np.intp]:
-    """The products of K that instructions of k take."""
-    if part.step == 1:
-        return slice(part.start * k, min(part.stop * k, K))
-    taken = (np.array(part, np.intp)[:, None] * k + np.arange(k)).ravel()
-    return taken[taken < K]
+def made(
+    structure: Structure, K: int, run: Callable[[Chain, Codes | None], Codes], c: Codes | None = None
+) -> Codes:
+    """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`addend`)."""
+    i, result, wide, enters = structure.instruction, structure.result, structure.total, structure.c_enters
+    segments = structure.segments(K)
+    alone = len(segments) == len(segments[0].chains) == 1
+    if alone and result == i.d_format and structure.stored is None and enters in (None, "start"):
+        return run(segments[0].present[0], c)
 
+    def floats(chain: Chain, begin: Floats | None) -> Floats:
+        codes = None if begin is None else rounded(begin, wide, i.c_format, quiet_nan(i.c_format))
+        return values(run(chain, codes), i.d_format, wide)
 
-def finished(sums: Sequence[Codes], structure: Structure, c: Codes | None = None) -> Codes:
-    """D's bit patterns from those of all chains' results, and of C (`addend`)."""
-    i, result, wide = structure.instruction, structure.result, structure.total
-    enters = structure.c_enters if structure.c_enters != "start" else None
-    if len(sums) == 1 and result == i.d_format and enters is None:
-        return sums[0]
-    terms = [values(each, i.d_format, wide) for each in sums]
-    more = [] if c is None or enters is None else [values(c, wide, wide)]
-    total = added([*more, *terms] if enters == "first" else terms, structure.order)
-    if enters == "last":
-        total = added([total, *more], "sequential")
+    given = None if c is None else values(c, structure.c_format, wide)
+    total = evaluated(
+        segments,
+        structure.order,
+        floats,
+        added,
+        begin=given if enters == "start" else None,
+        first=given if enters == "first" else None,
+        stored=None if structure.stored is None else partial(_stored, wide, structure.stored),
+    )
+    if enters == "last" and given is not None:
+        total = added(total, given)
     d = rounded(total, wide, result, quiet_nan(result))
-    if enters == "after":
-        d = rounded(added([values(d, result, wide), *more], "sequential"), wide, result, quiet_nan(result))
+    if enters == "after" and given is not None:
+        d = rounded(added(values(d, result, wide), given), wide, result, quiet_nan(result))
     return d
 
 
-def added(sums: Sequence[NDArray[Any]], order: Merging) -> NDArray[Any]:
+def _stored(wide: Format, fmt: Format, total: Floats) -> Floats:
+    return values(rounded(total, wide, fmt, quiet_nan(fmt)), fmt, wide)
+
+
+def added(x: Floats, y: Floats) -> Floats:
     """Floats added by IEEE 754 in their type."""
     with np.errstate(all="ignore"):
-        return merged(sums, order, np.add)
-
-
-def merged(sums: Sequence[T], order: Merging, add: Callable[[T, T], T]) -> T:
-    """One of all, by `add` of two at a time."""
-    if order == "sequential":
-        return reduce(add, sums)
-    level = list(sums)
-    while len(level) > 1:
-        half = len(level) // 2
-        first, second = (level[0::2], level[1::2]) if order == "pairwise" else (level[:half], level[half:])
-        level = [add(x, y) for x, y in zip(first, second, strict=False)] + level[2 * half :]
-    return level[0]
+        return np.asarray(x + y)

@@ -36,7 +36,7 @@ from mmaformal.result import Result
 from mmaformal.shown_stages import code_text, ulps_apart
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.structures import Structure, plain_name
+from mmaformal.structures import Structure, plain_name, structure_or_name
 
 #: The part of the time that structures may take; what is left is for proving some of them the same.
 _EXPLAINING = 0.9
@@ -171,11 +171,13 @@ def batch_invariant(
     """
     caller(progress)
     say = lines(progress, "done") or (lambda _: None)
+    against = structure_or_name(against)
     start = time.monotonic()
     checked_timeout(timeout)
     formats = a_format, b_format, c_format, d_format
     given = [_read(each, formats) for each in products]
     _check(given)
+    _check_different(given)
     shapes, d = tuple(each.shape for each in given), given[0].d_format
     differs, common = _common_rows(given)
     if differs is not None:
@@ -220,6 +222,15 @@ def _check(given: Sequence[GivenMatrices]) -> None:
     if len({x.shape[1] for x in given}) > 1 or len(kinds) > 1:
         said = "; ".join(f"{x.shape[1]} of {x.a_format} × {x.b_format} → {x.d_format}" for x in given)
         raise ValueError(f"products of one call have one K, the same types, and all C or none: {said}")
+
+
+def _check_different(given: Sequence[GivenMatrices]) -> None:
+    """Raises ValueError for a product that is given twice, which says nothing."""
+    first: dict[tuple[object, ...], int] = {}
+    for number, x in enumerate(given, 1):
+        key = (x.shape, *(m.tobytes() for m in (x.d, x.a, x.b)), b"" if x.c is None else x.c.tobytes())
+        if (other := first.setdefault(key, number)) != number:
+            raise ValueError(f"products {other} and {number} are the same matrices: give products of other M")
 
 
 def _common_rows(given: Sequence[GivenMatrices]) -> tuple[TwoResults | None, int]:

@@ -24,12 +24,14 @@ from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.queries.explained import Explanation, WrongPart
 from mmaformal.queries.likely_structures import Compared, Likely, Tournament
-from mmaformal.queries.structure_search import built, chained_ones
+from mmaformal.queries.other_products import other_products
+from mmaformal.queries.regions import Regions, in_regions
+from mmaformal.queries.structure_search import STAGES, built, chained_ones
 from mmaformal.queries.wrong_elements import gross_faults, is_reference, roundings_off, what_they_are
 from mmaformal.renamed import lines
 from mmaformal.shown_stages import ulps_apart
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.structures import Codes, Structure
+from mmaformal.structures import Codes, Structure, structure_or_name
 
 #: Structures that are told where none is D's.
 _TOLD = 3
@@ -80,6 +82,7 @@ def explain(
     say = lines(progress, "done") or (lambda _: None)
     checked_timeout(timeout)
 
+    against = structure_or_name(against)
     given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format))
     return explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
 
@@ -109,7 +112,11 @@ def explain_given(
         work.choose()
         with Deadline(left()):
             work.look_closer(instructions)
-        told = work.told if work.accepted else [*is_reference(given), *_elsewhere(device, against)]
+        told = (
+            work.told
+            if work.accepted
+            else [*(is_reference(given) or other_products(given)), *_elsewhere(device, against)]
+        )
     return work.found(instructions, told, complete=not searching.expired, seconds=time.monotonic() - start)
 
 
@@ -163,6 +170,7 @@ class _Work:
         self.rows_compared = 0
         self.accepted = False
         self.parts: list[WrongPart] = []
+        self.regions: Regions | None = None
         self.told: list[str] = []
         self.nearest: list[tuple[int, Structure]] = []
         self.usual = True
@@ -179,25 +187,56 @@ class _Work:
         if only is not None:
             self._search.tried = 1
             return
-        for usual in (True, False):
-            self.usual = usual
+        vectors = [i for i in instructions if i.k == 1]
+        for stage in STAGES:
+            self.usual = stage == "usual"
             for number, each in enumerate(instructions, 1):
                 self._say(
                     f"{number} of {len(instructions)} instructions, {self.tried:,} structures: {each.label}"
                 )
-                self._search.run(each, usual)
-            if usual and not every_block:
+                self._search.run(each, stage)
+            if not every_block:
                 self.compare()
-                if self.accepted:
+                if vectors and stage in ("lanes", "wide") and self.wrong.any():
+                    self.in_regions(vectors)
+                early = stage == "usual" or (stage == "lanes" and self.regions is None)
+                if self.accepted and not (vectors and early and self.wrong.any()):
                     return
 
     def compare(self) -> None:
         """Compare the likeliest structures with all of D, and take the one that leaves the fewest elements wrong."""
+        if self.regions is not None:
+            return
         self._tournament.run(self._search.best() if self._only is None else [self._only])
         self.choose()
 
+    def in_regions(self, instructions: Sequence[Instruction]) -> None:
+        """Look for structures of the regions of D, and take them if they explain it, all but a bug's part."""
+        compared = [x for x in self._tournament.compared.values() if x.rows == len(self.wrong)]
+        if not compared:
+            return
+        first = min(compared, key=lambda x: int(x.wrong.sum()))
+        found = in_regions(self.given, first, instructions, self._say, self._count)
+        if found is None or not self._is_in_part(
+            Compared(first.structure, found.made, found.wrong, first.rows)
+        ):
+            return
+        self.accepted, self.alike, self.nearest = True, [first.structure], []
+        self.made, self.rows_compared, self.regions = found.made, first.rows, found
+        self.wrong = (found.which != 0) | found.wrong
+        self.parts = [
+            WrongPart((found.which == number) & ~found.wrong, structure)
+            for number, structure in enumerate(found.structures)
+            if number and (found.which == number).any()
+        ]
+
+    def _count(self, tried: int) -> None:
+        self._search.tried += tried
+
     def choose(self) -> None:
         """Take the structure that leaves the fewest elements wrong, of what was compared, and those that are alike."""
+        if self.regions is not None:
+            return
         found = sorted(
             self._tournament.compared.values(), key=lambda x: (not self._is_in_part(x), int(x.wrong.sum()))
         )
@@ -243,11 +282,16 @@ class _Work:
             complete=complete,
             instructions=tuple(instructions),
             seconds=seconds,
+            regions=self.regions,
         )
 
     def look_closer(self, instructions: Sequence[Instruction]) -> None:
         """Say what the wrong elements are: of another structure, or what they are instead."""
         if not self.accepted or self.made is None or not self.wrong.any():
+            return
+        if self.regions is not None:
+            if self.regions.wrong.any():
+                self.told = what_they_are(self.given, self.alike[0], self.regions.wrong, self.made)
             return
         self.told = what_they_are(self.given, self.alike[0], self.wrong, self.made)
         rows, columns = np.flatnonzero(self.wrong.any(axis=1)), np.flatnonzero(self.wrong.any(axis=0))

@@ -11,10 +11,13 @@ from mmaformal.architectures.known import known_but_for_nans
 from mmaformal.display import ShortRepr, counted
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
+from mmaformal.operands import Matrix
+from mmaformal.queries.regions import Regions
 from mmaformal.queries.structure_search import SPACE
 from mmaformal.result import Result
 from mmaformal.shown_stages import code_text, ulps_apart
-from mmaformal.structures import ORDER_WORDS, Codes, Structure, plain_name
+from mmaformal.structure_words import order_words
+from mmaformal.structures import Codes, Structure, plain_name, replay
 from mmaformal.where_wrong import where_wrong
 
 #: Structures, units and lines that are told, at most.
@@ -47,6 +50,7 @@ class Explanation(Result):
     complete: bool  #: whether the time was enough for all that was to be tried
     instructions: tuple[Instruction, ...]  #: one for each function
     seconds: float
+    regions: Regions | None = None  #: where several structures made D, each element's
 
     def __bool__(self) -> bool:
         return self.verdict == "explained"
@@ -72,6 +76,21 @@ class Explanation(Result):
     def structure(self) -> Structure | None:
         """The plainest structure that explains D, all but what is wrong; None if nothing does."""
         return self.structures[0] if self.accepted else None
+
+    def remade(self, A: Matrix, B: Matrix, C: Matrix | None = None) -> Codes:
+        """Bit patterns of the product of other factors of the same M and N, by the structures of D's regions.
+
+        A, B and C as `replay` takes them; raises ValueError where nothing explains D, and as `replay`.
+        """
+        if self.structure is None:
+            raise ValueError("nothing explains D: there is nothing to make another product by")
+        if self.regions is None:
+            return replay(A, B, self.structure, C, progress=False)
+        which = self.regions.which
+        made = [replay(A, B, x, C, progress=False) for x in self.regions.structures]
+        if made[0].shape != which.shape:
+            raise ValueError(f"the regions are of a D of {which.shape}, not of {made[0].shape}")
+        return np.asarray(np.choose(which, made))
 
     @property
     def first(self) -> tuple[int, int] | None:
@@ -145,7 +164,7 @@ class Explanation(Result):
             for x in others
             if (x.instruction, x.block, x.lanes) == (first.instruction, first.block, first.lanes)
         ]
-        told = [f"added {ORDER_WORDS[x.order]}" for x in orders if x.order != first.order]
+        told = [f"added {order_words(x.order, x.lanes)}" for x in orders if x.order != first.order]
         rest = [
             f"{in_kernels_words(x, self.given.shape[1])} of {plain_name(x.instruction)}"
             for x in others
@@ -239,8 +258,8 @@ class Explanation(Result):
 
 def in_kernels_words(structure: Structure, K: int) -> str:
     """Returns what those who write kernels call a structure: `two-level accumulation every 128`."""
-    parts = len(structure.parts(K))
-    order = ORDER_WORDS[structure.order]
+    parts = len(structure.chains(K))
+    order = order_words(structure.order, structure.lanes)
     if structure.whole or parts == 1:
         words = "one chain over K"
     elif structure.block is None:

@@ -17,7 +17,7 @@ from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.queries.structure_search import ChainsOfRows, StructureSearch, differ
 from mmaformal.solver.deadline import check
-from mmaformal.structures import Codes, Structure, exactly, finished, replay
+from mmaformal.structures import Codes, Structure, exactly, replay
 
 #: Rows of each half of D, and columns of each, with which every structure is compared.
 _ROWS, _COLUMNS = 8, 64
@@ -25,6 +25,8 @@ _ROWS, _COLUMNS = 8, 64
 _KEPT, _SECOND, _LAST = 2048, 256, 8
 #: How many elements one that goes on leaves wrong at most: so many times the fewest, and some.
 _ABOUT, _FEW = 1.25, 8
+#: The part of the elements that one explains which is taken for a part of D.
+_GOOD = 0.4
 #: Elements with which the second round begins, and after which those that are alike are taken for that.
 _BEGIN, _ENOUGH = 1 << 12, 1 << 16
 #: Products of factors after which the time is looked at.
@@ -34,19 +36,30 @@ _AT_ONCE = 1 << 27
 class Likely(StructureSearch):
     """Structures by how many elements they leave wrong, of some rows and columns of each half of D."""
 
-    def __init__(self, given: GivenMatrices) -> None:
+    def __init__(self, given: GivenMatrices, wanted: NDArray[np.bool_] | None = None) -> None:
+        """wanted (M, N): the elements that are to be explained; all, if it is not given."""
         m, _, n = given.shape
         rows, columns = _of_halves(m, _ROWS), _of_halves(n, _COLUMNS)
         some = given.part(rows, columns)
         c = None if some.c is None or some.c_format is None else (some.c, some.c_format)
         super().__init__(some.a, some.b, some.d, some.d_format, c)
+        self.wanted = None if wanted is None else wanted[np.ix_(rows, columns)]
+        self._count = 0
         self._seen: list[tuple[int, tuple[int, ...], int, Structure]] = []
 
     def seen(self, structure: Structure, wrong: NDArray[np.bool_]) -> None:
         plain = _plainness(structure, self.a.shape[1])
-        self._seen.append((int(wrong.sum()), plain, self.tried, structure))
+        wrong = wrong if self.wanted is None else wrong & self.wanted
+        self._count += 1
+        self._seen.append((int(wrong.sum()), plain, self._count, structure))
         if len(self._seen) > 2 * _KEPT:
             self._seen = sorted(self._seen)[:_KEPT]
+
+    def first(self) -> Structure | None:
+        """The one that leaves the fewest elements wrong, if it explains a good part of them."""
+        count, *_, structure = min(self._seen)
+        of = self.d.size if self.wanted is None else int(self.wanted.sum())
+        return structure if count <= (1 - _GOOD) * of else None
 
     def best(self) -> list[Structure]:
         """Those that leave about the fewest elements wrong, of those alike the plainest first."""
@@ -58,7 +71,19 @@ def _plainness(structure: Structure, K: int) -> tuple[int, ...]:
     """Lower of what kernels do more often."""
     block = structure.block or K
     uneven = bool(K % block) or structure.halved is not None
-    return structure.order != "sequential", uneven, bool(block & (block - 1)), len(structure.parts(K))
+    special = (
+        not structure.whole,
+        structure.rest is not None,
+        structure.short == "first",
+        bool(structure.smaller),
+    )
+    return (
+        *special,
+        structure.order != "sequential",
+        uneven,
+        bool(block & (block - 1)),
+        len(structure.chains(K)),
+    )
 
 
 def _of_halves(size: int, each: int) -> NDArray[np.intp]:
@@ -143,11 +168,7 @@ def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tup
         check()
         if x.instruction not in chains:
             chains[x.instruction] = ChainsOfRows(x.instruction, given.a, given.b)
-        c = _addend(given, x)
-        begin = c if x.c_enters == "start" else None
-        parts = x.parts(given.shape[1])
-        sums = [chains[x.instruction].run(each, None if n else begin) for n, each in enumerate(parts)]
-        made.append((x, finished(sums, x, c)))
+        made.append((x, chains[x.instruction].made(x, _addend(given, x))))
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial, reduce
 from math import lcm
 
 import numpy as np
@@ -29,7 +29,8 @@ from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Equal, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
-from mmaformal.structures import Merging, Structure, merged, products
+from mmaformal.structure_plans import Chain, Merging, evaluated, instructions_of, products_of
+from mmaformal.structures import Structure
 
 ORDERS: tuple[Merging, ...] = ("sequential", "pairwise", "halves")
 
@@ -55,28 +56,24 @@ class SameAs(ShortRepr):
     proof: Proof | None = None
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A structure, and what it does with K products whatever its instruction computes."""
+#: Numbers of terms: a leaf, or two that are added, in either order.
+Numbered = dict[Hashable, int]
 
-    structure: Structure
-    K: int
 
-    @cached_property
-    def chains(self) -> tuple[Hashable, ...]:
-        """The products that each chain takes."""
-        x = self.structure
-        return tuple(_places(products(part, x.instruction.k, self.K)) for part in x.parts(self.K))
+def plan_of(structure: Structure, K: int, numbers: Numbered) -> int:
+    """What a structure does with K products whatever its instruction computes: the number of its sum.
 
-    @cached_property
-    def tree(self) -> tuple[Hashable, ...]:
-        """In which order the results of the chains are added, two of one addition in either order."""
-        leaves = list(range(len(self.structure.parts(self.K))))
-        pairs: dict[tuple[int, int], int] = {}
-        return merged(leaves, self.structure.order, _adding(pairs)), *pairs
+    `numbers` has those of chains, by their products and what they go on from, and of sums of two, in either order.
+    """
+    k = structure.instruction.k
+    adds = partial(_added, numbers)
 
-    def same_plan(self, other: _Planned) -> bool:
-        return self.chains == other.chains and self.tree == other.tree
+    def run(chain: Chain, begin: int | None) -> int:
+        return numbers.setdefault((_places(products_of(chain, k, K)), begin), len(numbers))
+
+    kept = None if structure.stored is None else structure.stored.name
+    stored = None if kept is None else lambda x: numbers.setdefault((kept, x), len(numbers))
+    return evaluated(structure.segments(K), structure.order, run, adds, stored=stored)
 
 
 def _places(taken: slice | NDArray[np.intp]) -> Hashable:
@@ -88,22 +85,23 @@ def _places(taken: slice | NDArray[np.intp]) -> Hashable:
     return (first, last) if places == tuple(range(first, last)) else places
 
 
-def _adding(pairs: dict[tuple[int, int], int]) -> Callable[[int, int], int]:
+def _added(numbers: Numbered, x: int, y: int) -> int:
     """An addition of two numbered terms, whose sum is numbered too: the same number for the same two, in any order."""
-
-    def add(x: int, y: int) -> int:
-        return pairs.setdefault((min(x, y), max(x, y)), -1 - len(pairs))
-
-    return add
+    return numbers.setdefault(frozenset((x, y)) if x != y else (x, x), len(numbers))
 
 
-def additions(structure: Structure, K: int, pairs: dict[tuple[int, int], int]) -> int:
+def additions(structure: Structure, K: int, numbers: Numbered) -> int:
     """The tree of additions that a structure is, if an instruction adds what its products are to c.
 
-    Its leaves are the instructions; `pairs` numbers trees by the two that are added, in either order.
+    Its leaves are the instructions; `numbers` has trees by the two that are added, in either order.
     """
-    add = _adding(pairs)
-    return merged([merged(part, "sequential", add) for part in structure.parts(K)], structure.order, add)
+    adds = partial(_added, numbers)
+
+    def run(chain: Chain, begin: int | None) -> int:
+        steps = [numbers.setdefault(("step", step), len(numbers)) for step in instructions_of(chain)]
+        return reduce(adds, steps if begin is None else [begin, *steps])
+
+    return evaluated(structure.segments(K), structure.order, run, adds)
 
 
 class StructureClasses:
@@ -120,25 +118,27 @@ class StructureClasses:
         self.K, self.asker, self.twins = K, asker, twins
         self.kept: list[Structure] = []
         self.same: list[SameAs] = []
-        self._planned = [_Planned(x, K) for x in sorted(exact, key=self._simplest)[:MOST]]
+        self._plans: Numbered = {}
+        self._planned = sorted(exact, key=self._simplest)[:MOST]
         self._equal: dict[tuple[DotAdd, DotAdd], tuple[str, Proof] | None] = {}
         self._last: dict[DotAdd, tuple[str, Proof] | None] = {}
 
     def _simplest(self, x: Structure) -> tuple[bool, int, int]:
-        return not x.whole, len(x.parts(self.K)), ORDERS.index(x.order)
+        order = ORDERS.index(x.order) if x.order in ORDERS else len(ORDERS)
+        return not x.whole, len(x.chains(self.K)), order
 
     def find(self) -> None:
         """Compare each with those kept before it; `kept` and `same` hold at any time, also if this is broken off."""
-        self.kept = [each.structure for each in self._planned]
-        firsts: list[_Planned] = []
-        for planned in self._planned:
+        self.kept = list(self._planned)
+        firsts: list[Structure] = []
+        for structure in self._planned:
             for other in firsts:
-                if (found := self._why_same(planned, other)) is not None:
-                    self.same.append(SameAs(planned.structure, other.structure, *found))
-                    self.kept.remove(planned.structure)
+                if (found := self._why_same(structure, other)) is not None:
+                    self.same.append(SameAs(structure, other, *found))
+                    self.kept.remove(structure)
                     break
             else:
-                firsts.append(planned)
+                firsts.append(structure)
         for structure in tuple(self.kept):
             self._compare_twins(structure)
 
@@ -148,27 +148,27 @@ class StructureClasses:
                 same = replace(structure, instruction=twin)
             except ValueError:
                 continue  # its K does not divide the blocks
-            if (found := self._why_same(_Planned(same, self.K), _Planned(structure, self.K))) is not None:
+            if (found := self._why_same(same, structure)) is not None:
                 self.same.append(SameAs(same, structure, *found))
             else:
                 self.kept.append(same)
 
-    def _why_same(self, p: _Planned, q: _Planned) -> tuple[str, Proof | None] | None:
+    def _why_same(self, x: Structure, y: Structure) -> tuple[str, Proof | None] | None:
         """Why both give the same D for all A and B; None where that is not known."""
-        x, y, K = p.structure, q.structure, self.K
+        K = self.K
         if (x.result, x.total, x.c_enters) != (y.result, y.total, y.c_enters):
             return None
-        if p.same_plan(q):
+        if plan_of(x, K, self._plans) == plan_of(y, K, self._plans):
             if x.instruction.spec == y.instruction.spec:
                 return f"the same additions for K = {K}; another K may tell them apart", None
             # The last instruction may take zeros for products that are not there, and not as many in both.
             i, j = x.instruction, y.instruction
             alike = i.k == j.k or K % i.k == K % j.k == 0
             return self._steps_equal(i, j) if alike else None
-        if x.instruction.spec != y.instruction.spec or x.total != fp32:
+        if x.instruction.spec != y.instruction.spec or x.total != fp32 or x.stored or y.stored:
             return None
-        pairs: dict[tuple[int, int], int] = {}
-        if additions(x, K, pairs) != additions(y, K, pairs):
+        numbers: Numbered = {}
+        if additions(x, K, numbers) != additions(y, K, numbers):
             return None
         return self._adds_c_last(x.instruction)
 
@@ -240,4 +240,13 @@ def _same_number(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     return z3.Or(x == y, z3.And(is_nan(x, fmt), is_nan(y, fmt)))
 
 
-__all__ = ["MOST", "ORDERS", "SameAs", "StructureClasses", "additions", "same_but_for_nans", "steps_equal"]
+__all__ = [
+    "MOST",
+    "ORDERS",
+    "SameAs",
+    "StructureClasses",
+    "additions",
+    "plan_of",
+    "same_but_for_nans",
+    "steps_equal",
+]

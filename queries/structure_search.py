@@ -5,27 +5,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.architectures import ARCHITECTURES, ON_PAPER
+from mmaformal.architectures import ARCHITECTURES, ON_PAPER, datapaths
 from mmaformal.architectures.known import without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import Kernel, kernel_for
+from mmaformal.queries.lane_search import Elements, LaneOrders, dealt, is_vector
 from mmaformal.queries.structure_classes import ORDERS
 from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
-from mmaformal.structures import Codes, CPlace, Structure, exactly, finished
+from mmaformal.structure_plans import Chain
+from mmaformal.structures import Codes, CPlace, Structure, exactly, made
 
-#: How many chains may take the instructions of K in turn.
+#: What is tried: the usual structures, those of few vector lanes, of many, and all others.
+Stage = Literal["usual", "lanes", "wide", "others"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+#: How many chains may take the instructions of K in turn, their results added by a word for an order.
 LANES = (2, 4, 8, 16, 32)
 #: Of how many instructions the first half of what is left is a multiple.
 HALVED = (1, 2, 4, 8, 16)
@@ -34,8 +39,10 @@ _FEW = 16
 #: Results of chains that are kept, at most.
 _REMEMBERED = 1 << 25
 #: The space, in words.
-SPACE = f"blocks of every size, the last two even or not, {', '.join(map(str, LANES))} lanes; " + ", ".join(
-    ORDERS
+SPACE = (
+    f"blocks of every size, the last two even or not, {', '.join(map(str, LANES))} lanes; "
+    + ", ".join(ORDERS)
+    + "; of vector arithmetic every order of the lanes, and each place of what they leave"
 )
 
 
@@ -60,8 +67,18 @@ def chained_ones(
 
 
 def built() -> list[Instruction]:
-    """The instructions of all architectures that are built."""
-    return [i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch]
+    """The instructions of all architectures that are built, and the arithmetic of processors' vectors."""
+    units = [i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch]
+    return [*units, *vector_arithmetic()]
+
+
+def vector_arithmetic() -> list[Instruction]:
+    """IEEE 754's operations on numbers that a processor widens as it loads them, and without a fused one."""
+    return [
+        datapaths.fma(a="bf16"),
+        datapaths.fma(a="fp16"),
+        datapaths.mul_add(a="fp32"),
+    ]
 
 
 class StructureSearch:
@@ -73,35 +90,58 @@ class StructureSearch:
         """a (m, K), b (K, n), d (m, n) as codes, and c (m, n) with its format, if there is one."""
         self.a, self.b, self.d, self.d_format, self.c = a, b, d, d_format, c
         self.tried = 0
+        self.wanted: NDArray[np.bool_] | None = None  #: the elements of d that are to be explained; None: all
         self._chains: dict[Instruction, ChainsOfRows] = {}
 
     def seen(self, structure: Structure, wrong: NDArray[np.bool_]) -> None:
         """Take note of a structure, and of the elements that are not as it gives them."""
         raise NotImplementedError
 
-    def run(self, instruction: Instruction, usual: bool | None = None) -> None:
-        """Run all structures of one instruction, or those that are usual, or those that are not; each is `seen`."""
+    def run(self, instruction: Instruction, stage: Stage | None = None) -> None:
+        """Run all structures of one instruction, or those of one stage of a search; each is `seen`."""
         if instruction not in self._chains:
             self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b)
         chains, K = self._chains[instruction], self.a.shape[1]
-        for structure in self._all(instruction):
+        for structure in self._all(instruction) if stage in (None, "usual", "others") else ():
             check()
-            if usual is not None and usual != is_usual(structure, K):
+            if stage is not None and (stage == "usual") != is_usual(structure, K):
                 continue
             self.tried += 1
             c = None if self.c is None else exactly(*self.c, structure.c_format)
-            begin = c if structure.c_enters == "start" else None
-            parts = structure.parts(K)
-            sums = [chains.run(part, None if number else begin) for number, part in enumerate(parts)]
-            self.seen(structure, differ(finished(sums, structure, c), self.d, self.d_format))
+            self.seen(structure, differ(chains.made(structure, c), self.d, self.d_format))
+        if stage in (None, "lanes", "wide"):
+            self._run_lanes(chains, self._one(instruction), [stage == "wide"] if stage else [False, True])
+
+    def _run_lanes(self, chains: ChainsOfRows, one: Structure, wide: Sequence[bool]) -> None:
+        """Run structures of vector lanes, if the instruction is arithmetic of these; the likeliest are `seen`."""
+        if not is_vector(one):
+            return
+        wanted = np.ones(self.d.shape, bool) if self.wanted is None else self.wanted
+        orders = LaneOrders(Elements.of(self.a, self.b, self.d, self.c, wanted), self.d_format)
+
+        with np.errstate(all="ignore"):
+            for dealing in (x for each in wide for x in dealt(one, self.a.shape[1], each)):
+                for structure in self._with_c(dealing):
+                    orders.run(structure)
+                if orders.found:
+                    break
+        for structure in orders.best():
+            c = None if self.c is None else exactly(*self.c, structure.c_format)
+            self.seen(structure, differ(chains.made(structure, c), self.d, self.d_format))
+        self.tried += orders.tried
+
+    def _one(self, i: Instruction) -> Structure:
+        """One chain of an instruction, of the types of this product."""
+        total = fp32 if holds(fp32, i.d_format) else fp64
+        end = None if i.d_format == self.d_format and self.c is None else self.d_format
+        return Structure(i, total=total, d_format=end)
 
     def _all(self, i: Instruction) -> Iterator[Structure]:
         """All structures of the space, those of the same chains one after the other."""
         K = self.a.shape[1]
         steps = -(-K // i.k)
-        total = fp32 if holds(fp32, i.d_format) else fp64
-        end = None if i.d_format == self.d_format and self.c is None else self.d_format
-        yield from self._with_c(Structure(i, total=total, d_format=end))
+        one = self._one(i)
+        yield from self._with_c(one)
         for block, lanes in [(each * i.k, 1) for each in range(1, steps)] + [
             (None, n) for n in LANES if n < steps
         ]:
@@ -109,7 +149,13 @@ class StructureSearch:
             for halved in (None, *(i.k * n for n in HALVED)) if block is not None and K % block else (None,):
                 for order in ORDERS[:1] if two else ORDERS:
                     cut = Structure(
-                        i, block, halved=halved, lanes=lanes, order=order, total=total, d_format=self.d_format
+                        i,
+                        block,
+                        halved=halved,
+                        lanes=lanes,
+                        order=order,
+                        total=one.total,
+                        d_format=self.d_format,
                     )
                     yield from self._with_c(cut)
 
@@ -149,28 +195,35 @@ class ChainsOfRows:
 
     def __init__(self, instruction: Instruction, a: Codes, b: Codes) -> None:
         k = instruction.k
-        self.steps = -(-a.shape[1] // k)
+        self.K = a.shape[1]
+        self.steps = -(-self.K // k)
         missing = self.steps * k - a.shape[1]
         self.kernel: Kernel = kernel_for(instruction.spec)
         self.a = self.kernel.rows(np.pad(a, ((0, 0), (0, missing))))
         self.b = self.kernel.columns(np.pad(b, ((0, missing), (0, 0))))
         self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
-        self._known: dict[tuple[range, bool], Codes] = {}
+        self._known: dict[Chain, Codes] = {}
 
-    def run(self, part: range, begin: Codes | None = None) -> Codes:
-        """The codes of one chain's results, from +0 or from c."""
-        key = part, begin is None
-        if key not in self._known:
-            if len(self._known) * self.shape[0] * self.shape[1] > _REMEMBERED:
-                self._known.clear()
-            d = np.zeros(self.shape, self.word) if begin is None else begin.astype(self.word)
+    def made(self, structure: Structure, c: Codes | None = None) -> Codes:
+        """The codes of D that a structure of the instruction gives."""
+        return made(structure, self.K, self.run, c)
+
+    def run(self, chain: Chain, begin: Codes | None = None) -> Codes:
+        """The codes of one chain's results, from +0 or from codes."""
+        if begin is None and chain in self._known:
+            return self._known[chain]
+        d = np.zeros(self.shape, self.word) if begin is None else begin.astype(self.word)
+        for part in chain:
             if part.step == 1:
                 self.kernel.run(self.a, self.b, d, part.start, part.stop)
-            else:
-                for step in part:
-                    self.kernel.run(self.a, self.b, d, step, step + 1)
-            self._known[key] = d
-        return self._known[key]
+                continue
+            for step in part:
+                self.kernel.run(self.a, self.b, d, step, step + 1)
+        if begin is None:
+            if len(self._known) * self.shape[0] * self.shape[1] > _REMEMBERED:
+                self._known.clear()
+            self._known[chain] = d
+        return d
 
 
 def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
@@ -186,7 +239,9 @@ __all__ = [
     "HALVED",
     "LANES",
     "SPACE",
+    "STAGES",
     "ChainsOfRows",
+    "Stage",
     "StructureSearch",
     "built",
     "chained_ones",

@@ -6,6 +6,7 @@ And what a whole D is that is no product at all: a multiple of it, one with C or
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,12 @@ from mmaformal.display import counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import fp64
 from mmaformal.gemm import rounded, values
-from mmaformal.given_matrices import GivenMatrices, is_near, looked_at
+from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
+from mmaformal.queries.other_products import exchanged, other_products
 from mmaformal.queries.structure_search import ChainsOfRows, differ
 from mmaformal.shown_stages import code_text
-from mmaformal.structures import Codes, Structure, exactly, finished
+from mmaformal.structure_plans import Chain, instructions_of
+from mmaformal.structures import Codes, Structure, exactly, made
 
 #: Wrong elements that are looked at: of so many rows and columns; and so many parts of K that may be missing.
 _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
@@ -25,6 +28,8 @@ _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
 _REFERENCE = 0.999
 #: How many places the middle wrong element is off at most, where it is another order of sums that is seen.
 _ROUNDINGS = 64
+#: What roundings are of the sum of the magnitudes of terms, at most.
+_OF_TERMS = 2.0**-12
 #: How far the middle ratio is off where D is a multiple of the product.
 _SPREAD = 0.02
 
@@ -33,7 +38,7 @@ def gross_faults(given: GivenMatrices) -> list[str]:
     """Returns why D is no A·B + C at all, a line each; empty where it is one but for its roundings."""
     some = looked_at(given)
     d, total = some.sums()
-    if is_near(d, total) is not False:
+    if is_near(d, total) is not False or _is_rounding(some, d - total):
         return []
     finite = np.isfinite(d) & np.isfinite(total) & (total != 0)
     ratios = d[finite] / total[finite]
@@ -49,7 +54,16 @@ def gross_faults(given: GivenMatrices) -> list[str]:
         lines.append("it is near A·B alone: C was not added, or is zero there")
     elif given.c is None and not np.any(d):
         lines.append("it is zero throughout: the kernel did not write it")
+    else:
+        lines += exchanged(given) or other_products(given)
     return lines
+
+
+def _is_rounding(given: GivenMatrices, off: Floats) -> bool:
+    """Whether D is so near to a sum whose terms cancel as the roundings of these terms are."""
+    a, b = (np.abs(values(x, fmt, fp64)) for x, fmt in ((given.a, given.a_format), (given.b, given.b_format)))
+    with np.errstate(all="ignore"):
+        return bool(np.median(np.abs(off)) < _OF_TERMS * np.median(a @ b))
 
 
 def _without_c(given: GivenMatrices) -> NDArray[np.float64]:
@@ -71,35 +85,35 @@ def is_reference(given: GivenMatrices) -> list[str]:
 
 
 def what_they_are(
-    given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool_], made: Codes
+    given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool_], unit: Codes
 ) -> list[str]:
     """Returns what wrong elements are instead, a line each; empty where it is not seen.
 
-    made (M, N): what the structure gives.
+    unit (M, N): what the structure gives.
     """
     values_ = np.unique(given.d[wrong])
     if len(values_) == 1:
         count = int(wrong.sum())
         each = "it is" if count == 1 else "each of them is"
         return [f"{each} {code_text(int(values_[0]), given.d_format)}"]
-    return _moved(given, wrong, made) or _left_out(given, structure, wrong)
+    return _moved(given, wrong, unit) or _left_out(given, structure, wrong)
 
 
-def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], made: Codes) -> list[str]:
+def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], unit: Codes) -> list[str]:
     """Returns a line where wrong elements are so near to what the structure gives as another order of sums is."""
-    d, unit = (values(x[wrong], given.d_format, fp64) for x in (given.d, made))
+    d, by_unit = (values(x[wrong], given.d_format, fp64) for x in (given.d, unit))
     with np.errstate(all="ignore"):
-        apart = np.median(np.abs(d - unit) / np.abs(unit))
+        apart = np.median(np.abs(d - by_unit) / np.abs(by_unit))
     if apart < _ROUNDINGS * 2.0**-given.d_format.fraction_bits:
         return ["they are roundings off, as of another order of the sums, and not as of wrong data"]
     return []
 
 
-def _moved(given: GivenMatrices, wrong: NDArray[np.bool_], made: Codes) -> list[str]:
+def _moved(given: GivenMatrices, wrong: NDArray[np.bool_], unit: Codes) -> list[str]:
     """Rows, or columns, that hold what another one should."""
     for name, d, should, bad in (
-        ("row", given.d, made, wrong.any(axis=1)),
-        ("column", given.d.T, made.T, wrong.any(axis=0)),
+        ("row", given.d, unit, wrong.any(axis=1)),
+        ("column", given.d.T, unit.T, wrong.any(axis=0)),
     ):
         lines = list[str]()
         for place in np.flatnonzero(bad)[:_ROWS]:
@@ -125,29 +139,36 @@ def _left_out(given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool
 def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes, str]]:
     """What the structure gives without each of its parts, with what is left out."""
     i, K = structure.instruction, part.shape[1]
-    chains, parts = ChainsOfRows(i, part.a, part.b), structure.parts(part.shape[1])
+    rows, chains = ChainsOfRows(i, part.a, part.b), structure.chains(K)
     c = None
     if part.c is not None and part.c_format is not None and structure.c_enters is not None:
         c = exactly(part.c, part.c_format, structure.c_format)
-    begin = c if structure.c_enters == "start" else None
-    sums = [chains.run(each, None if number else begin) for number, each in enumerate(parts)]
-    if c is not None:
-        bare = Structure(
-            i, structure.block, structure.lanes, structure.order, structure.total, structure.result
-        )
-        yield finished([chains.run(each) for each in parts], bare), "C"
-    for number, each in enumerate(parts[:_PARTS] if len(parts) > 1 else ()):
-        rest = [*sums[:number], *sums[number + 1 :]]
-        of = f"products {each.start * i.k} to {min(each[-1] * i.k + i.k, K) - 1}"
-        yield finished(rest, structure, c), of + (f" in steps of {each.step * i.k}" if each.step > 1 else "")
-    last = parts[-1]
-    for stop in range(last.stop - last.step, last.start, -last.step)[:_PARTS]:
-        short = chains.run(range(last.start, stop, last.step), begin if len(parts) == 1 else None)
-        left = f"the last {counted(K - stop * i.k, 'product')}"
-        yield finished([*sums[:-1], short], structure, c), left
-    for first in range(i.k, min(K, _PARTS), i.k) if len(parts) == 1 and begin is None else ():
-        late = chains.run(range(first // i.k, parts[0].stop))
-        yield finished([late], structure, c), f"the first {counted(first, 'product')}"
+        yield rows.made(replace(structure, c_enters=None, d_format=structure.result)), "C"
+
+    def shortened(which: Chain, left: Chain) -> Codes:
+        """D with a part of one chain, or none of it."""
+
+        def run(chain: Chain, begin: Codes | None) -> Codes:
+            return rows.run(left if chain == which else chain, begin)
+
+        return made(structure, K, run, c)
+
+    for each in chains[:_PARTS] if len(chains) > 1 else ():
+        yield shortened(each, ()), _products_words(each, i.k, K)
+    last = instructions_of(chains[-1])
+    for kept in range(len(last) - 1, 0, -1)[:_PARTS]:
+        left = tuple(range(step, step + 1) for step in last[:kept])
+        yield shortened(chains[-1], left), f"the last {counted(K - last[kept] * i.k, 'product')}"
+    for first in range(1, min(len(last), _PARTS // i.k)) if len(chains) == 1 and c is None else ():
+        late = (range(first, len(last)),)
+        yield shortened(chains[0], late), f"the first {counted(first * i.k, 'product')}"
+
+
+def _products_words(chain: Chain, k: int, K: int) -> str:
+    steps = instructions_of(chain)
+    step = chain[0].step if len(chain) == 1 else 1
+    of = f"products {min(steps) * k} to {min(max(steps) * k + k, K) - 1}"
+    return of + (f" in steps of {step * k}" if step > 1 else "" if len(chain) == 1 else ", some of them,")
 
 
 __all__ = ["gross_faults", "is_reference", "roundings_off", "what_they_are"]

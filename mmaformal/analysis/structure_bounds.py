@@ -24,6 +24,7 @@ from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
+from mmaformal.structure_plans import instructions_of, levels_of
 from mmaformal.structures import Structure
 
 #: What numbers of binary64 lose on the way, generously: a bound is not below the theorem's.
@@ -65,9 +66,11 @@ class StructureBound(ShortRepr):
             structure = Structure(i, block=promote_every * i.k, total=total)
         if i.c_format != i.d_format and i.k < K:
             raise ValueError(f"{i.label}: d of {i.d_format} is no c of {i.c_format}, so it has no chain")
+        if structure is not None and structure.stored is not None:
+            raise ValueError("of a sum that is stored after each block there is no bound")
         if structure is not None and structure.c_enters is not None:
             raise ValueError("of a structure with C there is no bound: leave c_enters out")
-        unit, chains = Unit.of(i), [range(1)] if structure is None else structure.parts(K)
+        unit, chains = Unit.of(i), [1] if structure is None else _lengths(structure, K)
         several = structure is not None and len(chains) > 1
         made = structure.total if several and structure is not None else i.d_format
         said = structure.d_format if structure is not None else None
@@ -79,7 +82,7 @@ class StructureBound(ShortRepr):
             return cls(unit, K, unit.factor(K), 1, made, narrowed, structure)
         if unit.flushing is not None:
             raise ValueError(f"{i.label}: its bound is of one chain, not of chains that are added")
-        one = unit.factor(max(map(len, chains)) * i.k)
+        one = unit.factor(max(chains) * i.k)
         u = Fraction(1, 1 << (made.fraction_bits + 1))
         f = (1 + one) * raised(1 + u, _height(structure, len(chains))) - 1
         return cls(unit, K, f, len(chains), made, narrowed, structure)
@@ -134,9 +137,20 @@ class StructureBound(ShortRepr):
         return found
 
 
+def _lengths(structure: Structure, K: int) -> list[int]:
+    """How many instructions each chain takes; one that goes on from the sum makes every other as much longer."""
+    segments = structure.segments(K)
+    onto = sum(len(instructions_of(x.present[0])) for x in segments if x.onto)
+    return [onto + sum(map(len, chain)) for x in segments if not x.onto for chain in x.present] or [onto]
+
+
 def _height(structure: Structure, chains: int) -> int:
     """How many additions a chain's result goes through at most; one more, for a C that is added to all."""
-    return chains if structure.order == "sequential" else (chains - 1).bit_length() + 1
+    if structure.order == "sequential" or (structure.block is not None and structure.lanes > 1):
+        return chains
+    levels = levels_of(structure.order, structure.lanes if structure.lanes > 1 else chains)
+    height = (chains - 1).bit_length() if levels is None else sum(count - 1 for _, count in levels)
+    return height + (2 if structure.rest is not None else 1)
 
 
 __all__ = ["StructureBound"]

@@ -8,7 +8,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, as_options
 from mmaformal.cli.terminal import Status
 
 #: The exit status of each verdict.
@@ -69,7 +69,7 @@ def batch_invariant(
             timeout=timeout,
             progress=status.show,
         )
-    return answered(found.json() if as_json else str(found), _STATUS[found.verdict])
+    return answered(found.json() if as_json else as_options(str(found)), _STATUS[found.verdict])
 
 
 __all__ = ["batch_invariant"]

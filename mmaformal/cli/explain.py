@@ -8,7 +8,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, as_options
 from mmaformal.cli.terminal import Status
 
 #: The exit status of each verdict.
@@ -72,7 +72,7 @@ def explain(
             progress=status.show,
         )
     code = _STATUS[found.verdict]
-    return answered(found.json() if as_json else str(found), code)
+    return answered(found.json() if as_json else as_options(str(found)), code)
 
 
 __all__ = ["explain"]

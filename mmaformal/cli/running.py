@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dis
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -121,10 +122,27 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
         return _tell(str(error) or type(error).__name__, WRONG_USE)
     except Exception as error:
         if isinstance(error, ValueError) and _is_of_a_check(error):
-            return _tell(str(error), WRONG_USE)
+            return _tell(as_options(str(error)), WRONG_USE)
         if isinstance(error, ImportError) and (missing := how_to_install(error)):
             return _tell(missing, WRONG_USE)
         return _defect(error)
+
+
+#: Keywords of functions that messages name, and the options that a command has for them.
+_KEYWORDS = (
+    (re.compile(r'\b([a-d])_format="([\w.]+)"(,?)'), r"--\1-format \2"),
+    (re.compile(r"\b([a-d])_format\b(?!=)"), r"--\1-format"),
+    (re.compile(r"\bleave (against|device) out\b"), r"leave --\1 out"),
+    (re.compile(r"\bgive (device), or (against), not both"), r"give --\1 or --\2, not both"),
+    (re.compile(r"\bGive it as C\b"), "Give it as --c FILE"),
+)
+
+
+def as_options(text: str) -> str:
+    """Returns a message of a function as a command says it: `a_format="bf16"` is `--a-format bf16`."""
+    for keyword, option in _KEYWORDS:
+        text = keyword.sub(option, text)
+    return text
 
 
 def _is_of_a_check(error: ValueError) -> bool:

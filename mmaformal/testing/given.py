@@ -18,7 +18,7 @@ from mmaformal.gemm import Codes, Division, holds, matmul, rounded, values
 from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, Operands, ProductCodes, as_operand, float_format
-from mmaformal.structures import Structure, replay
+from mmaformal.structures import Structure, replay, structure_meant
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +40,7 @@ class GivenProduct(ShortRepr):
         C: Matrix | None,
         *,
         instruction: Instruction | str | None,
-        structure: Structure | None,
+        structure: Structure | str | None,
         d_format: Format | str | None,
         scale_a: Matrix | None,
         scale_b: Matrix | None,
@@ -50,6 +50,7 @@ class GivenProduct(ShortRepr):
         Raises ValueError for shapes that do not fit and where it is not said what made `out`, TypeError for other
         types of numbers than the instruction takes and gives.
         """
+        structure = None if structure is None else structure_meant(structure)
         i = _unit(instruction, structure)
         if structure is not None and scale_a is not None:
             raise ValueError("a structure has no block scales: name the instruction, and how K is divided")

@@ -22,7 +22,7 @@ def assert_matches(
     C: Matrix | None = None,
     *,
     instruction: Instruction | str | None = None,
-    structure: Structure | None = None,
+    structure: Structure | str | None = None,
     d_format: Format | str | None = None,
     scale_a: Matrix | None = None,
     scale_b: Matrix | None = None,

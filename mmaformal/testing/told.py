@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 from mmaformal.brief import more
 from mmaformal.display import counted
 from mmaformal.gemm import Codes
+from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.operands import ProductCodes
-from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
+from mmaformal.queries.explain import explain_given
+from mmaformal.queries.explained import Explanation
 from mmaformal.shown_stages import code_text, explain_case, ulps_apart
-from mmaformal.structures import Structure, products, replay
+from mmaformal.structure_plans import products_of
+from mmaformal.structures import Structure, replay
 from mmaformal.testing.given import GivenProduct
 from mmaformal.where_wrong import where_wrong
 
 #: Chains of one element whose results are told one by one, at most.
 _CHAINS = 8
-#: Elements of a product that is searched for another structure, at most: more rows cost time and tell no more.
-_SEARCHED = 1 << 16
+#: Seconds that a search takes at least.
+_LEAST = 0.2
 
 
 def mismatch_text(
@@ -98,65 +101,63 @@ def _stages(
 def _chain_lines(structure: Structure, a: Codes, b: Codes, c: Codes | None = None) -> list[str]:
     """Returns what each chain gives, and the first chain stage by stage."""
     i, K = structure.instruction, len(a)
-    parts = structure.parts(K)
+    parts = structure.chains(K)
     alone, begun = Structure(i, total=structure.total), Structure(i, total=structure.total, c_enters="start")
     starts = c is not None and structure.c_enters == "start"
     lines = [
         f"how the structure makes it: {counted(len(parts), 'chain')}, whose results are added in {structure.total}"
     ]
     for number, part in enumerate(parts[:_CHAINS]):
-        taken = products(part, i.k, K)
+        taken = products_of(part, i.k, K)
         first = (begun, c) if starts and not number else (alone, None)
         d = int(replay(a[None, taken], b[taken, None], *first)[0, 0])
         of = np.arange(K)[taken]
         lines.append(f"  chain {number}, products {of[0]} to {of[-1]}: {code_text(d, i.d_format)}")
     if (hidden := len(parts) - _CHAINS) > 0:
         lines.append(f"  {more(hidden, 'chain')}")
-    taken = products(parts[0], i.k, K)
+    taken = products_of(parts[0], i.k, K)
     return [*lines, "chain 0:", *_stages(i, a[taken], b[taken], int(c) if starts and c is not None else 0)]
 
 
 def _others(given: GivenProduct, seconds: float) -> list[str]:
-    """Returns what else explains every element: of the unit itself, else of any; or that nothing tried does."""
+    """Returns what else explains every element, as `explain` finds it, of the unit itself, else of any."""
     operands = given.operands
-    if seconds <= 0 or operands.c is not None or operands.scale_a is not None or operands.batch:
+    if seconds <= 0 or operands.scale_a is not None or operands.batch:
         return []
+    i, (_, each) = given.instruction, next(given.products())
+    c_format = None if each.c is None else i.c_format
+    of = GivenMatrices(given.out, each.a, each.b, each.c, given.d_format, i.a_format, i.b_format, c_format)
     end = time.monotonic() + seconds
     try:
-        own = _searched(given, [given.instruction], seconds / 3)
-        found = own if own.structures else _searched(given, None, max(end - time.monotonic(), 0.1))
+        own = explain_given(of, None, i, timeout=seconds / 3, say=_silent)
+        found = own if own.structure is not None or own.told else _of_any(of, end) or own
     except ValueError:  # no unit of the registry takes the types
         return []
-    rows = found.shape[0]
-    part = "" if rows >= len(given.out) else f" of the first {rows} rows"
-    if found.structures:
-        many = len(found.structures) + found.not_compared
-        one = "one structure explains" if many == 1 else f"{many} structures explain"
-        whose = f" of {given.instruction.label}" if found is own else ""
-        told = [
-            line for each in found.structures[:2] for line in (f"  {each}", f"    structure={each.python}")
-        ]
-        return [f"{one}{whose} every element{part}" + (", the simplest:" if many > 2 else ":"), *told]
-    early = "" if found.complete else f", not all, for {seconds:g} s were up"
-    nearest = [f"  the nearest leaves {miss.wrong:,} wrong: {miss.structure}" for miss in found.nearest[:1]]
-    tried = own.tried + found.tried
-    return [f"nothing else explains every element{part} (tried: {tried:,} structures{early})", *nearest]
-
-
-def _searched(
-    given: GivenProduct, instructions: Sequence[Instruction] | None, seconds: float
-) -> GemmDiagnosis:
-    rows = max(_SEARCHED // max(given.out.shape[1], 1), 2)
-    return diagnose_gemm(
-        given.operands.a[:rows],
-        given.operands.b,
-        given.out[:rows],
-        a_format=given.instruction.a_format,
-        b_format=given.instruction.b_format,
-        d_format=given.d_format,
-        instructions=instructions,
-        timeout=seconds,
+    if found.structure is None or found.wrong.all():
+        early = "" if found.complete else f", not all, for {seconds:g} s were up"
+        nearest = [f"  the nearest leaves {count:,} wrong: {x}" for count, x in found.nearest[:1]]
+        tried = f"nothing else explains every element (tried: {own.tried:,} structures{early})"
+        return [tried, *nearest, *(f"  {line}" for line in found.told)]
+    whose = f" of {i.label}" if found is own else ""
+    many = (
+        "one structure explains"
+        if len(found.structures) == 1
+        else f"{len(found.structures)} structures explain"
     )
+    if found.unexplained.any():
+        what = f"{many}{whose} all but {counted(int(found.unexplained.sum()), 'element')}, of the rest:"
+    else:
+        what = f"{many}{whose} every element{', the simplest:' if len(found.structures) > 2 else ':'}"
+    return [what, *(line for x in found.structures[:2] for line in (f"  {x}", f"    structure={x.python}"))]
+
+
+def _of_any(of: GivenMatrices, end: float) -> Explanation | None:
+    left = end - time.monotonic()
+    return explain_given(of, None, None, timeout=left, say=_silent) if left > _LEAST else None
+
+
+def _silent(_: str) -> None:
+    """Says nothing of what is tried."""
 
 
 __all__ = ["element_lines", "mismatch_text"]

@@ -50,7 +50,7 @@ def assert_within(
     C: Matrix | None = None,
     *,
     instruction: Instruction | str | None = None,
-    structure: Structure | None = None,
+    structure: Structure | str | None = None,
     d_format: Format | str | None = None,
     promote_every: int | None = None,
     scale_a: Matrix | None = None,

@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaformal import Structure, cdna1, hopper, matmul, replay, sapphire_rapids, volta
-from mmaformal.formats import bf16, fp16, fp32
+from mmaformal.formats import bf16, fp16, fp32, fp64
+from mmaformal.structure_plans import instructions_of
 
 AMX = sapphire_rapids["TDPBF16PS"]
 HMMA = hopper["HMMA.16816.F32"]
@@ -80,7 +81,7 @@ def test_what_is_left_is_halved() -> None:
     fma = cdna1["v_mfma_f32_32x32x1f32"]
 
     def lengths(K: int, halved: int | None) -> list[int]:
-        return [len(part) for part in Structure(fma, 384, halved=halved).parts(K)]
+        return [len(instructions_of(chain)) for chain in Structure(fma, 384, halved=halved).chains(K)]
 
     assert lengths(1024, None) == [384, 384, 256]
     assert lengths(1024, 1) == lengths(1024, 16) == [384, 320, 320]
@@ -98,10 +99,18 @@ def test_what_is_left_is_halved() -> None:
     [
         ({"block": 48}, "blocks of 48 products; sapphire_rapids TDPBF16PS takes 32 at a time"),
         ({"lanes": 0}, "0 lanes; they count from 1"),
-        ({"block": 32, "lanes": 2}, "not both"),
+        ({"block": 32, "rest": "lane"}, "say of which unit"),
+        ({"lanes": 2, "unit": 64}, "rest says where the other products go"),
+        ({"lanes": 4, "order": "1 4"}, "does not add each of 4 lanes once"),
+        ({"lanes": 4, "order": "2x4 1"}, "is of 8 lanes, not of 4"),
+        ({"block": 64, "smaller": (128,)}, "smaller blocks fall from 64"),
+        ({"block": 64, "stored": fp64}, "holds no more than the sum's"),
         ({"halved": 32}, "there are none"),
         ({"block": 64, "halved": 16}, "halves of a multiple of 16; sapphire_rapids TDPBF16PS takes 32"),
-        ({"order": "random"}, "order is one of sequential, pairwise, halves, not 'random'"),
+        (
+            {"order": "random"},
+            "order is one of sequential, pairwise, halves, or levels such as '4x4 2 1', not 'random'",
+        ),
         ({"total": fp16}, "added in fp32 or fp64"),
     ],
 )

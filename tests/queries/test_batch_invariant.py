@@ -96,3 +96,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     separate = ["--product", *(str(tmp_path / f"{name}.npy") for name in "DAB")]
     assert cli.main(["batch-invariant", files[0], *separate, *argv[3:], "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["differs"]["row"] == 0
+
+
+def test_a_product_that_is_given_twice_says_nothing() -> None:
+    A, B = (np.ones(shape, np.float16) for shape in ((4, 32), (32, 4)))
+    D = np.full((4, 4), 32, np.float32)
+    with pytest.raises(ValueError, match="products 1 and 2 are the same matrices: give products of other M"):
+        batch_invariant([(D, A, B), (D, A, B)])

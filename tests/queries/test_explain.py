@@ -158,9 +158,10 @@ def test_columns_of_another_structure_are_a_part_of_their_own() -> None:
 
 
 def test_elements_of_another_order_of_sums_are_not_called_wrong_data() -> None:
-    D, other = product(Structure(HMMA)), product(Structure(HMMA, 144, order="pairwise"))
-    D[::3, 40:56] = other[::3, 40:56]
-    found = explain(D, *operands(), against=HMMA)
+    A, B = operands()
+    D, order = product(Structure(HMMA)), np.random.default_rng(2).permutation(len(B))
+    D[::3, 40:56] = replay(A[:, order], B[order], Structure(HMMA)).view(D.dtype)[::3, 40:56]
+    found = explain(D, A, B, against=HMMA)
     assert (found.verdict, found.structure) == ("wrong", Structure(HMMA))
     assert found.told == (
         "they are roundings off, as of another order of the sums, and not as of wrong data",
@@ -280,3 +281,69 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert status == 2
         assert said in err
         assert len(err.splitlines()) == 1
+
+
+# ---- what a D is instead
+
+
+def kinds_of_other_products() -> list[tuple[str, Any, str]]:
+    A, B = (x.astype(np.float32) for x in operands(48, 512, 64))
+    rng = np.random.default_rng(3)
+    A, B = (x + rng.standard_normal(x.shape).astype(np.float32) * np.float32(2**-14) for x in (A, B))
+    half, cut = (x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in (A, B)), A.copy()
+    cut[:, 128:192] = 0
+    first, second = half
+    bias = 30 * rng.standard_normal(64).astype(np.float32)
+    return [
+        (
+            "bias of columns",
+            (A @ B + bias, A, B),
+            "D is A·B and one number for each column: a bias of shape (N,)?",
+        ),
+        ("bias of rows", (A @ B + bias[:48, None], A, B), "one number for each row"),
+        ("a small bias", (A @ B + bias / 1000, A, B), "D is A·B and one number for each column"),
+        ("a tile of K", (cut @ B, A, B), "D is near A·B without products 128 to 191"),
+        ("rounded before", (first @ second, A, B), 'rounded to bf16 first: give these, with a_format="bf16"'),
+        ("exchanged", (A, A @ B, B), "these are A, D, B, not D, A, B"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("_", "matrices", "said"), kinds_of_other_products(), ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_what_a_D_is_instead_is_told(_: str, matrices: Any, said: str) -> None:
+    found = explain(*matrices, against=Structure.named("cdna1 v_mfma_f32_32x32x1f32"), timeout=20)
+    assert found.verdict == "none"
+    assert said in str(found)
+
+
+def test_matrices_in_another_order_are_told_by_their_shapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    A, B = operands()
+    with pytest.raises(ValueError, match="they fit in the order A, B, D, and D is to be the first"):
+        explain(A, B, product(BLOCKS), against=HMMA)
+    files = [str(tmp_path / f"{name}.npy") for name in "DAB"]
+    for file, x in zip(files, (product(BLOCKS), A, B), strict=True):
+        np.save(file, x.astype(np.float32))
+    status, _, err = run(capsys, "explain", *files, "--device", "h100")
+    assert status == 2
+    assert "all of A and B are fp16 numbers: --a-format fp16 --b-format fp16?" in err
+
+
+def test_a_structure_may_be_given_as_text() -> None:
+    A, B = operands()
+    D = product(BLOCKS)
+    assert explain(D, A, B, against=BLOCKS.python).structure == BLOCKS
+    with pytest.raises(ValueError, match="is no structure: write"):
+        explain(D, A, B, against="Structure(hopper)")
+    with pytest.raises(ValueError, match="unexpected keyword argument 'blocks'"):
+        explain(D, A, B, against='Structure.named("hopper HMMA.16816.F32", blocks=128)')
+
+
+def test_a_product_whose_terms_cancel_is_one() -> None:
+    A, B = operands(48, 256)
+    A, B = np.hstack([A, -A[:, ::-1]]), np.vstack([B, B[::-1]])
+    D = replay(A, B, Structure(HMMA, 64)).view(np.float32)
+    found = explain(D, A, B, against=HMMA)
+    assert (found.verdict, found.structure) == ("explained", Structure(HMMA, 64, d_format=fp32))

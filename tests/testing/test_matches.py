@@ -148,3 +148,11 @@ def test_places_in_words() -> None:
     assert where_wrong(np.eye(8, dtype=bool)) == "in every row and column"
     batch = np.stack([np.eye(8, dtype=bool), wrong])
     assert where_wrong(batch) == "in every row and column, of 1 product of the batch"
+
+
+def test_a_structure_may_be_given_as_text() -> None:
+    A, B = operands()
+    structure = Structure(hopper["HMMA.16816.F32"], 128)
+    assert_matches(replay(A, B, structure).view(np.float32), A, B, structure=structure.python)
+    with pytest.raises(ValueError, match="is no structure: write"):
+        assert_matches(A @ B, A, B, structure="two-level accumulation")

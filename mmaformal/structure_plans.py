@@ -1,0 +1,272 @@
+"""How a structure makes one sum of K: chains of instructions, the order in which lanes are added, what is left over.
+
+A plan is a list of segments.  Each is some chains, from +0, whose results are added in an order; or one chain that goes
+on from the sum so far.  `evaluated` goes through a plan with any `run` and `add`: floats, numbers of terms, trees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.display import ShortRepr
+
+T = TypeVar("T")
+Merging = Literal["sequential", "pairwise", "halves"]
+#: Where products go that do not fill a turn of the lanes, or a block: onto the first lane before its own or after them,
+#: onto the sum, or as a chain of their own that is added to the sum.
+Rest = Literal["first", "lane", "onto", "apart"]
+Short = Literal["last", "first"]
+#: How a rest is a chain: as others are; with its second product before the first, as compilers contract a·b + c·d to
+#: fma(a, b, c·d); or not, each product being rounded and then added.
+Fused = Literal["yes", "second first", "no"]
+#: The instructions that a chain takes, run after run.
+Chain = tuple[range, ...]
+#: Lanes that are added: so many, each so far from the next one, in order.
+Level = tuple[int, int]
+_LEVEL = re.compile(r"(\d+)(?:x(\d+))?")
+
+
+@dataclass(frozen=True, repr=False)
+class Segment(ShortRepr):
+    """Chains whose results are added to each other and to the sum so far, or one that goes on from that."""
+
+    chains: tuple[Chain | None, ...]  #: None: a lane without an instruction
+    onto: bool = False
+    in_order: bool = False  #: whether they are added in order, whatever the order of lanes is
+
+    @property
+    def present(self) -> list[Chain]:
+        """The chains that there are."""
+        return [x for x in self.chains if x is not None]
+
+
+def instructions_of(chain: Chain) -> list[int]:
+    """The numbers of the instructions of a chain, in order."""
+    return [step for run in chain for step in run]
+
+
+def products_of(chain: Chain, k: int, K: int) -> slice | NDArray[np.intp]:
+    """The products of K that instructions of k take, in order."""
+    if len(chain) == 1 and chain[0].step == 1:
+        return slice(chain[0].start * k, min(chain[0].stop * k, K))
+    taken = (np.array(instructions_of(chain), np.intp)[:, None] * k + np.arange(k)).ravel()
+    return taken[taken < K]
+
+
+# ---- orders --------------------------------------------------------------------------------------------------
+
+
+def levels_of(order: str, lanes: int) -> tuple[Level, ...] | None:
+    """The levels of an order of so many lanes; None of a word for a number of lanes that is no power of two.
+
+    `4x4 2 1` of 16 lanes: those 4 apart, four of them in order; then those 2 apart, and neighbours.
+    Raises ValueError for levels that are not of so many lanes.
+    """
+    if order in get_args(Merging):
+        if order == "sequential":
+            return ((1, lanes),)
+        if lanes & (lanes - 1):
+            return None
+        strides = [1 << bit for bit in range(lanes.bit_length() - 1)]
+        return tuple((stride, 2) for stride in (strides if order == "pairwise" else strides[::-1]))
+    read = [_LEVEL.fullmatch(word) for word in order.split()]
+    if not read or not all(read):
+        raise ValueError(
+            f"order is one of {', '.join(get_args(Merging))}, or levels such as '4x4 2 1', not {order!r}"
+        )
+    levels = tuple((int(x[1]), int(x[2] or 2)) for x in read if x is not None)
+    reached = 1
+    for stride, count in sorted(levels):
+        if stride != reached or count < 2:
+            raise ValueError(f"order {order!r} does not add each of {lanes} lanes once")
+        reached = stride * count
+    if reached != lanes:
+        raise ValueError(f"order {order!r} is of {reached} lanes, not of {lanes}")
+    return levels
+
+
+def level_words(levels: Sequence[Level]) -> str:
+    """Levels as `levels_of` reads them."""
+    return " ".join(f"{stride}x{count}" if count != 2 else f"{stride}" for stride, count in levels)
+
+
+def merged(sums: Sequence[T], order: Merging, add: Callable[[T, T], T]) -> T:
+    """One of all, by `add` of two at a time."""
+    if order == "sequential":
+        return reduce(add, sums)
+    level = list(sums)
+    while len(level) > 1:
+        half = len(level) // 2
+        first, second = (level[0::2], level[1::2]) if order == "pairwise" else (level[:half], level[half:])
+        level = [add(x, y) for x, y in zip(first, second, strict=False)] + level[2 * half :]
+    return level[0]
+
+
+def merged_level(lanes: list[T | None], level: Level, add: Callable[[T, T], T]) -> list[T | None]:
+    """Lanes after one level of an order: the sums at the first lane of each group, and None at the others.
+
+    A lane without a sum adds nothing.
+    """
+    stride, count = level
+    left: list[T | None] = [None] * len(lanes)
+    for first in range(len(lanes)):
+        if (first // stride) % count:
+            continue
+        group = [x for x in lanes[first : first + stride * count : stride] if x is not None]
+        left[first] = reduce(add, group) if group else None
+    return left
+
+
+def merged_lanes(lanes: Sequence[T | None], order: str, add: Callable[[T, T], T]) -> T:
+    """One sum of all lanes; one of them at least is there."""
+    levels = levels_of(order, len(lanes))
+    if levels is None:
+        return merged([x for x in lanes if x is not None], _word(order), add)
+    left = list(lanes)
+    for level in levels:
+        left = merged_level(left, level, add)
+    (found,) = (x for x in left if x is not None)
+    return found
+
+
+def _word(order: str) -> Merging:
+    return next(x for x in get_args(Merging) if x == order)
+
+
+# ---- plans ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Dealing(ShortRepr):
+    """How instructions are dealt to lanes."""
+
+    lanes: int
+    unit: int | None  #: instructions: lanes take a multiple of it; None: all
+    rest: Rest | None  #: where the others go
+    short: Short  #: which turn is one of fewer lanes, where one is
+    fused: Fused  #: whether the rest is a chain, or each instruction of it one
+
+    def segments(self, taken: range) -> list[Segment]:
+        """The chains of some instructions, and what goes on from their sum."""
+        n = len(taken)
+        left = n % self.unit if self.unit else 0
+        lead = left if self.rest == "first" else 0
+        head, main = taken[:lead], taken[lead : lead + n - left]
+        tail = taken[lead + n - left :]
+        chains: list[Chain | None] = [self._lane(main, lane) for lane in range(self.lanes)]
+        for more, where in ((head, 0), (tail if self.rest == "lane" else range(0), 1)):
+            if more:
+                own = chains[0] or ()
+                chains[0] = (*own, more) if where else (more, *own)
+        found = [Segment(tuple(chains))] if any(x is not None for x in chains) else []
+        if tail and self.rest in ("onto", "apart"):
+            found += rest_of(tail, onto=self.rest == "onto", fused=self.fused)
+        return found
+
+    def _lane(self, main: range, lane: int) -> Chain | None:
+        """The instructions of one lane: those of its number in each turn."""
+        over = len(main) % self.lanes
+        if self.short == "last" or not over:
+            mine = main[lane :: self.lanes]
+            return (mine,) if mine else None
+        full = main[over + lane :: self.lanes]
+        return tuple(x for x in ((main[lane : lane + 1] if lane < over else range(0)), full) if x) or None
+
+
+def rest_of(left: range, *, onto: bool, fused: Fused) -> list[Segment]:
+    """What is left, onto the sum or apart, as a chain or, unfused, each instruction from +0 and then added."""
+    if fused == "second first" and len(left) > 1:
+        return [Segment(((left[1:2], left[:1], left[2:]) if left[2:] else (left[1:2], left[:1]),), onto)]
+    if fused != "no":
+        return [Segment(((left,),), onto)]
+    each = tuple((range(step, step + 1),) for step in left)
+    return [Segment((x,)) for x in each] if onto else [Segment(each, in_order=True)]
+
+
+def blocks_of(steps: int, block: int, smaller: Sequence[int], keep_rest: bool) -> tuple[list[range], range]:
+    """Instructions as blocks of so many, then of the smaller sizes, and what is left where that is to be kept apart."""
+    found, first = list[range](), 0
+    for size in (block, *smaller):
+        while steps - first >= size:
+            found.append(range(first, first + size))
+            first += size
+    left = range(first, steps)
+    if left and not keep_rest:
+        found.append(left)
+        left = range(0)
+    return found, left
+
+
+def halved_last(blocks: list[range], unit: int) -> list[range]:
+    """Blocks whose last two are cut in two anew, the first of a multiple of `unit`, where the last is shorter."""
+    if len(blocks) < 2:
+        return blocks
+    start, stop = blocks[-2].start, blocks[-1].stop
+    middle = start + min(-(-(stop - start) // (2 * unit)) * unit, len(blocks[0]))
+    return [*blocks[:-2], range(start, middle), range(middle, stop)]
+
+
+def evaluated(
+    segments: Sequence[Segment],
+    order: str,
+    run: Callable[[Chain, T | None], T],
+    add: Callable[[T, T], T],
+    *,
+    begin: T | None = None,
+    first: T | None = None,
+    stored: Callable[[T], T] | None = None,
+) -> T:
+    """The sum that a plan makes: `run` of each chain, from `begin` where it is the first, and `add` of two.
+
+    first: what the sum starts as.  stored: what becomes of the sum after each segment.
+    """
+    total = first
+    for number, segment in enumerate(segments):
+        start = begin if number == 0 else None
+        if segment.onto and total is not None:
+            total = run(segment.present[0], total)
+        else:
+            lanes = [
+                None if chain is None else run(chain, start if lane == 0 else None)
+                for lane, chain in enumerate(segment.chains)
+            ]
+            how = "sequential" if segment.in_order else order
+            value = (
+                merged_lanes(lanes, how, add) if len(lanes) > 1 else next(x for x in lanes if x is not None)
+            )
+            total = value if total is None else add(total, value)
+        if stored is not None:
+            total = stored(total)
+    if total is None:
+        raise ValueError("a plan of no segment makes no sum")
+    return total
+
+
+__all__ = [
+    "Chain",
+    "Dealing",
+    "Fused",
+    "Level",
+    "Merging",
+    "Rest",
+    "Segment",
+    "Short",
+    "blocks_of",
+    "evaluated",
+    "halved_last",
+    "instructions_of",
+    "level_words",
+    "levels_of",
+    "merged",
+    "merged_lanes",
+    "merged_level",
+    "products_of",
+    "rest_of",
+]

@@ -1,0 +1,129 @@
+"""Which structure made which region of a product: rows of a kind, and in these runs of columns.
+
+A kernel takes D in tiles, and what is left at its edges, or at those of each thread, in others.  So where one structure
+explains a part of D, the elements that it leaves are searched for another, and so on; then rows that are alike stand
+together, and each column of such rows is of a structure that explains all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.display import ShortRepr
+from mmaformal.given_matrices import GivenMatrices
+from mmaformal.instruction import Instruction
+from mmaformal.queries.likely_structures import Compared, Likely, Tournament
+from mmaformal.structures import Codes, Structure
+
+#: Structures of one product, at most; kinds of rows; and elements that no other structure explains, of each region.
+_MOST, _KINDS, _OWN = 5, 16, 6
+#: Rows and columns with elements that are left, in which another structure is looked for.
+_ROWS, _COLUMNS = 16, 128
+
+Wrong = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, repr=False)
+class Regions(ShortRepr):
+    """A product by regions."""
+
+    structures: tuple[Structure, ...]  #: the first is that of the most elements
+    which: NDArray[np.intp]  #: (M, N): the number of the structure
+    made: Codes  #: (M, N): what they give
+    wrong: Wrong  #: (M, N): where D is not so
+
+
+def in_regions(
+    given: GivenMatrices,
+    first: Compared,
+    instructions: Sequence[Instruction],
+    say: Callable[[str], object],
+    tried: Callable[[int], object],
+) -> Regions | None:
+    """Find structures of the elements that the first one leaves; None where there are none."""
+    found, tournament = [first], Tournament(given, say)
+    for _ in range(_MOST - 1):
+        left = np.logical_and.reduce([x.wrong for x in found])
+        if int(left.sum()) < _OWN:
+            break
+        say(f"{int(left.sum()):,} elements are not of {len(found)} structures")
+        search = _search_of(given, left, instructions)
+        tried(search.tried)
+        if (best := search.first()) is None:
+            break
+        if best in (x.structure for x in found):
+            break
+        tournament.run([best])
+        found.append(tournament.compared[best])
+    if len(found) == 1:
+        return None
+    which = placed(~np.array([x.wrong for x in found]))
+    made, wrong = (np.choose(which, [getattr(x, name) for x in found]) for name in ("made", "wrong"))
+    return Regions(tuple(x.structure for x in found), which, made, wrong)
+
+
+def _search_of(given: GivenMatrices, left: Wrong, instructions: Sequence[Instruction]) -> Likely:
+    """Search structures of the elements that are left, in some rows and columns that have many."""
+    rows = _fullest(left.sum(axis=1), _ROWS)
+    columns = _fullest(left[rows].sum(axis=0), _COLUMNS)
+    search = Likely(given.part(rows, columns), left[np.ix_(rows, columns)])
+    for each in instructions:
+        for stage in ("usual", "lanes"):
+            search.run(each, stage)
+    return search
+
+
+def _fullest(counts: NDArray[np.integer], most: int) -> NDArray[np.intp]:
+    there = np.flatnonzero(counts)
+    return np.sort(there[np.argsort(-counts[there], kind="stable")[:most]])
+
+
+def placed(right: Wrong) -> NDArray[np.intp]:
+    """(M, N): which structure each element is of, of `right` (structures, M, N): which explain it.
+
+    An element that one structure explains where its neighbours are another's is that one's by chance, and stays the
+    neighbours'.
+    """
+    count, M, N = right.shape
+    right = right | ~right.any(axis=0)  # what nothing explains says nothing
+    kinds, kind_of = list[Wrong](), np.zeros(M, np.intp)
+    for row in range(M):
+        for number, kind in enumerate(kinds):
+            both = kind & right[:, row]
+            if both.any(axis=0).all():
+                kinds[number], kind_of[row] = both, number
+                break
+        else:
+            kind_of[row] = len(kinds)
+            kinds.append(right[:, row].copy())
+    which = np.zeros((M, N), np.intp)
+    if len(kinds) > max(_KINDS, M // 8):
+        return which
+    for number, kind in enumerate(kinds):
+        rows = np.flatnonzero(kind_of == number)
+        columns = _columns(kind)
+        for run in np.split(np.arange(N), np.flatnonzero(np.diff(columns)) + 1):
+            others = np.flatnonzero(np.arange(count) != columns[run[0]])
+            own = ~right[np.ix_(others, rows, run)].any(axis=0)
+            if columns[run[0]] and int(own.sum()) < _OWN:
+                columns[run] = 0
+        which[rows] = columns
+    return which
+
+
+def _columns(kind: Wrong) -> NDArray[np.intp]:
+    """The structure of each column: the one before goes on as long as it may."""
+    found = np.zeros(kind.shape[1], np.intp)
+    now = 0
+    for column in range(kind.shape[1]):
+        if not kind[now, column]:
+            now = int(np.argmax(kind[:, column]))
+        found[column] = now
+    return found
+
+
+__all__ = ["Regions", "in_regions", "placed"]
