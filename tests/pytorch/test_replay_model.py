@@ -92,11 +92,12 @@ def test_another_order_of_a_sum_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 def test_an_operator_without_a_rule_is_named_and_the_replay_goes_on() -> None:
     def run(x: torch.Tensor) -> torch.Tensor:
         y = torch.cumsum(x, -1)
-        return functional.conv1d(y[None], torch.ones(1, 8, 3)).sin() + x.half().sum(-1)[0]
+        y.index_put_((torch.tensor([0, 0]),), torch.ones(2, 30), accumulate=True)
+        return functional.conv1d(y[None], torch.ones(1, 8, 3)).sin() + x.half().sum(-1)[0] + x.mean()
 
     found = replay_model(run, torch.randn(8, 30))
     assert found.verdict == "part"
-    assert {name for name, _ in found.left} == {"cumsum", "convolution", "sum"}
+    assert {name for name, _ in found.left} == {"cumsum", "index_put_", "convolution", "sum", "mean"}
     assert found.equal == found.tensors
     assert "not replayed: cumsum, 1 call: in no table" in str(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -50,9 +51,8 @@ class Again:
     tensors: Counter[str] = field(default_factory=Counter)  #: compared, by what made them
     equal: Counter[str] = field(default_factory=Counter)
     wrong: list[Wrong] = field(default_factory=list)  #: the first few
-    left: dict[tuple[str, str], int] = field(
-        default_factory=dict
-    )  #: calls without a rule, by operator and reason
+    #: calls without a rule, by operator and reason
+    left: dict[tuple[str, str], int] = field(default_factory=dict)
     called: Counter[str] = field(default_factory=Counter)  #: calls of torch's, by operator
     sums: Counter[str] = field(default_factory=Counter)  #: calls replayed by a rule, by operator
     seconds: float = 0.0
@@ -86,13 +86,10 @@ class Run:
         tensors = [x for x in tree_leaves((call.args, call.kwargs, theirs)) if isinstance(x, torch.Tensor)]
         does = kind(call.name, tensors)
         try:
-            if not does:
-                raise NoRuleError("in no table")
-            if self._writes_to_weight(call):
-                raise NoRuleError("writes to a weight of the model")
+            self._check(call, does)
             args, kwargs = tree_map(self._own, (call.args, call.kwargs))
             if does == "sum":
-                made = tree_leaves(SUMS[call.name](self.found.state, *args, **kwargs))
+                made = tree_leaves(_rule(call)(self.found.state, *args, **kwargs))
                 made = [_laid(x, y) for x, y in zip(made, theirs, strict=True)]
                 self.found.sums[call.name] += 1
             else:
@@ -121,14 +118,16 @@ class Run:
             return self._ours[id(tensor)].copy_(value)
         return _laid(value, tensor)
 
-    def _writes_to_weight(self, call: Recorded) -> bool:
-        if not call.function._schema.is_mutable:
-            return False
-        given = zip(call.function._schema.arguments, call.args, strict=False)
-        return any(
-            each.alias_info is not None and each.alias_info.is_write and id(x) in self.recording.names
-            for each, x in given
-        )
+    def _check(self, call: Recorded, does: str) -> None:
+        """Raises NoRuleError for what is in no table, and for what writes to a weight or adds where it writes."""
+        if not does:
+            raise NoRuleError("in no table")
+        for each, x in zip(call.function._schema.arguments, call.args, strict=False):
+            if each.name == "accumulate" and x:
+                raise NoRuleError("adds where it writes")
+            written = each.alias_info is not None and each.alias_info.is_write
+            if written and id(x) in self.recording.names:
+                raise NoRuleError("writes to a weight of the model")
 
     # ---- comparing ---------------------------------------------------------------------------------------------------
 
@@ -165,6 +164,16 @@ class Run:
         tensors = [x for x in tree_leaves((call.args, call.kwargs)) if isinstance(x, torch.Tensor)]
         names = (self.recording.names.get(id(x)) or self.recording.names.get(id(x._base)) for x in tensors)
         return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _rule(call: Recorded) -> Callable[..., Call]:
+    """Returns the rule of a sum; raises NoRuleError for a form of the operator that it does not take."""
+    rule = SUMS[call.name]
+    try:
+        inspect.signature(rule).bind(None, *call.args, **call.kwargs)
+    except TypeError:
+        raise NoRuleError(f"the form {call.function._overloadname}") from None
+    return rule
 
 
 def _laid(x: Tensor, like: Tensor) -> Tensor:
