@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.max_difference import Apart, max_difference
     from mmaformal.queries.mismatches import Mismatches, mismatches
     from mmaformal.queries.properties import PROPERTIES, prove
+    from mmaformal.queries.replay_model import ReplayedModel, replay_model
     from mmaformal.queries.signoff import signoff
     from mmaformal.queries.signoff_all import signoff_all
     from mmaformal.queries.verify import verify
@@ -104,6 +105,7 @@ __all__ = [
     "Number",
     "Probed",
     "Proof",
+    "ReplayedModel",
     "Result",
     "Sizes",
     "Structure",
@@ -145,6 +147,7 @@ __all__ = [
     "prove",
     "record",
     "replay",
+    "replay_model",
     "riscv",
     "roundoff",
     "rtx_blackwell",
@@ -183,6 +186,7 @@ _LAZY = {
         "queries.max_difference": "Apart max_difference",
         "queries.mismatches": "Mismatches mismatches",
         "queries.properties": "PROPERTIES prove",
+        "queries.replay_model": "ReplayedModel replay_model",
         "queries.signoff": "signoff",
         "queries.signoff_all": "signoff_all",
         "queries.verify": "verify",

@@ -169,6 +169,17 @@ SCHEMES: dict[str, Callable[..., Instruction]] = {
     for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, ozaki, promoted, converted)
 }
 
+#: Names that others have for schemes: presets of XLA's `DotAlgorithm` (openxla/xla, xla_data.proto: types of the
+#: factors, of the sum, and how many products), with `ALG_DOT_` before them or not, and cuBLAS 13's type of computation.
+#: They say words and products; in which order these are added is the scheme's.
+ALSO = {
+    "BF16_BF16_F32_X3": "bf16x3",
+    "BF16_BF16_F32_X6": "bf16x6",
+    "BF16_BF16_F32_X9": "bf16x9",
+    "TF32_TF32_F32_X3": "tf32x3",
+    "CUBLAS_COMPUTE_32F_EMULATED_16BFX9": "bf16x9",
+}
+
 
 # ---- programs --------------------------------------------------------------------------------------------------------
 
@@ -227,14 +238,16 @@ _SPELLED = re.compile(r"\s*(\w+)\s*\(\s*([^\s,()]+)\s+([^,()]+(?:\([^()]*\))?)\s
 
 
 def named(text: str) -> Instruction:
-    """The emulation that is spelled out: `ootomo(hopper HMMA.16816.F32, k=64)`.
+    """The emulation that is spelled out: `ootomo(hopper HMMA.16816.F32, k=64)`; by a name of `ALSO` too.
 
     Raises ValueError for what is none, with what there is; KeyError for a unit that there is not.
     """
     from mmaformal.architectures import ARCHITECTURES
 
     found = _SPELLED.fullmatch(text)
-    scheme = SCHEMES.get(found[1]) if found else None
+    scheme = (
+        SCHEMES.get(ALSO.get(found[1].upper().removeprefix("ALG_DOT_"), found[1].lower())) if found else None
+    )
     if found is None or scheme is None:
         raise ValueError(f"no emulation {text!r}: it is one of {', '.join(map(spelling, SCHEMES.values()))}")
     given: dict[str, int | str] = {}
@@ -308,6 +321,7 @@ def emulation() -> EmulationSpace:
 
 
 __all__ = [
+    "ALSO",
     "NAME",
     "SCHEMES",
     "EmulationSpace",

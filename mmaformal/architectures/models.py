@@ -29,7 +29,7 @@ def load(text: str) -> Architecture:
     file, colon, name = text.rpartition(":")
     if not colon or not name.isidentifier() or not file:
         raise ModelError(f"a model is FILE.py:NAME, not {text!r}")
-    module = _run(Path(file))
+    module = run_file(Path(file))
     if not hasattr(module, name):
         models = (Architecture, Instruction)
         has = [n for n, x in vars(module).items() if isinstance(x, models) and x is not ARCHITECTURES.get(n)]
@@ -43,7 +43,8 @@ def load(text: str) -> Architecture:
     return model
 
 
-def _run(path: Path) -> ModuleType:
+def run_file(path: Path) -> ModuleType:
+    """Returns the module of a file, which is run; raises ModelError, in a line, for what goes wrong in it."""
     spec = importlib.util.spec_from_file_location(f"mmaformal_model_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ModelError(f"a model is in a file of Python, FILE.py; {str(path)!r} is none")
@@ -83,4 +84,4 @@ def known(model: Architecture) -> Iterator[None]:
         ARCHITECTURES.remove(model)
 
 
-__all__ = ["ModelError", "known", "load"]
+__all__ = ["ModelError", "known", "load", "run_file"]

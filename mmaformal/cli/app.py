@@ -27,6 +27,7 @@ from mmaformal.cli.narrow_range import narrow_range
 from mmaformal.cli.probe import probe
 from mmaformal.cli.prove import prove
 from mmaformal.cli.record import record
+from mmaformal.cli.replay_model import replay_model
 from mmaformal.cli.roundoff import roundoff
 from mmaformal.cli.run import run
 from mmaformal.cli.running import Commands, UsageError
@@ -70,6 +71,7 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
         (diagnose_gemm, "which instruction made a library's product"),
         (explain, "three matrices: the unit, the structure, what is wrong"),
         (batch_invariant, "whether a row's result depends on its batch"),
+        (replay_model, "a PyTorch model's run, made again bit for bit"),
         (probe, "what a unit does, read from its answers"),
     ),
     "Your design": (

@@ -474,3 +474,19 @@ def test_small_numbers_are_kept_by_the_scaled_words() -> None:
         for scheme in ("markidis", "ootomo")
     )
     assert (markidis, ootomo) == (0.0, 2.0**-25)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    {
+        "ALG_DOT_BF16_BF16_F32_X3": "bf16x3",
+        "BF16_BF16_F32_X6": "bf16x6",
+        "alg_dot_bf16_bf16_f32_x9": "bf16x9",
+        "BF16x9": "bf16x9",
+        "CUBLAS_COMPUTE_32F_EMULATED_16BFX9": "bf16x9",
+        "TF32_TF32_F32_X3": "tf32x3",
+    }.items(),
+)
+def test_names_that_others_have(theirs: str, ours: str) -> None:
+    unit = "ampere HMMA.1688.F32.TF32" if ours == "tf32x3" else "ampere HMMA.16816.F32.BF16"
+    assert emulations.named(f"{theirs}({unit})") == emulations.named(f"{ours}({unit})")

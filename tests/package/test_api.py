@@ -76,6 +76,7 @@ OWN = {
     "max_difference": {"prove"},
     "probe": {"check"},
     "record": {"rows", "compiler"},
+    "replay_model": {"named"},
     "roundoff": {"subnormals", "nearest"},
     "signoff": _OF_DESIGNS | {"alike"},
     "signoff_all": _OF_DESIGNS | {"alike"},

@@ -1,0 +1,89 @@
+"""Transformers of `transformers`, random weights, run by PyTorch and replayed: the table of docs/replay-model.md.
+
+    python benchmarks/replay_models.py --json benchmarks/replay-models.json
+
+Each model has 4 layers, 512 features, 8 heads and 128 tokens.  The replay's time includes learning the structures of
+products and compiling kernels that are not kept from before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(sys.path.pop(0))  # where `profile` is not the standard library's, which torch imports
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from mmaformal import replay_model
+
+LAYERS, WIDTH, HEADS, TOKENS, WORDS = 4, 512, 8, 128, 1000
+
+
+def model(name: str, attention: str) -> torch.nn.Module:
+    torch.manual_seed(0)
+    if name == "Llama":
+        llama = LlamaConfig(
+            hidden_size=WIDTH, intermediate_size=1376, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+            num_key_value_heads=HEADS // 2, vocab_size=WORDS, attn_implementation=attention,
+        )  # fmt: skip
+        return LlamaForCausalLM(llama)
+    gpt2 = GPT2Config(
+        n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, vocab_size=WORDS, n_positions=2 * TOKENS,
+        bos_token_id=0, eos_token_id=0, attn_implementation=attention,
+    )  # fmt: skip
+    return GPT2LMHeadModel(gpt2)
+
+
+def measured(name: str, dtype: torch.dtype, attention: str) -> dict[str, object]:
+    tokens = torch.randint(WORDS, (1, TOKENS), generator=torch.Generator().manual_seed(1))
+    found = replay_model(
+        model(name, attention).to(dtype).eval(), named={"input_ids": tokens, "use_cache": False}
+    )
+    return {
+        "model": name,
+        "type": str(dtype).removeprefix("torch."),
+        "attention": attention,
+        "verdict": found.verdict,
+        "tensors": sum(found.tensors.values()),
+        "equal": sum(found.equal.values()),
+        "sums": found.tensors["sum"],
+        "not_replayed": sum(found.left.values()),
+        "seconds": round(found.seconds, 1),
+        "model_seconds": round(found.model_seconds, 3),
+        "times": round(found.seconds / found.model_seconds, 1),
+        "threads": found.threads,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write the rows to a file")
+    parser.add_argument("--threads", type=int, default=1, help="of torch's")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    rows = [
+        measured(name, dtype, attention)
+        for name in ("Llama", "GPT-2")
+        for dtype in (torch.float32, torch.bfloat16)
+        for attention in ("eager", "sdpa")
+    ]
+    print(
+        "| model | type | attention | equal / all | of these by sums | not replayed | s | model's own, s | times |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        equal = f"{row['equal']} / {row['tensors']}"
+        cells = (row["model"], row["type"], row["attention"], equal, row["sums"], row["not_replayed"])
+        print("|", " | ".join(map(str, (*cells, row["seconds"], row["model_seconds"], row["times"]))), "|")
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Products of matrices as PyTorch's libraries make them on this processor, by structures learnt for each shape.
+
+A structure is learnt from random operands of the same shape and layout, on which torch is asked once; the tensors that
+are replayed are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from mmaformal.formats import Format, bf16, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.structures import Codes, Structure, replay
+from mmaformal.torch.replayed.lanes import F32, fma_unit
+from mmaformal.torch.tensors import Call, Tensor
+
+#: Rows with which a structure is compared.
+_ROWS = 16
+
+
+class NoRuleError(Exception):
+    """A call that is not replayed, with the reason."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What a library chooses its kernel by."""
+
+    operator: str
+    dtype: str
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """PyTorch's own dot products of bf16: 64 lanes, what is left in 8 lanes, and the last products one by one.
+
+    Source: aten/src/ATen/native/cpu/ReducedPrecisionFloatGemvFastPathKernel.cpp.
+    """
+
+    whole: Structure
+    left: Structure
+    last: Structure
+
+    @classmethod
+    def of(cls, unit: Instruction) -> Dot:
+        """Returns that of an fma."""
+        whole, left = (Structure(unit, lanes=each, order="halves") for each in (64, 8))
+        return cls(whole, left, Structure(unit, c_enters="start"))
+
+    @property
+    def text(self) -> str:
+        """In words, for a person."""
+        return (
+            f"K in {self.whole.lanes} lanes by turns of IEEE fma, added each to that half of them on in fp32; what is "
+            f"left of it in {self.left.lanes}, added; the last products by fma from there; rounded to bf16 (RNE)"
+        )
+
+    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+        """Returns what it makes of numbers of fp32, as codes of bf16."""
+        K = a.shape[1]
+        ends = 0, K // self.whole.lanes * self.whole.lanes, K // (2 * self.left.lanes) * 2 * self.left.lanes
+        total = np.zeros((len(a), b.shape[1]), np.float32)
+        for structure, (first, end) in zip((self.whole, self.left), pairwise(ends), strict=True):
+            if first < end:
+                total = total + _made(structure, a[:, first:end], b[first:end], None).view(np.float32)
+        if ends[-1] < K:
+            total = _made(self.last, a[:, ends[-1] :], b[ends[-1] :], total).view(np.float32)
+        return _codes(torch.from_numpy(total if c is None else c + total).bfloat16())
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """PyTorch's own sums of bf16 products whose factors do not lie along K: four lanes, the first with the rest.
+
+    Source: aten/src/ATen/native/cpu/BlasKernel.cpp.
+    """
+
+    lane: Structure
+    lanes: int = 4
+
+    @property
+    def text(self) -> str:
+        """In words, for a person."""
+        return (
+            f"K in {self.lanes} lanes by turns of IEEE fma, the first with what is left of it; added in order in fp32; "
+            "rounded to bf16 (RNE)"
+        )
+
+    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+        """Returns what it makes of numbers of fp32, as codes of bf16."""
+        K = a.shape[1]
+        whole = K // self.lanes * self.lanes
+        total = np.zeros((len(a), b.shape[1]), np.float32)
+        for lane in range(self.lanes if whole else 1):
+            taken = np.arange(lane, whole, self.lanes)
+            if lane == 0:
+                taken = np.concatenate([taken, np.arange(whole, K)])
+            total = total + _made(self.lane, a[:, taken], b[taken], None).view(np.float32)
+        return _codes(torch.from_numpy(total if c is None else c + total).bfloat16())
+
+
+#: What makes a product.
+Made = Structure | Dot | Dealt
+
+
+def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
+    """Returns what PyTorch's libraries do most often: MKL in fp32, and kernels of PyTorch's own in bf16.
+
+    MKL takes K in blocks of 192, and what is less than two of them in halves.
+    """
+    unit = fma_unit()
+    if dtype == torch.float32:
+        block = K // 2 if _BLOCK < K < 2 * _BLOCK else _BLOCK
+        return [Structure(unit, block, c_enters="first" if added else None)]
+    return [Dot.of(unit), Dealt(Structure(unit))]
+
+
+_BLOCK = 192
+
+
+class Search(Protocol):
+    """Looks for a structure that gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
+
+    def __call__(self, D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Structure | None: ...
+
+
+@dataclass
+class Products:
+    """Products of one replay, and the structures learnt for them."""
+
+    search: Search
+    structures: dict[str, dict[str, int]] = field(
+        default_factory=dict
+    )  #: by operator: a structure's text and its uses
+    looked_for: int = 0  #: structures that were none of the usual ones
+    _learnt: dict[_Layout, Made | None] = field(default_factory=dict)
+
+    def run(self, function: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+        """Returns a·b + c of one product or of a batch.
+
+        Raises NoRuleError for other types, and where no structure of the space reproduces torch's.
+        """
+        name = function._schema.name.partition("::")[2]
+        if a.dtype not in (torch.float32, torch.bfloat16) or b.dtype != a.dtype:
+            raise NoRuleError(f"a product of {a.dtype}")
+        if 0 in (*a.shape, *b.shape):
+            raise NoRuleError("a product of no numbers")
+        structure = self._structure(name, function, a, b, c)
+        self._use(name, structure)
+        left, right = (x.float().numpy() for x in (a, b))
+        if a.dim() == 2:
+            return self._tensor(_made(structure, left, right, _broadcast(c, a, b)), a)
+        return torch.stack(
+            [self._tensor(_made(structure, x, y, None), a) for x, y in zip(left, right, strict=True)]
+        )
+
+    def in_fp32(self, a: F32, b: F32, c: F32 | None, *, turned: bool) -> F32:
+        """Returns a product within attention, in fp32.
+
+        Operands may be numbers of bf16: MKL makes their product as it makes that of fp32.
+
+        Raises NoRuleError where no structure of the space reproduces the library's.
+        """
+        right = torch.from_numpy(np.ascontiguousarray(b.T)).T if turned else torch.from_numpy(b)
+        left = torch.from_numpy(np.ascontiguousarray(a))
+        if c is None:
+            structure = self._structure("mm", torch.ops.aten.mm.default, left, right, None)
+        else:
+            structure = self._structure(
+                "addmm", torch.ops.aten.addmm.default, left, right, torch.from_numpy(c)
+            )
+        self._use("attention", structure)
+        return _made(structure, a, b, c).view(np.float32)
+
+    def _use(self, name: str, structure: Made) -> None:
+        uses = self.structures.setdefault(name, {})
+        uses[structure.text] = uses.get(structure.text, 0) + 1
+
+    def _tensor(self, codes: Codes, like: Tensor) -> Tensor:
+        if like.dtype == torch.float32:
+            return torch.from_numpy(codes.view(np.float32))
+        return torch.from_numpy(codes.view(np.int16)).view(torch.bfloat16)
+
+    # ---- learning ----------------------------------------------------------------------------------------------------
+
+    def _structure(self, name: str, function: Call, a: Tensor, b: Tensor, c: Tensor | None) -> Made:
+        given = [x for x in (c, a, b) if x is not None]
+        layout = _Layout(
+            name, str(a.dtype), tuple(tuple(x.shape) for x in given), tuple(tuple(x.stride()) for x in given)
+        )
+        if layout not in self._learnt:
+            self._learnt[layout] = self._learn(function, given)
+        found = self._learnt[layout]
+        if found is None:
+            shapes = " by ".join("×".join(map(str, x.shape)) for x in (a, b))
+            raise NoRuleError(f"no structure that was tried makes this library's {shapes} in {a.dtype}")
+        return found
+
+    def _learn(self, function: Call, given: list[Tensor]) -> Made | None:
+        """Returns the structure of torch's product of random operands, the usual ones tried first."""
+        asked = _asked(given)
+        with torch.no_grad():
+            d = function(*asked)
+        *added, a, b = asked
+        c = _broadcast(added[0] if added else None, a, b)
+        if a.dim() == 3:
+            a, b, d = a[-1], b[-1], d[-1]
+        wanted = _codes(d)
+        some = np.unique(np.linspace(0, len(a) - 1, _ROWS).astype(np.intp))
+        left, right = a.float().numpy(), b.float().numpy()
+        for known in _usual(a.dtype, c is not None, a.shape[1]):
+            made = _made(known, left[some], right, None if c is None else c[some])
+            if (made == wanted[some]).all():
+                return known
+        self.looked_for += 1
+        return self.search(wanted, np.ascontiguousarray(left), np.ascontiguousarray(right), c, _format(a))
+
+
+def _asked(given: list[Tensor]) -> list[Tensor]:
+    """Returns operands in the shapes, the layouts and the types of others, on which orders of additions differ.
+
+    In every other row each product has its opposite elsewhere in K, so that what is left is what additions lose; every
+    other column of C is zero.
+    """
+    generator = torch.Generator().manual_seed(0)
+    *added, a, b = (torch.randn(x.shape, generator=generator) for x in given)
+    half = a.shape[-1] // 2
+    order = torch.randperm(half, generator=generator)
+    a[..., ::2, half : 2 * half] = -a[..., ::2, order]
+    b[..., half : 2 * half, :] = b[..., order, :]
+    for c in added:
+        c[..., ::2] = 0
+    return [_laid_as(x, like) for x, like in zip([*added, a, b], given, strict=True)]
+
+
+def _laid_as(x: Tensor, like: Tensor) -> Tensor:
+    """Returns numbers in the layout and the type of a tensor."""
+    once = [1 if stride == 0 else size for size, stride in zip(like.shape, like.stride(), strict=True)]
+    made = torch.empty_strided(once, like.stride(), dtype=like.dtype)
+    return made.copy_(x[tuple(slice(0, size) for size in once)]).expand(like.shape)
+
+
+def _broadcast(c: Tensor | None, a: Tensor, b: Tensor) -> F32 | None:
+    """Returns C in fp32, in D's shape."""
+    if c is None:
+        return None
+    return np.ascontiguousarray(c.expand(a.shape[-2], b.shape[-1]).float().numpy())
+
+
+def _format(x: Tensor) -> Format:
+    return fp32 if x.dtype == torch.float32 else bf16
+
+
+def _codes(d: Tensor) -> Codes:
+    words = (torch.int16, np.uint16) if d.dtype == torch.bfloat16 else (torch.int32, np.uint32)
+    return np.asarray(d.contiguous().view(words[0]).numpy().view(words[1]))
+
+
+def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
+    """Returns what a structure makes of numbers of fp32."""
+    match structure:
+        case Dot() | Dealt():
+            return structure.made(a, b, c)
+        case Structure(block=int(block)) if block >= a.shape[1]:
+            structure = replace(structure, block=None, halved=None)
+    return replay(np.ascontiguousarray(a), np.ascontiguousarray(b), structure, c, progress=False)
+
+
+__all__ = ["NoRuleError", "Products"]
