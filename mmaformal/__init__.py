@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from mmaformal.probes import Probed, probe
     from mmaformal.queries.batch_invariant import BatchInvariance, batch_invariant
     from mmaformal.queries.bound import bound
+    from mmaformal.queries.certify import Certificates, certify
+    from mmaformal.queries.check_certificate import Checked, check_certificate
     from mmaformal.queries.diagnose import Diagnosis, diagnose
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
     from mmaformal.queries.explain import explain
@@ -84,6 +86,8 @@ __all__ = [
     "Apart",
     "Architecture",
     "BatchInvariance",
+    "Certificates",
+    "Checked",
     "Checks",
     "Diagnosis",
     "Different",
@@ -117,7 +121,9 @@ __all__ = [
     "cdna1",
     "cdna2",
     "cdna3",
+    "certify",
     "check",
+    "check_certificate",
     "datapath",
     "diagnose",
     "diagnose_gemm",
@@ -165,6 +171,8 @@ _LAZY = {
         "probes": "Probed probe",
         "queries.batch_invariant": "BatchInvariance batch_invariant",
         "queries.bound": "bound",
+        "queries.certify": "Certificates certify",
+        "queries.check_certificate": "Checked check_certificate",
         "queries.diagnose": "Diagnosis diagnose",
         "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",
         "queries.explain": "explain",

@@ -20,6 +20,7 @@ EXTRAS = {
     "hypothesis": "hypothesis",
     "matplotlib": "plots",
     "pyarrow": "parquet",
+    "pysat": "certificates",
     "safetensors": "matrices",
     "sklearn": "training",
     "torch": "torch",

@@ -90,6 +90,22 @@ BASE: dict[str, tuple[Part, ...]] = {
             "which lemmas are those of which instruction; what was answered in other processes",
         ),
     ),
+    "Certificates, in the place of solvers": (
+        Part(
+            "mmaformal/certificates/check.py",
+            "a derivation derives the empty clause from the clauses, step by step",
+        ),
+        Part(
+            "mmaformal/certificates/fast_check.py",
+            "the same, compiled; what it does not accept goes to `check.py`",
+        ),
+        Part(
+            "mmaformal/certificates/blaster.py",
+            "a script's clauses can be met if and only if its assertions can",
+        ),
+        Part("mmaformal/certificates/circuits.py", "gates and their clauses"),
+        Part("queries/check_certificate.py", "a statement's proof rests on lemmas that were checked alone"),
+    ),
     "What both encodings are": (
         Part("mmaformal/cases/encodings.py", "traces of both encodings on the same inputs"),
         Part("mmaformal/cases/inputs.py", "the constants that stand for the inputs"),

@@ -7,7 +7,9 @@ import click
 from mmaformal.cli.amx import amx
 from mmaformal.cli.batch_invariant import batch_invariant
 from mmaformal.cli.bound import bound
+from mmaformal.cli.certify import certify
 from mmaformal.cli.check import check
+from mmaformal.cli.check_certificate import check_certificate
 from mmaformal.cli.completion import completion
 from mmaformal.cli.diagnose import diagnose
 from mmaformal.cli.diagnose_gemm import diagnose_gemm
@@ -54,6 +56,8 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
         (prove, "a property for all inputs, or an input that breaks it"),
         (bound, "how far a product of K is from the exact one, at most"),
         (verify, "that both encodings of an instruction agree"),
+        (certify, "a proof, with a certificate of each of its lemmas"),
+        (check_certificate, "whether certificates prove what they say"),
         (roundoff, "what error analysis assumes of rounding to a format"),
         (amx, "what holds of Apple AMX, for all states"),
         (e9s12, "what is said of the dot product-add of E9S12 halves"),

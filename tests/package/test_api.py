@@ -60,6 +60,7 @@ _OF_DESIGNS = {
 }
 OWN = {
     "batch_invariant": {"device", "against"},
+    "certify": {"properties"},
     "check": {"architecture", "instruction", "replace"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},

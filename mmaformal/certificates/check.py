@@ -1,0 +1,183 @@
+"""Check a folder of certificates: python check.py FOLDER.  This file stands alone: it needs Python and nothing else.
+
+`mmaformal certify` writes such a folder.  Its manifest has statements, and for each the lemmas that it rests on.  A
+lemma is three files under its name, the SHA-256 of the first:
+
+    lemmas/NAME.smt2    the lemma's opposite, in SMT-LIB 2
+    lemmas/NAME.cnf     clauses that can be met if and only if the opposite can (DIMACS)
+    lemmas/NAME.lrat    a derivation of the empty clause from them (LRAT)
+
+What is checked here: that each file is the one that the manifest tells by its SHA-256, that each derivation derives
+the empty clause from the clauses, step by step, and that each statement's lemmas are among those.  `mmaformal
+check-certificate` checks the rest: that the clauses are the opposite's, and that the lemmas give the statement.
+
+A step of LRAT is a clause and the numbers of earlier clauses, its hints.  It follows if, once its literals are taken to
+be false, each hint in turn has one literal left that is not false, which is taken to be true, and the last hint has
+none.  Steps by resolution asymmetric tautologies (RAT) are refused: none is needed.  Cruz-Filipe, Heule, Hunt, Kaufmann
+and Schneider-Kamp, "Efficient certified RAT verification" (2017).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+FORMAT = "mmaformal certificate 1"
+
+Clause = tuple[int, ...]
+
+_ROW = re.compile(r"(-?[0-9]+ )*-?[0-9]+", re.ASCII)
+
+
+class RefusedError(Exception):
+    """A certificate does not show what it is to show; the text says where."""
+
+
+# ---- derivations -----------------------------------------------------------------------------------------------------
+
+
+def clauses_in(text: str, name: str) -> dict[int, Clause]:
+    """Return the clauses of a DIMACS text by number, from 1.  Raises RefusedError."""
+    lines = text.splitlines()
+    head = re.fullmatch(r"p cnf ([0-9]+) ([0-9]+)", lines[0]) if lines else None
+    if head is None:
+        raise RefusedError(f"{name}, line 1: not `p cnf VARIABLES CLAUSES`")
+    variables, count = int(head[1]), int(head[2])
+    found: dict[int, Clause] = {}
+    for number, line in enumerate(lines[1:], 1):
+        *literals, end = _integers(line, f"{name}, line {number + 1}")
+        if end != 0 or 0 in literals or any(abs(literal) > variables for literal in literals):
+            raise RefusedError(f"{name}, line {number + 1}: not a clause of {variables} variables")
+        found[number] = tuple(literals)
+    if len(found) != count:
+        raise RefusedError(f"{name}: {len(found)} clauses, not the {count} that its first line tells")
+    return found
+
+
+def check_derivation(clauses: Mapping[int, Clause], lines: Sequence[str], name: str) -> None:
+    """Raises RefusedError unless the lines of an LRAT text derive the empty clause."""
+    known = dict(clauses)
+    for place, line in enumerate(lines, 1):
+        where = f"{name}, line {place}"
+        if re.match(r"[0-9]+ d ", line):
+            _, _, rest = line.split(" ", 2)
+            for number in _integers(rest, where)[:-1]:
+                known.pop(number, None)
+            continue
+        number, *parts = _integers(line, where)
+        if parts.count(0) != 2 or parts[-1] != 0 or number in known or number < 1:
+            raise RefusedError(f"{where}: not `NUMBER LITERALS 0 HINTS 0` with a new number")
+        split = parts.index(0)
+        clause, hints = parts[:split], parts[split + 1 : -1]
+        _follow(known, clause, hints, where)
+        if not clause:
+            return
+        known[number] = tuple(clause)
+    raise RefusedError(f"{name}: ends before the empty clause")
+
+
+def _follow(known: Mapping[int, Clause], clause: Sequence[int], hints: Sequence[int], where: str) -> None:
+    """Raises RefusedError unless the hints show that the clause follows."""
+    false = set(clause)
+    for hint in hints:
+        if hint not in known:
+            raise RefusedError(f"{where}: there is no clause {hint} then")
+        left = [literal for literal in known[hint] if literal not in false]
+        if not left:
+            return
+        if len(left) > 1:
+            raise RefusedError(f"{where}: of clause {hint}, {len(left)} literals are left")
+        false.add(-left[0])
+    raise RefusedError(f"{where}: no hint is false in the end")
+
+
+def _integers(line: str, where: str) -> list[int]:
+    if not _ROW.fullmatch(line):
+        raise RefusedError(f"{where}: not a row of integers")
+    return list(map(int, line.split()))
+
+
+# ---- folders ---------------------------------------------------------------------------------------------------------
+
+
+def read_file(path: Path, sha256: str) -> str:
+    """Return a file's text.  Raises RefusedError if it is not there or has another SHA-256."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RefusedError(f"{path.name}: {error.strerror}") from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise RefusedError(f"{path.name}: not the file that the manifest tells: another SHA-256")
+    try:
+        return data.decode("ascii" if path.suffix != ".json" else "utf-8")
+    except UnicodeDecodeError:
+        raise RefusedError(f"{path.name}: not text") from None
+
+
+def manifest_of(folder: Path) -> dict[str, object]:
+    """Return the manifest.  Raises RefusedError if it is none, or a statement's lemma is not in it."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        lemmas, statements = manifest["lemmas"], manifest["statements"]
+        if manifest["format"] != FORMAT or not statements:
+            raise RefusedError(f"manifest.json: not of the format {FORMAT!r}, or without a statement")
+        for statement in statements:
+            if not statement["lemmas"] or not isinstance(statement["statement"], str):
+                raise RefusedError("manifest.json: a statement that rests on no lemma, or says nothing")
+            for name in statement["lemmas"]:
+                if name not in lemmas:
+                    raise RefusedError(f"manifest.json: a statement's lemma {name} is not there")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RefusedError(f"manifest.json: {type(error).__name__}: {error}") from None
+    return dict(manifest)
+
+
+def lemma_texts(folder: Path, name: str, digests: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return a lemma's opposite, its clauses and their derivation.  Raises RefusedError."""
+    if not re.fullmatch(r"[0-9a-f]{64}", name):
+        raise RefusedError(f"manifest.json: a lemma's name is a SHA-256, and not {name[:70]!r}")
+    try:
+        told = {"smt2": name, "cnf": digests["cnf"], "lrat": digests["lrat"]}
+    except (KeyError, TypeError):
+        raise RefusedError(f"manifest.json: lemma {name} without the SHA-256 of its files") from None
+    opposite, clauses, derivation = (
+        read_file(folder / "lemmas" / f"{name}.{kind}", told[kind]) for kind in told
+    )
+    return opposite, clauses, derivation
+
+
+def check_folder(folder: Path) -> Iterator[str]:
+    """Yield the name of each lemma that is checked.  Raises RefusedError."""
+    lemmas = manifest_of(folder)["lemmas"]
+    assert isinstance(lemmas, dict)
+    for name, digests in lemmas.items():
+        _, clauses, derivation = lemma_texts(folder, name, digests)
+        check_derivation(clauses_in(clauses, f"{name}.cnf"), derivation.splitlines(), f"{name}.lrat")
+        yield name
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Return 0 if everything is checked, 1 if something is refused, 2 for wrong use."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("python check.py FOLDER", file=sys.stderr)
+        return 2
+    folder = Path(arguments[0])
+    try:
+        count = sum(1 for _ in check_folder(folder))
+        statements = manifest_of(folder)["statements"]
+    except RefusedError as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 1
+    assert isinstance(statements, list)
+    print(f"{count} lemmas checked, each by its derivation; they are those of:")
+    for each in statements:
+        print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,267 @@
+"""Proofs that need no trust in a solver: each lemma with a certificate that a small program checks.
+
+    certify("hopper HMMA.16816.F32", "certificate", properties=["monotonicity-in-c"])
+    check_certificate("certificate")
+
+A proof is made as always.  Then the opposite of each lemma is made clauses, a SAT solver refutes those, and its
+refutation is written as a derivation of the empty clause (`mmaformal/certificates/check.py` has the files).  What a
+statement then rests on is the terms that both encodings give, the kernel that makes lemmas of them, the blaster that
+makes clauses of lemmas, and the checker: docs/certificates.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmaformal.architectures.meant import instruction_meant
+from mmaformal.certificates import check
+from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write_certificate
+from mmaformal.certificates.refuting import sat_solver
+from mmaformal.checked import Progress, caller
+from mmaformal.display import counted
+from mmaformal.instruction import Instruction
+from mmaformal.queries.properties import property_named
+from mmaformal.queries.verify import verify
+from mmaformal.result import Result
+from mmaformal.solver.answers import Answer, Holds, Obligation
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.pool import processes
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, remembering
+
+#: The property that stands for equality of both encodings.
+EQUALITY = "equality"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A question that is asked anew when a certificate is checked."""
+
+    property: str  #: one of `prove`, or `equality` of both encodings
+    architecture: str
+    instruction: str
+
+    def ask(self, timeout: float, memory: int, solver: Solver = None, cache: Cache = False) -> Answer:
+        """Return the answer.
+
+        Raises NoSolverError, KeyError as `instruction_meant`, and ValueError for a property that there is not.
+        """
+        meant = instruction_meant(f"{self.architecture} {self.instruction}")
+        ask = verify if self.property == EQUALITY else property_named(self.property).prove
+        return ask(meant, timeout=timeout, memory=memory, solver=solver, cache=cache)
+
+    def to_json(self) -> dict[str, str]:
+        return {
+            "property": self.property,
+            "architecture": self.architecture,
+            "instruction": self.instruction,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Certificates(Result):
+    """What was written: statements, their lemmas, and those lemmas that have no certificate."""
+
+    folder: Path
+    statements: tuple[tuple[str, int], ...]  #: each with how many lemmas it rests on
+    not_proved: tuple[str, ...]  #: statements that have no proof, with what was found instead
+    lemmas: tuple[LemmaFiles, ...]
+    without: tuple[tuple[str, NoCertificate], ...]  #: with what they say
+    solving: float  #: seconds that solvers took for the proofs
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """`certified`, or `incomplete` where a statement has no proof or a lemma no certificate."""
+        return "incomplete" if self.not_proved or self.without else "certified"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all clauses and derivations."""
+        return sum(each.size for each in self.lemmas)
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        of = len(self.lemmas) + len(self.without)
+        return (
+            f"{self.verdict}: {counted(len(self.statements), 'statement')}, {len(self.lemmas)} of "
+            f"{counted(of, 'lemma')} with a certificate, {self.size / 1e6:.1f} MB"
+        )
+
+    def __str__(self) -> str:
+        out = [self.summary]
+        out += [f"  {statement}  ({counted(count, 'lemma')})" for statement, count in self.statements]
+        out += [f"  not proved: {each}" for each in self.not_proved]
+        out += [f"  no certificate: {statement}: {none.why}" for statement, none in self.without[:10]]
+        if len(self.without) > 10:
+            out.append(f"  and {len(self.without) - 10} more without")
+        making = sum(each.seconds for each in self.lemmas)
+        out.append(
+            f"solving took {self.solving:.1f} s, certificates {making:.1f} s; {self.seconds:.1f} s in all"
+        )
+        if self.lemmas:
+            out.append(
+                f"to check: mmaformal check-certificate {self.folder}, or python {self.folder}/check.py {self.folder}"
+            )
+        return "\n".join(out)
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain values; sizes in bytes, times in seconds."""
+        return {
+            "verdict": self.verdict,
+            "folder": str(self.folder),
+            "statements": [{"statement": text, "lemmas": count} for text, count in self.statements],
+            "not_proved": list(self.not_proved),
+            "certificates": len(self.lemmas),
+            "without": [
+                {"sha256": none.name, "statement": text, "why": none.why} for text, none in self.without
+            ],
+            "bytes": self.size,
+            "solving_seconds": self.solving,
+            "certificate_seconds": sum(each.seconds for each in self.lemmas),
+            "seconds": self.seconds,
+        }
+
+
+def certify(
+    instruction: Instruction | str | Sequence[Instruction],
+    out: str | Path,
+    *,
+    properties: Sequence[str] = (),
+    timeout: float = 600.0,
+    memory: int = DEFAULT_MEMORY,
+    jobs: int | None = None,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
+) -> Certificates:
+    """Prove that both encodings agree, and the properties named, and write a certificate of each lemma to a folder.
+
+    `timeout` is in seconds, for each proof and for the SAT solver at each lemma; `memory` in megabytes for each process
+    of `solver`; `jobs` processes make certificates (default: one for each core).  What the folder has already is kept.
+
+    Raises NoSolverError if there is no solver, or no SAT solver that writes proofs; OSError if the folder cannot be
+    written; ValueError for a property that there is not.
+    """
+    caller(progress)
+    checked_timeout(timeout)
+    sat_solver()
+    start, folder = time.monotonic(), Path(out)
+    (folder / "lemmas").mkdir(parents=True, exist_ok=True)
+    asked = [
+        Statement(name, each.architecture, each.name)
+        for each in (
+            [instruction_meant(instruction)] if isinstance(instruction, (str, Instruction)) else instruction
+        )
+        for name in (EQUALITY, *map(_canonical, properties))
+    ]
+    writing = _Writing(folder, timeout, jobs or os.cpu_count() or 1, progress or (lambda _: None))
+    with remembering(cache):
+        for statement in asked:
+            writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")
+            writing.add(statement, statement.ask(timeout, memory, solver))
+    return writing.finished(start)
+
+
+def _canonical(name: str) -> str:
+    return EQUALITY if name == EQUALITY else property_named(name).name
+
+
+class _Writing:
+    """A folder of certificates that is being written, its manifest after each statement."""
+
+    def __init__(self, folder: Path, seconds: float, jobs: int, tell: Progress) -> None:
+        self._folder, self._seconds, self._jobs, self.tell = folder, seconds, jobs, tell
+        self._lemmas: dict[str, LemmaFiles] = {}
+        self._without: dict[str, tuple[str, NoCertificate]] = {}
+        self._said: dict[str, str] = {}
+        self._statements: list[dict[str, object]] = []
+        self._not_proved: list[str] = []
+        self._solving: dict[str, float] = {}
+        self._before = _lemmas_before(folder)
+
+    def add(self, statement: Statement, answer: Answer) -> None:
+        """Write certificates of the lemmas of an answer's proof that have none yet."""
+        if not isinstance(answer, Holds):
+            self._not_proved.append(str(answer).partition("\n")[0])
+            return
+        obligations = {each.digest: each for each in answer.proof.obligations}
+        self._solving |= {name: each.seconds for name, each in obligations.items()}
+        self._said |= {name: each.statement for name, each in obligations.items()}
+        self._certify([each for name, each in obligations.items() if name not in self._lemmas])
+        if all(name in self._lemmas for name in obligations):
+            entry: dict[str, object] = {"statement": answer.headline, "asked": statement.to_json()}
+            self._statements.append(entry | {"lemmas": list(obligations), "rules": list(answer.proof.rules)})
+        else:
+            self._not_proved.append(f"{answer.headline}: a lemma has no certificate")
+        self._write_manifest()
+
+    def _certify(self, obligations: Sequence[Obligation]) -> None:
+        scripts = {each.digest: each.script for each in obligations}
+        for name in [name for name in scripts if name in self._before]:
+            if (there := kept(self._folder, name, self._before[name])) is not None:
+                self._lemmas[name] = there
+                del scripts[name]
+        if not scripts:
+            return
+        with processes(self._jobs) as executor:
+            waiting = [
+                executor.submit(write_certificate, script, self._folder / "lemmas", self._seconds)
+                for script in scripts.values()
+            ]
+            for count, future in enumerate(as_completed(waiting), 1):
+                found = future.result()
+                if isinstance(found, LemmaFiles):
+                    self._lemmas[found.name] = found
+                else:
+                    self._without[found.name] = self._said[found.name], found
+                self.tell(f"certificates: {count} of {len(waiting)} lemmas")
+
+    def _write_manifest(self) -> None:
+        (self._folder / "check.py").write_text(
+            Path(check.__file__).read_text(encoding="utf-8"), encoding="utf-8"
+        )
+        manifest = {
+            "format": check.FORMAT,
+            "statements": self._statements,
+            "lemmas": {
+                name: {"statement": self._said[name], **each.to_json()} for name, each in self._lemmas.items()
+            },
+        }
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        (self._folder / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+
+    def finished(self, start: float) -> Certificates:
+        """Return what was written."""
+        return Certificates(
+            self._folder,
+            tuple((str(each["statement"]), len(list(_names(each)))) for each in self._statements),
+            tuple(self._not_proved),
+            tuple(self._lemmas.values()),
+            tuple(self._without.values()),
+            sum(self._solving.values()),
+            time.monotonic() - start,
+        )
+
+
+def _lemmas_before(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """Return the lemmas of a manifest that the folder has already."""
+    try:
+        lemmas = check.manifest_of(folder)["lemmas"]
+    except check.RefusedError:
+        return {}
+    assert isinstance(lemmas, dict)
+    return lemmas
+
+
+def _names(statement: Mapping[str, object]) -> Iterator[str]:
+    names = statement["lemmas"]
+    assert isinstance(names, list)
+    yield from names

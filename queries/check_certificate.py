@@ -1,0 +1,133 @@
+"""Check certificates without a solver: their derivations, that their clauses are the lemmas', and what these give.
+
+    check_certificate("certificate")      # Checked, or RefusedError that says which line is wrong
+
+A lemma counts once its derivation is checked and its clauses are those that the blaster makes of its script.  Then
+each statement is asked anew, of the encodings as they are now, with a store of evidence that knows those lemmas and no
+others: it stands if every lemma of its proof is among them.  Solvers are asked only for what is no lemma of a proof,
+such as whether premises can be met.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmaformal.certificates.blaster import ScriptError, clauses_of
+from mmaformal.certificates.check import RefusedError, check_derivation, clauses_in, lemma_texts, manifest_of
+from mmaformal.certificates.fast_check import accepts
+from mmaformal.certificates.refuting import dimacs
+from mmaformal.checked import Progress, caller
+from mmaformal.display import counted
+from mmaformal.queries.certify import Statement
+from mmaformal.result import Result
+from mmaformal.solver.answers import Holds
+from mmaformal.solver.evidence import EvidenceStore, recording
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
+
+#: The solver of what a certificate proves.
+_CHECKED = "certificate"
+
+
+@dataclass(frozen=True, repr=False)
+class Checked(Result):
+    """Statements that certificates prove."""
+
+    statements: tuple[str, ...]
+    lemmas: int
+    checking: float  #: seconds that the lemmas took
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """`checked`: what is not raises RefusedError."""
+        return "checked"
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        return f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}"
+
+    def __str__(self) -> str:
+        times = f"lemmas {self.checking:.1f} s, statements {self.seconds - self.checking:.1f} s"
+        return "\n".join([self.summary, *(f"  {each}" for each in self.statements), times])
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain values; times in seconds."""
+        return {
+            "verdict": self.verdict,
+            "statements": list(self.statements),
+            "lemmas": self.lemmas,
+            "checking_seconds": self.checking,
+            "seconds": self.seconds,
+        }
+
+
+def check_certificate(
+    folder: str | Path,
+    *,
+    timeout: float = 600.0,
+    memory: int = DEFAULT_MEMORY,
+    progress: Progress | None = None,
+) -> Checked:
+    """Check every lemma and every statement of a folder that `certify` wrote.
+
+    `timeout` is in seconds, for each statement's argument; `memory` in megabytes for each solver's process.
+
+    Raises RefusedError, which says which line of which file is wrong, or which lemma a statement lacks.
+    """
+    caller(progress)
+    start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
+    manifest = manifest_of(path)
+    lemmas, statements = manifest["lemmas"], manifest["statements"]
+    assert isinstance(lemmas, dict)
+    assert isinstance(statements, list)
+    with EvidenceStore(":memory:") as store:
+        for count, (name, entry) in enumerate(lemmas.items(), 1):
+            _check(path, name, entry)
+            store.add(
+                name,
+                "lemma",
+                str(entry.get("statement", "")),
+                Outcome("unsat", _CHECKED, "1", 0.0, asked=name),
+            )
+            tell(f"{count} of {len(lemmas)} lemmas")
+        checking = time.monotonic() - start
+        for each in statements:
+            tell(f"asking anew: {each['statement']}")
+            with recording(store):
+                _ask(each, timeout, memory)
+    said = tuple(each["statement"] for each in statements)
+    return Checked(said, len(lemmas), checking, time.monotonic() - start)
+
+
+def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
+    """Raises RefusedError unless a lemma's clauses are its script's, and cannot be met."""
+    script, clauses, derivation = lemma_texts(folder, name, entry)
+    if not accepts(clauses, derivation):  # then this says why, or accepts it after all
+        check_derivation(clauses_in(clauses, f"{name}.cnf"), derivation.splitlines(), f"{name}.lrat")
+    try:
+        made = dimacs(*clauses_of(script, bool(entry.get("multiplied_out"))))
+    except ScriptError as error:
+        raise RefusedError(f"{name}.smt2: {error}") from None
+    if made != clauses:
+        raise RefusedError(f"{name}.cnf: not the clauses of {name}.smt2")
+
+
+def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> None:
+    """Raises RefusedError unless a statement is proved by lemmas with certificates alone."""
+    asked, said = entry.get("asked"), entry["statement"]
+    try:
+        assert isinstance(asked, dict)
+        answer = Statement(**asked).ask(timeout, memory)
+    except (AssertionError, TypeError, ValueError, KeyError) as error:
+        raise RefusedError(f"manifest.json: {said}: cannot be asked: {error}") from None
+    if not isinstance(answer, Holds):
+        raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}")
+    if answer.headline != said:
+        raise RefusedError(f"{said}: what is proved is another statement: {answer.headline}")
+    for each in answer.proof.obligations:
+        if each.solver != _CHECKED:
+            raise RefusedError(f"{said}: no certificate of its lemma {each.digest}: {each.statement}")

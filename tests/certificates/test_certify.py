@@ -1,0 +1,253 @@
+"""Certificates of a whole statement: what is written is checked, and nothing that was changed is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+
+from mmaformal import Certificates, certify, check_certificate
+from mmaformal.certificates.check import RefusedError, check_folder
+from mmaformal.cli import main
+
+UNIT = "volta HMMA.884.F32.F32"
+
+
+class Manifest(TypedDict):
+    """What manifest.json has."""
+
+    format: str
+    statements: list[dict[str, object]]
+    lemmas: dict[str, dict[str, object]]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    pytest.importorskip("pysat", reason="no SAT solver that writes proofs")
+    return certify(UNIT, tmp_path_factory.mktemp("certificates"), jobs=1)
+
+
+@pytest.fixture
+def folder(written: Certificates, tmp_path: Path) -> Path:
+    """A copy, to be changed."""
+    return Path(shutil.copytree(written.folder, tmp_path / "copy"))
+
+
+def manifest_in(folder: Path) -> Manifest:
+    read: Manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return read
+
+
+def put(folder: Path, manifest: Manifest) -> None:
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def smallest(folder: Path) -> str:
+    """The lemma with the least derivation of more than one step."""
+    found = [path for path in (folder / "lemmas").glob("*.lrat") if path.read_text().count("\n") > 3]
+    return min(found, key=lambda path: (path.stat().st_size, path.name)).stem
+
+
+def rewrite(folder: Path, name: str, kind: str, change: Callable[[str], str]) -> None:
+    """Change a lemma's file, and the digest that the manifest has of it."""
+    path = folder / "lemmas" / f"{name}.{kind}"
+    text = change(path.read_text())
+    path.write_text(text)
+    manifest = manifest_in(folder)
+    manifest["lemmas"][name][kind] = hashlib.sha256(text.encode()).hexdigest()
+    put(folder, manifest)
+
+
+def test_every_lemma_has_a_certificate_and_all_are_checked(written: Certificates) -> None:
+    assert written.verdict == "certified"
+    assert not written.without
+    checked = check_certificate(written.folder)
+    assert checked.lemmas == len(written.lemmas) == len(list(check_folder(written.folder)))
+    assert checked.statements == (
+        f"both encodings of {UNIT} give the same code for every input, and nothing wraps",
+    )
+    assert str(written).count("\n") < 10
+    assert json.loads(written.json())["certificates"] == checked.lemmas
+
+
+def test_the_file_that_is_written_beside_them_stands_alone(written: Certificates, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-I", written.folder / "check.py", written.folder],
+        cwd=tmp_path,
+        env={},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.startswith(f"{len(written.lemmas)} lemmas checked")
+
+
+def test_what_the_folder_has_is_not_made_again(written: Certificates, folder: Path) -> None:
+    (folder / "lemmas" / f"{smallest(folder)}.lrat").unlink()
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "lemmas").iterdir()}
+    again = certify(UNIT, folder, jobs=1)
+    after = {path.name: path.stat().st_mtime_ns for path in (folder / "lemmas").iterdir()}
+    assert again.verdict == "certified"
+    assert sum(before.get(name) != time for name, time in after.items()) == 3
+    check_certificate(folder)
+
+
+def test_a_changed_literal_is_refused_with_file_and_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = smallest(folder)
+    rewrite(
+        folder,
+        name,
+        "lrat",
+        lambda text: text.replace(" 0 ", " 1 0 ", 1) if " 1 0 " not in text else "x\n" + text,
+    )
+    run = subprocess.run(
+        [sys.executable, "check.py", "."], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    with pytest.raises(RefusedError, match=rf"^{name}\.lrat, line \d+: "):
+        check_certificate(folder)
+    assert main(["check-certificate", str(folder)]) == 1
+    assert f"refused: {name}.lrat, line" in capsys.readouterr().err
+
+
+def test_clauses_that_are_not_the_lemmas_are_refused(folder: Path) -> None:
+    """The derivation is right, of clauses that say more than the lemma's opposite: only the blaster sees it."""
+    name = smallest(folder)
+
+    def add(text: str) -> str:
+        head, _, body = text.partition("\n")
+        _, _, variables, count = head.split()
+        return f"p cnf {variables} {int(count) + 1}\n{body}1 0\n"
+
+    lines = (folder / "lemmas" / f"{name}.cnf").read_text().splitlines()
+    given = len(lines) - 1
+    rewrite(folder, name, "cnf", add)
+    rewrite(folder, name, "lrat", lambda text: _renumbered(text, given))
+    assert len(list(check_folder(folder))) > 1
+    with pytest.raises(RefusedError, match=rf"{name}\.cnf: not the clauses"):
+        check_certificate(folder)
+
+
+def _renumbered(derivation: str, given: int) -> str:
+    """Return a derivation from one clause more."""
+    lines = []
+    for line in derivation.splitlines():
+        number, *rest = line.split()
+        end = rest.index("0")
+        hints = [str(int(x) + (int(x) > given)) for x in rest[end + 1 : -1]]
+        lines.append(" ".join([str(int(number) + 1), *rest[: end + 1], *hints, "0"]))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def test_a_lemma_swapped_for_another_is_refused(folder: Path) -> None:
+    """Each file is a right certificate, of another lemma than its name says."""
+    one, other = sorted(path.stem for path in (folder / "lemmas").glob("*.smt2"))[:2]
+    for kind in ("smt2", "cnf", "lrat"):
+        shutil.copy(folder / "lemmas" / f"{other}.{kind}", folder / "lemmas" / f"{one}.{kind}")
+    manifest = manifest_in(folder)
+    manifest["lemmas"][one] = dict(manifest["lemmas"][other])
+    put(folder, manifest)
+    with pytest.raises(RefusedError, match="another SHA-256"):
+        check_certificate(folder)
+
+
+def _without_a_lemma(manifest: Manifest) -> None:
+    name = next(iter(manifest["lemmas"]))
+    del manifest["lemmas"][name]
+    names = manifest["statements"][0]["lemmas"]
+    assert isinstance(names, list)
+    names.remove(name)
+
+
+def _of_another_instruction(manifest: Manifest) -> None:
+    asked = manifest["statements"][0]["asked"]
+    assert isinstance(asked, dict)
+    asked["instruction"] = "HMMA.884.F16.F16"
+
+
+def _of_none(manifest: Manifest) -> None:
+    manifest["statements"][0]["asked"] = {
+        "property": "equality",
+        "architecture": "volta",
+        "instruction": "none",
+    }
+
+
+def _other_words(manifest: Manifest) -> None:
+    manifest["statements"][0]["statement"] = "d is exact"
+
+
+#: Changes to a manifest, each of which takes from a statement what it rests on; with what is said.
+ATTACKS: dict[str, tuple[Callable[[Manifest], object], str]] = {
+    "a lemma left out": (_without_a_lemma, "no certificate of its lemma"),
+    "a statement about another instruction": (_of_another_instruction, "another statement|no certificate"),
+    "an instruction that there is not": (_of_none, "cannot be asked"),
+    "other words": (_other_words, "another statement"),
+    "no statement": (lambda m: m["statements"].clear(), "without a statement"),
+    "no lemmas of a statement": (lambda m: m["statements"][0].update(lemmas=[]), "rests on no lemma"),
+    "a lemma that is not there": (lambda m: m["lemmas"].pop(next(iter(m["lemmas"]))), "is not there"),
+    "another format": (lambda m: m.update(format="2"), "not of the format"),
+    "no digests": (lambda m: m["lemmas"][next(iter(m["lemmas"]))].clear(), "without the SHA-256"),
+    "a name that is a path": (lambda m: m["lemmas"].update({"../x": {}}), "a lemma's name"),
+    "nothing asked": (lambda m: m["statements"][0].pop("asked"), "cannot be asked"),
+    "a question that there is not": (
+        lambda m: m["statements"][0].update(
+            asked={"property": "truth", "architecture": "volta", "instruction": "x"}
+        ),
+        "cannot be asked",
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_manifest_that_was_changed_is_refused(
+    attack: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # what is asked here takes lemmas as checked: those of the folder are, by the tests above
+    change, why = ATTACKS[attack]
+    if "a name" not in attack and "digests" not in attack:
+        monkeypatch.setattr("mmaformal.queries.check_certificate._check", lambda *_: None)
+    manifest = manifest_in(folder)
+    change(manifest)
+    put(folder, manifest)
+    with pytest.raises(RefusedError, match=why):
+        check_certificate(folder)
+
+
+def test_a_model_that_changed_since_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificates are right, and are no longer those of the encodings."""
+    monkeypatch.setattr("mmaformal.queries.check_certificate._check", lambda *_: None)
+    name = next(iter(manifest_in(folder)["lemmas"]))
+    manifest = manifest_in(folder)
+    # stands for a lemma that the present encodings ask and the folder has not
+    other = manifest["lemmas"].pop(name)
+    manifest["lemmas"]["0" * 64] = other
+    names = manifest["statements"][0]["lemmas"]
+    assert isinstance(names, list)
+    names[names.index(name)] = "0" * 64
+    put(folder, manifest)
+    with pytest.raises(RefusedError, match=f"no certificate of its lemma {name}"):
+        check_certificate(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["certify", "volta"], "--out"),
+        (["certify", "--out", "x"], "certify what"),
+        (["certify", "volta", "HMMA.884.F32.F32", "--property", "truth", "--out", "x"], "truth"),
+        (["check-certificate", "nowhere"], "nowhere"),
+    ],
+)
+def test_wrong_use_is_told(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert why in capsys.readouterr().err
