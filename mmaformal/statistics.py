@@ -296,7 +296,7 @@ def exact_errors(
     return np.where(special, np.nan, exact), np.where(special, np.nan, error)
 
 
-def plot(errors: Mapping[str, Errors], path: str | Path, *, title: str = "", bins: int = 201) -> None:
+def plot(errors: Mapping[str, Errors], path: str | Path, *, title: str = "") -> None:
     """Histograms of the errors of several units, one below the other, on the same axis.
 
     The axis holds 99.8 % of the errors.  Raises ImportError, saying how to install it, without matplotlib.
@@ -314,7 +314,7 @@ def plot(errors: Mapping[str, Errors], path: str | Path, *, title: str = "", bin
         layout="constrained",
     )
     for axis, (name, each) in zip(axes[:, 0], finite.items(), strict=True):
-        axis.hist(each, bins=np.linspace(-edge, edge, bins), density=True, color="0.35")
+        axis.hist(each, bins=np.linspace(-edge, edge, 201), density=True, color="0.35")
         axis.axvline(0, color="k", linewidth=0.6)
         axis.axvline(each.mean(), color="tab:red", linewidth=1.2, label=f"mean {each.mean():+.3g}")
         axis.set_title(name, fontsize=10)

@@ -180,9 +180,7 @@ def vecint(sides: Sides) -> Iterator[Elements]:
             every = vectors.mode == 1
             flags = np.full(ROW, True) if every else enabled(vectors.mode, vectors.value, size)
             chosen = _PLACES[::size][flags[::size]]
-            yield _of_z(
-                sides, _reduction(on, bits, saturated), vectors, (at.z_row * ROW + chosen) // size, size
-            )
+            yield _of_z(_reduction(on, bits, saturated), vectors, (at.z_row * ROW + chosen) // size, size)
         return
     if alu not in tables.VECINT_MODES or (sides.generation < 2 and alu >= 10):
         return
@@ -248,7 +246,7 @@ def _reduction(on: dict[str, int], bits: int, saturated: int) -> Reduced:
     return Reduced(Reduction(bits, bits, saturated, *flags), on["shift"])
 
 
-def _of_z(sides: Sides, operation: Reduced, vectors: _Vectors, places: Codes, size: int) -> Elements:
+def _of_z(operation: Reduced, vectors: _Vectors, places: Codes, size: int) -> Elements:
     nothing = np.zeros(len(places), np.int64)
     over = (vectors.mode, vectors.value) == (0, 3)
     return Elements(zeros if over else operation, nothing, nothing, places, size)
@@ -316,7 +314,7 @@ def matint(sides: Sides) -> Iterator[Elements]:
         rows = row | (on["z_row"] & (size - 1))
         alone = _Vectors([], *mode, False)
         places = ((rows * ROW + column) // size)[chosen]
-        yield _of_z(sides, _reduction(on, bits, saturated), alone, places, size)
+        yield _of_z(_reduction(on, bits, saturated), alone, places, size)
         return
     if alu not in tables.MATINT_MODES:
         return

@@ -85,11 +85,11 @@ class OnlyRows(Kernel):
         """None."""
 
 
-def in_panels(array: NDArray[Any], fill: int = 0) -> NDArray[Any]:
-    """(K, n) → (panels, K, WIDTH), contiguous, filled up with `fill`."""
+def in_panels(array: NDArray[Any]) -> NDArray[Any]:
+    """(K, n) → (panels, K, WIDTH), contiguous, filled up with zeros."""
     k, n = array.shape
     panels = -(-n // WIDTH)
-    out = np.full((panels, k, WIDTH), fill, array.dtype)
+    out = np.zeros((panels, k, WIDTH), array.dtype)
     for p in range(panels):
         part = array[:, p * WIDTH : (p + 1) * WIDTH]
         out[p, :, : part.shape[1]] = part

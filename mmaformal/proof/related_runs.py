@@ -141,11 +141,9 @@ class Pairing(Argument):
         self.derive("identical", "a term is equal to itself", [link], inputs=[left])
         return link
 
-    def permuted_sum(
-        self, left: z3.BitVecRef, right: z3.BitVecRef, links: Sequence[Link], what: str = "aligned terms"
-    ) -> Link:
+    def permuted_sum(self, left: z3.BitVecRef, right: z3.BitVecRef, links: Sequence[Link]) -> Link:
         """Return the link that says that two sums of the same terms are equal, from the links of the right summands."""
-        text = f"{what}: the order of summation does not matter"
+        text = "aligned terms: the order of summation does not matter"
         return self.derive("accumulate", text, [same(left, right)], links)[0]
 
     def opposite_sum(

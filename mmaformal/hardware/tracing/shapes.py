@@ -42,10 +42,10 @@ from mmaformal.hardware.tracing.whole import Integer
 # ---- structure ----
 
 
-def _shaped(x: Traced, data: NDArray[np.object_], mask: NDArray[np.object_] | None = None) -> Traced:
-    if x.mask is not None and mask is None:
+def _shaped(x: Traced, data: NDArray[np.object_]) -> Traced:
+    if x.mask is not None:
         raise refused("the shape of what was taken with a mask")
-    found = Traced(data, x.kind, x.library, mask, family=x.family)
+    found = Traced(data, x.kind, x.library, family=x.family)
     x.family.append(found)
     return found
 
