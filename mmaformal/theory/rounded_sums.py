@@ -350,7 +350,7 @@ class RoundedOnce:
     def _prove_sign(self, known: list[z3.BoolRef], in_u: z3.BoolRef) -> z3.BoolRef:
         """Prove that x may be taken with the sign of d."""
         w, grid, x, exact, index, m = self.w, self.grid, self.x, self.exact, self.index, self.sum.magnitude
-        along, sign, zero = grid.along(exact, self.code), grid.sign(self.code), index == 0
+        along, zero = grid.along(exact, self.code), index == 0
         cases = []
         for y in (x, -x):
             text = "equal numbers are alike between midpoints"
@@ -359,9 +359,7 @@ class RoundedOnce:
         text = "around zero either sign is"
         mirrored = z3.Implies(z3.And(grid.between(x, index), zero), grid.between(-x, index))
         mirrored = w.theory.claim("between, mirrored", text, mirrored)
-        claim = z3.And(z3.Implies(sign == self.sum.negative, along == x), z3.Or(along == x, along == -x))
-        signs = [exact, sign, self.sum.negative]
-        same = w.theory.claim("same sign", "with the sign of d", claim, (), signs)
+        same = self._prove_same_sign(along)
         claim = z3.Implies(x == 0, along == x)
         no_sum = w.theory.claim("no sum", "zero has any sign", claim)
         claim = z3.Implies(z3.And(m.m == 0, self.size == x), x == 0)
@@ -372,6 +370,18 @@ class RoundedOnce:
         return w.follows(
             "rounded", text, z3.Implies(self.nothing_special, grid.rounds(exact, self.code)), given
         )
+
+    def _prove_same_sign(self, along: z3.BitVecRef) -> z3.BoolRef:
+        """Prove that the exact sum with the sign of d is x if d has the sign of the sum, and else x or −x."""
+        x, sign, negative, text = self.x, self.grid.sign(self.code), self.sum.negative, "with the sign of d"
+        cases = []
+        for minus in (sign, z3.Not(sign)):
+            for below in (negative, z3.Not(negative)):
+                other = (minus is sign) != (below is negative)
+                claim = z3.Implies(z3.And(minus, below), along == (-x if other else x))
+                cases.append(self.w.theory.claim("sign", text, claim, (), [self.exact, sign, negative]))
+        claim = z3.And(z3.Implies(sign == negative, along == x), z3.Or(along == x, along == -x))
+        return self.w.follows("same sign", text, claim, cases)
 
 
 @dataclass(frozen=True)

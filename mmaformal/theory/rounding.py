@@ -147,7 +147,12 @@ class RoundingGrid:
             opposite.append(self.numbers.of_sums("opposite", text, claim))
         (lo_i, up_i), (lo_j, up_j) = self.ends(i), self.ends(j)
         sets = [(x, y, lo_i, up_j), (-x, -y, lo_j, up_i), (zero, x, y, lo_i), (zero, -y, lo_j)]
-        chains = [self._transitive(*three) for each in sets for three in permutations(each, 3)]
+        transitive = self._prove_transitive()
+        chains = [
+            instance(self.numbers.theory, transitive, list(zip(self._three, three, strict=True)))
+            for each in sets
+            for three in permutations(each, 3)
+        ]
         text = "numbers in order are rounded to codes in order"
         given = [*midpoints_, *ordered, *compared, both, *opposite, *chains, self._prove_codes()]
         follows("order of codes", text, self.keeps_order, given)
@@ -243,9 +248,16 @@ class RoundingGrid:
         given = [same, alike, *signs, links, *totals, *rooms]
         return w.follows("comparisons", text, z3.Implies(where, claim), given)
 
-    def _transitive(self, x: z3.BitVecRef, y: z3.BitVecRef, z: z3.BitVecRef) -> z3.BoolRef:
+    @property
+    def _three(self) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+        """Letters of any integers."""
+        return *self._integers, z3.BitVec("z", self.numbers.point.bits)
+
+    def _prove_transitive(self) -> z3.BoolRef:
+        """Return the theorem that ≥ of integers is transitive."""
+        x, y, z = self._three
         claim = z3.Implies(z3.And(x >= y, y >= z), x >= z)
-        return self.numbers.theory.claim("transitive", "≥ is transitive", claim)
+        return self.numbers.theory.holds("transitive", "≥ is transitive", claim)
 
     def _signed(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
         point = self.numbers.point
