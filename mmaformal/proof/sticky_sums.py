@@ -13,7 +13,7 @@ import z3
 from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term, resize
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import Conversion, Rounding
 
 
 def wide_enough(exponents: ExponentRange, frame: int, rho: Conversion) -> int:
@@ -188,11 +188,14 @@ def prove_rounded_sum(
 def has_room(
     total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: ExponentRange, frame: int, rho: Conversion
 ) -> z3.BoolRef:
-    """Whether a sum has at least two places below the last one that ρ keeps, or u is two below the least of all."""
-    p = rho.fraction_bits + 1
+    """Whether a sum has at least two places below the last one that ρ keeps, or u is two below the least of all.
+
+    To odd it may have none: then an odd sum is what all around it is rounded to.
+    """
+    p, below = rho.fraction_bits, 0 if rho.rounding is Rounding.RO else 2
     _, m = magnitude_of(total)
-    least = rho.format.min_exponent - rho.fraction_bits - 2 + frame
-    large = z3.UGE(m, 1 << (p + 1))
+    least = rho.format.min_exponent - p - below + frame
+    large = z3.UGE(m, 1 << (p + below))
     return large if least < exponents.low else z3.Or(large, z3.ULE(e_max, exponents.constant(least)))
 
 

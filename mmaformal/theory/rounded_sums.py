@@ -29,11 +29,11 @@ from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.encodings.smt.blocks import Operand, Special
 from mmaformal.proof.composition import Composing, wide
-from mmaformal.proof.definitions import fit
+from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_of
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import FixedPoint, Scaled, WideNumbers, near
 from mmaformal.theory.rounding import RoundingGrid
@@ -240,9 +240,42 @@ class RoundedOnce:
 
     @property
     def _definition(self) -> list[z3.BoolRef]:
-        """What `prove_rounded` claimed of d."""
+        """What `prove_rounded` claimed of d; to odd, in terms of what is in the midpoints' place."""
         named = self.w.theory.named
-        return [named[f"rounded by {self.grid.rho}"], named[f"rounded by {self.grid.rho} around"]]
+        own = named[f"rounded by {self.grid.rho}"], named[f"rounded by {self.grid.rho} around"]
+        return list(own) if self.grid.rho.rounding is not Rounding.RO else self._restated(*own)
+
+    def _restated(self, exactly: z3.BoolRef, around: z3.BoolRef) -> list[z3.BoolRef]:
+        """Prove what the definition of rounding to odd says of the neighbours of d, or of d itself."""
+        (lower, upper), m, grid, index = (
+            self.grid.midpoints(self.index),
+            self.sum.magnitude,
+            self.grid,
+            self.index,
+        )
+        infinite, zero, even = grid.infinite(index), index == 0, grid.even(index)
+        high = z3.And(at_least(*upper, *m), z3.Or(even, z3.Not(at_least(*m, *upper))))
+        low = z3.And(at_least(*m, *lower), z3.Or(even, z3.Not(at_least(*lower, *m))))
+        possible, hint = z3.ULE(index, grid.last), [self.code, *m, self.sum.room, is_odd(self.sum.total)]
+        text, claims = "what is rounded to odd is between the neighbours of an odd number, or an even one", []
+        for name, given, goal in (
+            ("exactly", exactly, z3.And(z3.Or(infinite, high), z3.Or(zero, low))),
+            (
+                "around",
+                around,
+                z3.And(
+                    z3.Or(infinite, at_least(*upper, *self._above)),
+                    z3.Or(zero, at_least(*self._below, *lower)),
+                ),
+            ),
+        ):
+            where = given.arg(0)
+            cut = [*hint, *self.special]
+            claim = z3.Implies(where, z3.And(possible, goal))
+            claims.append(self.w.theory.claim(f"to odd, {name}", text, claim, [given], cut))
+        sign = z3.Implies(exactly.arg(0), exactly.arg(1).arg(exactly.arg(1).num_args() - 1))
+        claims.append(self.w.theory.claim("sign to odd", "with the sign of the sum", sign, [exactly]))
+        return claims
 
     def _prove_odd(self) -> list[z3.BoolRef]:
         total, m = self.sum.total, self.sum.magnitude.m
