@@ -39,7 +39,7 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, by_rule, prove
 from mmaformal.queries import error_bound
 from mmaformal.renamed import keywords, names
-from mmaformal.rounding import Rounding
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
@@ -104,8 +104,8 @@ def of_instruction(
     if stated.narrowed is not None:
         last = f" + u · max(|c + Σ a·b| + f · σ, 2^{stated.narrowed.min_exponent})"
     question = (
-        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ{last}, σ = {weights}, where no step's sum "
-        "is above the largest number"
+        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ{last}, σ = {weights}, "
+        f"{where_finite(instruction)}"
     )
     asker = Asker(portfolio, checked_timeout(timeout))
 
@@ -130,6 +130,12 @@ _ORDER = (
 )
 
 
+def where_finite(*instructions: Instruction) -> str:
+    """Return for which inputs a bound is claimed, in words: nothing that is rounded overflows."""
+    rounded = any(i.spec.parameters.product_rounding is not None for i in instructions)
+    return f"where no step's {'product or ' if rounded else ''}sum is above the largest number"
+
+
 def provable(instruction: Instruction) -> Unit:
     """Raises ValueError for an instruction of which no bound is proved."""
     unit = Unit.of(instruction)
@@ -137,10 +143,11 @@ def provable(instruction: Instruction) -> Unit:
         raise ValueError(
             f"{instruction.label} takes subnormal numbers for zero: its bound is argued, not proved"
         )
-    for stage in unit.stages:
-        if stage.rho.rounding not in (Rounding.RNE, Rounding.RZ, Rounding.RO):
+    of_product = instruction.spec.parameters.product_rounding
+    for rho in (*(stage.rho for stage in unit.stages), *([of_product] if of_product else [])):
+        if rho.rounding not in (Rounding.RNE, Rounding.RZ, Rounding.RO):
             raise ValueError(
-                f"{instruction.label}: {stage.rho} is neither to nearest even, nor toward zero, nor to odd"
+                f"{instruction.label}: {rho} is neither to nearest even, nor toward zero, nor to odd"
             )
     return unit
 
@@ -153,9 +160,13 @@ def settle(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Ho
         return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
     most = max(Fraction(x.value) for x in step.numbers)
     _check(unit, most, error.K)
-    proofs = [step.proof, *(_rounding(stage, asker) for stage in unit.stages)]
+    proofs = [step.proof, *(_rounding(stage.rho, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
-    if unit.stages[0].n:
+    if (of_product := spec.parameters.product_rounding) is not None:
+        proofs.append(
+            _rounding(of_product, asker)
+        )  # of a product p, at most w(a)·w(b): top is |p|, or `least`
+    elif unit.stages[0].n:
         inner = spec.parameters.made_of(spec) or spec
         proofs.append(theorem(lambda proving: product_bound.prove_largest_exponent(proving, inner), asker))
     proofs.append(theorem(product_bound.prove_growth, asker))
@@ -183,6 +194,11 @@ def _check(unit: Unit, n: Fraction, K: int) -> None:
     spec, p, label = unit.instruction.spec, unit.instruction.spec.parameters, unit.instruction.label
     steps = spec.k // p.step_products
     proved = [(n, p.kept_places(spec) if n else 0, p.last_rounding, steps)]
+    if (of_product := p.product_rounding) is not None:
+        # Beside what is proved to be exact, each product is off by one unit at most, of a normal number's last place,
+        # or half of that (`rounding_model`).
+        places = of_product.fraction_bits + product_bound.is_nearest(of_product)
+        proved = [(n + 1, places, p.last_rounding, steps)]
     if (inner := p.made_of(spec)) is not None:
         own, F = inner.parameters, p.kept_places(spec)
         inner_steps = steps * inner.k // own.step_products
@@ -239,10 +255,10 @@ def _meaning(stage: SumStage) -> str:
     return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
 
 
-def _rounding(stage: SumStage, asker: Asker) -> Proof:
+def _rounding(rho: Conversion, asker: Asker) -> Proof:
     """What ρ is off.  Raises NotProvedError."""
-    fmt = product_bound.rounded_to(stage.rho)
-    nearest, to_odd = product_bound.is_nearest(stage.rho), stage.rho.rounding is Rounding.RO
+    fmt = product_bound.rounded_to(rho)
+    nearest, to_odd = product_bound.is_nearest(rho), rho.rounding is Rounding.RO
     return prove(asker, rounding_model.argue(fmt, nearest=nearest, to_odd=to_odd))
 
 

@@ -27,7 +27,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Recording, RowBlock
-from mmaformal.rounding import NanRule
+from mmaformal.rounding import Conversion, NanRule, Rounding
 from mmaformal.solver.pool import processes
 from mmaformal.spaces import details, models, sure
 from mmaformal.spaces.common import Types
@@ -418,8 +418,16 @@ def differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArra
 
 
 def _in_order(spec: DotAdd) -> tuple[object, ...]:
-    """By the algorithm, then by values of parameters in their order, a known NaN before any."""
-    values = (spec.parameters[name] for name in spec.parameters)
-    return spec.parameters.algorithm, *(
-        (isinstance(x, int), x if isinstance(x, int) else "~" if x is NanRule.ANY else str(x)) for x in values
+    """By how many roundings there are besides that to nearest even, the algorithm, then values of parameters in their
+    order, a known NaN before any."""
+    values = [spec.parameters[name] for name in spec.parameters]
+    roundings = {x.rounding if isinstance(x, Conversion) else x for x in values}
+    unusual = sum(isinstance(x, Rounding) and x is not Rounding.RNE for x in roundings)
+    return (
+        unusual,
+        spec.parameters.algorithm,
+        *(
+            (isinstance(x, int), x if isinstance(x, int) else "~" if x is NanRule.ANY else str(x))
+            for x in values
+        ),
     )

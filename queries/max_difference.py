@@ -45,7 +45,7 @@ from mmaformal.gemm import rounded, values
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, together
-from mmaformal.queries.bound import of_instruction
+from mmaformal.queries.bound import of_instruction, where_finite
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.find_difference import comparable
 from mmaformal.renamed import keywords
@@ -296,8 +296,7 @@ def _distance(witness: Witness, fmt: Format) -> tuple[Fraction, Fraction]:
 def _proved(x: Instruction, y: Instruction, bound: Fraction, portfolio: Portfolio, timeout: float) -> Answer:
     """Proves that both bounds hold, and so their sum."""
     question = (
-        f"{x.label} and {y.label}: |d − d'| ≤ {float(bound):.7g} · (w(c) + Σ w(a)·w(b)), where no step's sum is "
-        "above the largest number"
+        f"{x.label} and {y.label}: |d − d'| ≤ {float(bound):.7g} · (w(c) + Σ w(a)·w(b)), {where_finite(x, y)}"
     )
     proofs = []
     for each in (x, y):

@@ -108,11 +108,11 @@ class Unit(ShortRepr):
 
         What enters is rounded up to 96 bits, since the exact numbers are long.  `absolute` comes besides.
         """
-        k = self.instruction.k
+        k, L = self.instruction.k, self.instruction.spec.parameters.step_products
         instructions = max(-(-K // k), 1)
         power = Fraction(1) if self.flushing is None else raised(1 + self.stages[0].U, self.flushing.first)
-        for stage in self.stages:
-            power *= raised(1 + stage.U, instructions * (k // stage.products if stage.products else 1))
+        for stage in self.stages:  # c is added once in each step
+            power *= raised(1 + stage.U, instructions * (k // (stage.products or L)))
         return power - 1
 
     def promoted_factor(self, K: int, every: int) -> Fraction:

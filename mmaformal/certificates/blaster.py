@@ -162,8 +162,8 @@ class Blaster:
         total = bits_of(0, len(x))
         for factors in sorted(found):
             term = bits_of(found[factors], len(x))
-            for factor in factors:
-                term = _multiply(self.circuit, term, factor)
+            for bits in factors:
+                term = _multiply(self.circuit, term, bits)
             total = _add(self.circuit, total, term)
         self._polynomials[total] = found
         return total

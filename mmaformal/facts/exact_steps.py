@@ -55,12 +55,10 @@ from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.sticky_sums import (
+    Aligned,
     e_max_in_range,
     has_room,
-    is_around,
     is_larger,
-    is_odd,
-    is_sharp,
     prove_parity,
     prove_rounded,
     wide_enough,
@@ -286,18 +284,10 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
     cut = [x.exponent, y.exponent, e_max, x.significand, y.significand]
     text, claim = "e_max is the larger exponent", is_larger(s.sum, x, y)
     largest = proving.claim("larger exponent", text, claim)
-    kept = []
-    terms = (x, s.x_bits, s.sum.x), (y, s.y_bits, s.sum.y)
-    for name, (term, bits_of, A) in zip(s.names, terms, strict=True):
-        e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
-        sharp, odd = is_sharp(A, unit, term.significand, e), is_odd(A)
-        under = z3.ULE(term.exponent, e_max)
-        text = "an aligned magnitude is exact, or odd and less than one unit off"
-        around = z3.And(odd, is_around(A, unit, term.significand, e))
-        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under, *s.invariants], cut)
-        at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
-        proving.claim(f"{name} at the top", "the term of the larger exponent is exact and even", at_top)
-        kept.append(sharp)
+    kept = [
+        Aligned(name, term, bits, A, e_max, unit, s.exponents, s.frame).prove(proving)
+        for name, term, bits, A in zip(s.names, (x, y), (s.x_bits, s.y_bits), (s.sum.x, s.sum.y), strict=True)
+    ]
     text = "where a term loses bits, ρ's boundaries are even multiples of the last place"
     claim = z3.Or(z3.And(kept), has_room(total, e_max, s.exponents, s.frame, s.rho))
     proving.claim("room", text, claim, [largest, *s.invariants], [*cut, x.sign, y.sign])

@@ -110,6 +110,28 @@ class Composing(Theorem):
         self.named[name] = claim
         return claim
 
+    def claim_each(
+        self,
+        name: str,
+        statement: str,
+        claim: z3.BoolRef,
+        value: z3.BitVecRef,
+        using: Iterable[z3.BoolRef] = (),
+        cut: Iterable[z3.ExprRef] = (),
+    ) -> z3.BoolRef:
+        """The claim, by a lemma for each value of a narrow term, where what is `cut` may have any value; or as `claim`
+        proves it, if it does not hold of all of these.  Raises NotProvedError."""
+        using = tuple(using)
+        if claim.get_id() not in self.steps:
+            try:
+                self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut, value)
+            except NotProvedError:
+                return self.claim(name, statement, claim, using, cut)
+            self._inferences.append(Inference(using, (claim,)))
+            self.steps[claim.get_id()] = using, claim
+        self.named[name] = claim
+        return claim
+
     def _prove_some_way(
         self,
         name: str,

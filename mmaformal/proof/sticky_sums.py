@@ -6,12 +6,14 @@ are even multiples of the unit (`has_room`): Goldberg's sticky bit, here as lemm
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import z3
 
-from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term
+from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term, resize
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import Conversion, Rounding
 
 
 def wide_enough(exponents: ExponentRange, frame: int, rho: Conversion) -> int:
@@ -43,6 +45,66 @@ def is_around(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVec
     """Whether (A − 1) · 2^unit < m · 2^t < (A + 1) · 2^unit; A is not 0."""
     B = fit(A, A.size() + 1)
     return z3.And(z3.Not(at_least(B - 1, unit, m, t)), z3.Not(at_least(m, t, B + 1, unit)))
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """A term, and its magnitude A in units of 2^(e_max − frame), as `sticky_sum` aligns it.
+
+    The term has `bits` fractional bits.  Exponents are compared in two's complement of as many bits as `unit` has.
+    """
+
+    name: str
+    term: Term
+    bits: int
+    magnitude: z3.BitVecRef
+    e_max: z3.BitVecRef
+    unit: z3.BitVecRef  #: e_max − frame
+    exponents: ExponentRange
+    frame: int
+
+    @property
+    def place(self) -> z3.BitVecRef:
+        """The exponent of the term's last place."""
+        return fit(self.term.exponent, self.unit.size()) + (self.exponents.low - self.bits)
+
+    @property
+    def sharp(self) -> z3.BoolRef:
+        return is_sharp(self.magnitude, self.unit, self.term.significand, self.place)
+
+    def prove(self, proving: Composing) -> z3.BoolRef:
+        """Prove that A is exact, or odd and less than one unit off, from that e_max is not below the term's exponent;
+        and exact and even where it is that.  Returns that it is exact.  Raises NotProvedError.
+
+        By how far the term is shifted, a lemma for each distance: there every shift is by a constant.
+        """
+        far, (name, A, unit) = self.e_max - self.term.exponent, (self.name, self.magnitude, self.unit)
+        under, up = z3.ULE(self.term.exponent, self.e_max), self.frame - self.bits
+        text = "exponents of last places are as far apart as exponents, but for the places of the frame"
+        by = fit(far, unit.size())
+        apart = z3.And(self.place - unit == up - by, unit - self.place == by - up)
+        proving.claim(f"{name} places", text, apart, [under])
+        places = _no_further(far, A.size())
+        text = "a term is as far from e_max as it is shifted, or is shifted by all its places"
+        beyond = (1 << places.size()) - 1
+        known = z3.Or(far == resize(places, far.size()), z3.And(places == beyond, z3.UGE(far, beyond)))
+        shift = proving.claim(f"{name} shift", text, known)
+        around = z3.And(is_odd(A), is_around(A, unit, self.term.significand, self.place))
+        text = "an aligned magnitude is exact, or odd and less than one unit off"
+        cut = [far, self.place - unit, unit - self.place, self.term.significand]
+        proving.claim_each(f"{name} sticky", text, z3.Or(self.sharp, around), places, [apart, shift], cut)
+        at_top = z3.Implies(self.term.exponent == self.e_max, z3.And(self.sharp, z3.Not(is_odd(A))))
+        proving.claim(f"{name} at the top", "the term of the larger exponent is exact and even", at_top)
+        return self.sharp
+
+
+def _no_further(distance: z3.BitVecRef, places: int) -> z3.BitVecRef:
+    """A distance, or the largest number of as many bits as a number of places has, if it is no less than that."""
+    bits = places.bit_length()
+    if distance.size() <= bits:
+        return distance
+    most = z3.BitVecVal(-1, bits)
+    return z3.If(z3.UGE(distance, (1 << bits) - 1), most, z3.Extract(bits - 1, 0, distance))
 
 
 def prove_parity(proving: Composing, sum_: StickySum) -> z3.BoolRef:
@@ -126,11 +188,14 @@ def prove_rounded_sum(
 def has_room(
     total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: ExponentRange, frame: int, rho: Conversion
 ) -> z3.BoolRef:
-    """Whether a sum has at least two places below the last one that ρ keeps, or u is two below the least of all."""
-    p = rho.fraction_bits + 1
+    """Whether a sum has at least two places below the last one that ρ keeps, or u is two below the least of all.
+
+    To odd it may have none: then an odd sum is what all around it is rounded to.
+    """
+    p, below = rho.fraction_bits, 0 if rho.rounding is Rounding.RO else 2
     _, m = magnitude_of(total)
-    least = rho.format.min_exponent - rho.fraction_bits - 2 + frame
-    large = z3.UGE(m, 1 << (p + 1))
+    least = rho.format.min_exponent - p - below + frame
+    large = z3.UGE(m, 1 << (p + below))
     return large if least < exponents.low else z3.Or(large, z3.ULE(e_max, exponents.constant(least)))
 
 

@@ -29,11 +29,11 @@ from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.encodings.smt.blocks import Operand, Special
 from mmaformal.proof.composition import Composing, wide
-from mmaformal.proof.definitions import fit
+from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_of
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import FixedPoint, Scaled, WideNumbers, near
 from mmaformal.theory.rounding import RoundingGrid
@@ -240,9 +240,42 @@ class RoundedOnce:
 
     @property
     def _definition(self) -> list[z3.BoolRef]:
-        """What `prove_rounded` claimed of d."""
+        """What `prove_rounded` claimed of d; to odd, in terms of what is in the midpoints' place."""
         named = self.w.theory.named
-        return [named[f"rounded by {self.grid.rho}"], named[f"rounded by {self.grid.rho} around"]]
+        own = named[f"rounded by {self.grid.rho}"], named[f"rounded by {self.grid.rho} around"]
+        return list(own) if self.grid.rho.rounding is not Rounding.RO else self._restated(*own)
+
+    def _restated(self, exactly: z3.BoolRef, around: z3.BoolRef) -> list[z3.BoolRef]:
+        """Prove what the definition of rounding to odd says of the neighbours of d, or of d itself."""
+        (lower, upper), m, grid, index = (
+            self.grid.midpoints(self.index),
+            self.sum.magnitude,
+            self.grid,
+            self.index,
+        )
+        infinite, zero, even = grid.infinite(index), index == 0, grid.even(index)
+        high = z3.And(at_least(*upper, *m), z3.Or(even, z3.Not(at_least(*m, *upper))))
+        low = z3.And(at_least(*m, *lower), z3.Or(even, z3.Not(at_least(*lower, *m))))
+        possible, hint = z3.ULE(index, grid.last), [self.code, *m, self.sum.room, is_odd(self.sum.total)]
+        text, claims = "what is rounded to odd is between the neighbours of an odd number, or an even one", []
+        for name, given, goal in (
+            ("exactly", exactly, z3.And(z3.Or(infinite, high), z3.Or(zero, low))),
+            (
+                "around",
+                around,
+                z3.And(
+                    z3.Or(infinite, at_least(*upper, *self._above)),
+                    z3.Or(zero, at_least(*self._below, *lower)),
+                ),
+            ),
+        ):
+            where = given.arg(0)
+            cut = [*hint, *self.special]
+            claim = z3.Implies(where, z3.And(possible, goal))
+            claims.append(self.w.theory.claim(f"to odd, {name}", text, claim, [given], cut))
+        sign = z3.Implies(exactly.arg(0), exactly.arg(1).arg(exactly.arg(1).num_args() - 1))
+        claims.append(self.w.theory.claim("sign to odd", "with the sign of the sum", sign, [exactly]))
+        return claims
 
     def _prove_odd(self) -> list[z3.BoolRef]:
         total, m = self.sum.total, self.sum.magnitude.m
@@ -350,7 +383,7 @@ class RoundedOnce:
     def _prove_sign(self, known: list[z3.BoolRef], in_u: z3.BoolRef) -> z3.BoolRef:
         """Prove that x may be taken with the sign of d."""
         w, grid, x, exact, index, m = self.w, self.grid, self.x, self.exact, self.index, self.sum.magnitude
-        along, sign, zero = grid.along(exact, self.code), grid.sign(self.code), index == 0
+        along, zero = grid.along(exact, self.code), index == 0
         cases = []
         for y in (x, -x):
             text = "equal numbers are alike between midpoints"
@@ -359,9 +392,7 @@ class RoundedOnce:
         text = "around zero either sign is"
         mirrored = z3.Implies(z3.And(grid.between(x, index), zero), grid.between(-x, index))
         mirrored = w.theory.claim("between, mirrored", text, mirrored)
-        claim = z3.And(z3.Implies(sign == self.sum.negative, along == x), z3.Or(along == x, along == -x))
-        signs = [exact, sign, self.sum.negative]
-        same = w.theory.claim("same sign", "with the sign of d", claim, (), signs)
+        same = self._prove_same_sign(along)
         claim = z3.Implies(x == 0, along == x)
         no_sum = w.theory.claim("no sum", "zero has any sign", claim)
         claim = z3.Implies(z3.And(m.m == 0, self.size == x), x == 0)
@@ -372,6 +403,18 @@ class RoundedOnce:
         return w.follows(
             "rounded", text, z3.Implies(self.nothing_special, grid.rounds(exact, self.code)), given
         )
+
+    def _prove_same_sign(self, along: z3.BitVecRef) -> z3.BoolRef:
+        """Prove that the exact sum with the sign of d is x if d has the sign of the sum, and else x or −x."""
+        x, sign, negative, text = self.x, self.grid.sign(self.code), self.sum.negative, "with the sign of d"
+        cases = []
+        for minus in (sign, z3.Not(sign)):
+            for below in (negative, z3.Not(negative)):
+                other = (minus is sign) != (below is negative)
+                claim = z3.Implies(z3.And(minus, below), along == (-x if other else x))
+                cases.append(self.w.theory.claim("sign", text, claim, (), [self.exact, sign, negative]))
+        claim = z3.And(z3.Implies(sign == negative, along == x), z3.Or(along == x, along == -x))
+        return self.w.follows("same sign", text, claim, cases)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """ρ keeps the order of numbers.
 
-Of the integers of a fixed point, where ρ is RNE to all places of its format (`RoundingGrid`).  d = ρ(x) is said by
-differences: x lies between the midpoints of d and its neighbours, or on one of them if d is even.  So one need not know
-how d was computed, nor x be more than an integer.
+Of the integers of a fixed point, where ρ is RNE or RO to all places of its format (`RoundingGrid`).  d = ρ(x) is said
+by differences: x lies between the midpoints of d and its neighbours, or on one of them if d is even.  So one need not
+know how d was computed, nor x be more than an integer.  Rounding to odd is said with the same words: of an odd d both
+neighbours are in the midpoints' place, and of an even one d itself.
 
 1. *comparisons*: differences of numbers that are far from the ends are their comparisons;
 2. *midpoints*:   of larger codes the midpoints are not smaller, and of two codes that share one, one is odd;
@@ -28,7 +29,7 @@ from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
 from mmaformal.proof.composition import wide
-from mmaformal.proof.definitions import at_least, last_index, midpoints
+from mmaformal.proof.definitions import at_least, fit, last_index, midpoints, read
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Ascent, Theory, instance
 from mmaformal.rounding import Conversion, Rounding
@@ -46,9 +47,9 @@ class RoundingGrid:
 
     def __post_init__(self) -> None:
         kept = self.rho.fraction_bits == self.rho.format.fraction_bits
-        if self.rho.rounding is not Rounding.RNE or not kept:
+        if self.rho.rounding not in (Rounding.RNE, Rounding.RO) or not kept:
             raise NotProvedError(
-                f"{self.rho} keeps order", "unknown", "shown of RNE to all places of a format"
+                f"{self.rho} keeps order", "unknown", "shown of RNE and RO to all places of a format"
             )
 
     def index(self, code: z3.BitVecRef) -> z3.BitVecRef:
@@ -63,7 +64,11 @@ class RoundingGrid:
         return last_index(self.rho)
 
     def midpoints(self, index: z3.BitVecRef) -> tuple[Scaled, Scaled]:
-        """Those below and above the index-th number."""
+        """Those below and above the index-th number; to odd, its neighbours if it is odd, and else itself."""
+        if self.rho.rounding is Rounding.RO:
+            significand, q = read(index, self.numbers.exponent_bits, self.rho)
+            odd = fit(z3.Extract(0, 0, index), significand.size())
+            return Scaled(significand - odd, q), Scaled(significand + odd, q)
         lower, upper, q = midpoints(index, self.numbers.exponent_bits, self.rho)
         return Scaled(lower, q), Scaled(upper, q)
 
@@ -147,7 +152,12 @@ class RoundingGrid:
             opposite.append(self.numbers.of_sums("opposite", text, claim))
         (lo_i, up_i), (lo_j, up_j) = self.ends(i), self.ends(j)
         sets = [(x, y, lo_i, up_j), (-x, -y, lo_j, up_i), (zero, x, y, lo_i), (zero, -y, lo_j)]
-        chains = [self._transitive(*three) for each in sets for three in permutations(each, 3)]
+        transitive = self._prove_transitive()
+        chains = [
+            instance(self.numbers.theory, transitive, list(zip(self._three, three, strict=True)))
+            for each in sets
+            for three in permutations(each, 3)
+        ]
         text = "numbers in order are rounded to codes in order"
         given = [*midpoints_, *ordered, *compared, both, *opposite, *chains, self._prove_codes()]
         follows("order of codes", text, self.keeps_order, given)
@@ -177,16 +187,18 @@ class RoundingGrid:
         return self.numbers.theory.claim("codes", text, z3.Implies(inside, ways))
 
     def _prove_midpoints(self, index: z3.BitVecRef) -> z3.BoolRef:
-        """Prove that a lower midpoint is positive, and none is near the ends."""
+        """Prove that a lower midpoint is positive, or zero of an odd number, and none is near the ends."""
         w, point, (lower, upper) = self.numbers, self.numbers.point, self.midpoints(index)
         (lo, up), zero = self.ends(index), z3.BitVecVal(0, self.numbers.point.bits)
         text = "midpoints are in their range"
         inside = w.theory.claim("midpoints", text, point.in_range(lower.t))
         rooms = [w.roomy(each, inside) for each in (lower, upper)]
-        text = "only zero has no lower midpoint"
-        some = w.theory.claim("lower midpoint", text, z3.Or(index == 0, lower.m != 0))
-        text = "a lower midpoint is positive, and midpoints are far from the ends"
-        claim = z3.And(z3.Or(index == 0, z3.Not(zero >= lo)), point.has_room(lo), point.has_room(up))
+        text = "only zero has no lower midpoint; that of an odd number may be zero"
+        odd = z3.Not(self.even(index))
+        some = w.theory.claim("lower midpoint", text, z3.Or(index == 0, lower.m != 0, odd))
+        text = "a lower midpoint is positive, or zero of an odd number, and midpoints are far from the ends"
+        positive = z3.Or(index == 0, z3.Not(zero >= lo), z3.And(odd, lo >= zero))
+        claim = z3.And(positive, point.has_room(lo), point.has_room(up))
         return w.theory.claim("midpoint", text, claim, [*rooms, some])
 
     def _prove_apart(self, i: z3.BitVecRef, j: z3.BitVecRef) -> z3.BoolRef:
@@ -243,9 +255,16 @@ class RoundingGrid:
         given = [same, alike, *signs, links, *totals, *rooms]
         return w.follows("comparisons", text, z3.Implies(where, claim), given)
 
-    def _transitive(self, x: z3.BitVecRef, y: z3.BitVecRef, z: z3.BitVecRef) -> z3.BoolRef:
+    @property
+    def _three(self) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+        """Letters of any integers."""
+        return *self._integers, z3.BitVec("z", self.numbers.point.bits)
+
+    def _prove_transitive(self) -> z3.BoolRef:
+        """Return the theorem that ≥ of integers is transitive."""
+        x, y, z = self._three
         claim = z3.Implies(z3.And(x >= y, y >= z), x >= z)
-        return self.numbers.theory.claim("transitive", "≥ is transitive", claim)
+        return self.numbers.theory.holds("transitive", "≥ is transitive", claim)
 
     def _signed(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
         point = self.numbers.point

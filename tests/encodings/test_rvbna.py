@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.recorded import SHARED
@@ -17,18 +18,22 @@ from mmaformal.architectures import Architecture
 from mmaformal.cases.falling_products import exponent_of, find_product, random_searches, value_of_product
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import both_results
+from mmaformal.encodings.lowered.proofs import pairs
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
 from mmaformal.encodings.rvbna.proofs import model
 from mmaformal.facts import orders
-from mmaformal.formats import Format, fp32
+from mmaformal.formats import Format, e3m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
+from mmaformal.proof.rules import Theory
 from mmaformal.recordings import check, read
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
+from mmaformal.theory.numbers import larger_product
 
 PRINTED, CORRECTED = ARCHITECTURES["riscv@printed"], ARCHITECTURES["riscv@corrected"]
 READINGS = (
@@ -355,6 +360,39 @@ def test_a_wrong_expression_has_a_smallest_input(wrong: int) -> None:
     name = "vfwbdota.vv.n2"
     answer = find_difference(ARCHITECTURES[f"riscv@printed-{wrong}"][name], riscv[name], timeout=500)
     assert isinstance(answer, Different)
+
+
+#: Pairs of small formats, whose sums are of fp16.
+_ODD = Conversion.named("RO-FP16")
+SMALL = riscv["vfqwbdota.vv.E4M3.n2"].spec.replace(
+    a_format=e3m2,
+    b_format=e3m2,
+    c_format=fp16,
+    d_format=fp16,
+    F=11,
+    rho=_ODD,
+    addition=replace(_ODD, name="RO-FP16±0", signed_zero=True),
+    e_zero=-6,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [SMALL, riscv["vfqwbdota.vv.E4M3.n2"].spec], ids=["e3m2", "e4m3"])
+def test_d_grows_with_a_product_of_a_pair_that_loses_nothing(spec: DotAdd) -> None:
+    with LazyPortfolio() as portfolio:
+        theory = Theory(Asker(portfolio, 600.0))
+        pairs.prove_in_products(theory, spec)
+    assert all(theory.proves(larger_product(spec, k).statement) for k in range(2))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"F": 9}, "ρ's boundaries"), ({"cut": Rounding.RZ}, "exact, or odd and less than one unit off")],
+    ids=["too few places", "cut toward zero"],
+)
+def test_that_d_grows_is_not_proved_of_a_pair_that_loses_something(change: dict[str, Any], why: str) -> None:
+    with LazyPortfolio() as portfolio, pytest.raises(NotProvedError, match=f"{why}.* does not hold"):
+        pairs.prove_in_products(Theory(Asker(portfolio, 60.0)), SMALL.replace(**change))
 
 
 @pytest.mark.parametrize("name", ["vfqwbdota.vv.E5M2.n2", "vfqwbdota.alt.vv.E4M3.n2"])

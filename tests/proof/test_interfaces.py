@@ -151,3 +151,18 @@ def test_the_way_that_was_proved_at_a_place_is_the_first_there(
         proving.claim(f"even {n}", "it is even", z3.URem(a + a + z3.BitVecVal(2 * n, 8), 2) == 0)
         asked.append(len(portfolio.asked) - before)
     assert asked[0] >= asked[1] == asked[2]
+
+
+def test_a_claim_by_each_value_of_a_narrow_term(proving: Composing, portfolio: Counting) -> None:
+    """A lemma for each value; a claim that holds of the term, but not of all values of what is cut, is asked whole."""
+    x, places = z3.BitVec("x", 8), z3.BitVec("places", 3)
+    wide = z3.ZeroExt(5, places)
+    kept = z3.LShR(x, wide) << wide
+    proving.claim_each("cut", "what is left is not above", z3.ULE(kept, x), places, (), [x])
+    assert len(proving.lemmas) == 8
+    odd = (x << 1) | 1
+    proving.claim_each("odd", "an odd number is none of them", odd & (wide << 1) != odd, places, (), [odd])
+    with pytest.raises(NotProvedError, match="does not hold"):
+        proving.claim_each("below", "what is left is below", z3.ULT(kept, x), places, (), [x])
+    proving.conclude("both", z3.And(z3.ULE(kept, x), odd & (wide << 1) != odd))
+    assert proving.proof()

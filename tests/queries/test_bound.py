@@ -119,6 +119,7 @@ def test_in_another_order_of_products(order: tuple[int, ...]) -> None:
         ("hopper", "mma.m16n8k32.f32.e4m3.e4m3.f32"),
         ("cdna3", "v_mfma_f32_16x16x16_bf16"),
         ("e9s12", "DP4A.BF16"),
+        ("datapath", "mul_add(k=4, a=fp32)"),
     ],
 )
 def test_whole_products_of_other_algorithms(architecture: str, name: str) -> None:

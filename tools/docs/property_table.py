@@ -248,7 +248,7 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Pag
         lines.append("|---" * (len(numbers) + 2) + "|")
         for spec in mine_:
             cells, kept = [answers.get((each.name, spec)) for each in properties], old[spec] or []
-            others = kept[:-1] or [" "] * len(cells)
+            others = [other or " " for other in kept[:-1]] or [" "] * len(cells)
             signs = [_SIGN[x["verdict"]] if x else other for x, other in zip(cells, others, strict=True)]
             seconds = sum(x["seconds"] for x in cells if x) or float(kept[-1] if kept else 0)
             lines.append(f"| {_names(specs[spec])} | " + " | ".join(signs) + f" | {seconds:.0f} |")

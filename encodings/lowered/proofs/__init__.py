@@ -19,7 +19,7 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import FACTS as FDA
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
-from mmaformal.encodings.lowered.proofs import exactness
+from mmaformal.encodings.lowered.proofs import exactness, pairs
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
@@ -106,9 +106,12 @@ class LoweredFacts(Facts[Step]):
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         p = instruction.spec.parameters_as(Lowered)
         narrow = partial(narrow_cases, instruction.spec, p.F)
-        return falls_with_a_product(
+        found = falls_with_a_product(
             instruction, random_searches(instruction.spec, p.F, narrow, order=p.order)
         )
+        if found is None and pairs.adds_odd_pairs(instruction.spec):
+            pairs.prove_in_products(theory, instruction.spec)
+        return found
 
 
 FACTS = LoweredFacts("lowered")

@@ -14,7 +14,7 @@ from mmaformal.encodings.muladd.proofs import exactness
 from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
-from mmaformal.facts import last_addition
+from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
@@ -22,6 +22,7 @@ from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
+from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
@@ -37,6 +38,9 @@ class MuladdFacts(Facts[Step]):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving, exactness.prove_claims)
 
     def rounds_exactly(self, spec: DotAdd) -> ProductSum | None:
         return ProductSum(spec) if holds_products(spec) else None

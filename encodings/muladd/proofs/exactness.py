@@ -133,6 +133,20 @@ def _prove_product(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.B
     return both, is_it
 
 
+def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Prove that the product of a step is the exact one, rounded once, and d the sum of that and c; returns that every
+    input is a number.  Raises NotProvedError."""
+    one = one_step(spec)
+    x, p = symbolic_inputs(one), one.parameters
+    assert isinstance(p, Muladd)
+    each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c))
+    _prove_terms(proving, each)
+    _prove_product(proving, each)
+    proving.claim("c", "c is a number", z3.Implies(is_finite(x.c, one.c_format), finite(x.c, one.c_format)))
+    each.addition.prove(proving)
+    return each.ordinary
+
+
 # ---- on codes --------------------------------------------------------------------------------------------------------
 
 
