@@ -43,6 +43,8 @@ class ReplayedModel(Result):
     threads: int
     seconds: float  #: of the replay, learning structures included
     model_seconds: float  #: of the model's own run
+    cpu_seconds: float  #: of the replay's threads
+    model_cpu_seconds: float  #: of the model's
 
     @property
     def verdict(self) -> str:
@@ -50,6 +52,11 @@ class ReplayedModel(Result):
         if self.wrong:
             return "differs"
         return "part" if self.left else "equal"
+
+    @property
+    def times(self) -> float:
+        """How many times the model's processor time the replay took."""
+        return self.cpu_seconds / max(self.model_cpu_seconds, 1e-9)
 
     @property
     def summary(self) -> str:
@@ -76,10 +83,9 @@ class ReplayedModel(Result):
             told.append(f"  and within sums: {_listed(self.taken)}")
         if not self.repeats:
             told.append("  the model gives other bits when it is run once more: the replay is of one run")
-        times = self.seconds / max(self.model_seconds, 1e-9)
         told.append(
             f"  {self.seconds:.2f} s, the model's own run {self.model_seconds:.3f} s with "
-            f"{counted(self.threads, 'thread')}: {times:.1f} times"
+            f"{counted(self.threads, 'thread')}; {self.times:.1f} times its processor time"
         )
         return "\n".join(told)
 
@@ -101,6 +107,8 @@ class ReplayedModel(Result):
             "threads": self.threads,
             "seconds": round(self.seconds, 3),
             "model_seconds": round(self.model_seconds, 4),
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            "model_cpu_seconds": round(self.model_cpu_seconds, 4),
         }
 
 
@@ -186,6 +194,8 @@ def replay_model(
         threads=recording.threads,
         seconds=found.seconds,
         model_seconds=recording.seconds,
+        cpu_seconds=found.cpu_seconds,
+        model_cpu_seconds=recording.cpu_seconds,
     )
 
 

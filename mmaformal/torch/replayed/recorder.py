@@ -51,6 +51,7 @@ class Recording:
     outputs: tuple[Tensor, ...] = ()
     repeats: bool = True  #: whether a run that is not written down gives the same bits
     seconds: float = 0.0  #: of that run
+    cpu_seconds: float = 0.0  #: of all threads
     threads: int = 1
 
 
@@ -129,9 +130,9 @@ def recorded(model: Function, args: tuple[Function, ...], kwargs: dict[str, Func
         recording.outputs = _tensors(outputs)
         copies = [x.detach().clone() for x in recording.outputs]
     with torch.no_grad():
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         again = model(*args, **kwargs)
-        recording.seconds = time.perf_counter() - start
+        recording.seconds, recording.cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
     pairs = zip(copies, _tensors(again), strict=True)
     recording.repeats = all(not different(x, y).any() for x, y in pairs)
     return recording
