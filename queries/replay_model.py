@@ -175,11 +175,11 @@ def replay_model(
     """
     caller(progress)
     say = lines(progress, "done") or (lambda _: None)
-    from mmaformal.torch.replayed.again import Run
+    from mmaformal.torch.replayed.again import Replay
     from mmaformal.torch.replayed.recorder import recorded
 
     recording = recorded(model, inputs, dict(named or {}))
-    found = Run(recording, _search, say).run()
+    found = Replay(recording, _search, say).run()
     state = found.state
     return ReplayedModel(
         tensors=found.tensors,

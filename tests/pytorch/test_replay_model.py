@@ -16,7 +16,7 @@ from torch.nn import functional
 from mmaformal import cli, replay_model
 from mmaformal.queries.replay_model import _search
 from mmaformal.torch.replayed import reductions
-from mmaformal.torch.replayed.again import Run
+from mmaformal.torch.replayed.again import Replay
 from mmaformal.torch.replayed.recorder import recorded
 
 WIDE, HEADS, TOKENS = 64, 4, 48
@@ -72,7 +72,7 @@ def test_a_weight_that_was_changed_by_an_ulp_is_told(name: str) -> None:
     recording = recorded(model, (tokens(),), {})
     weight = dict(model.named_parameters())[name].data.view(-1)
     weight[5:6].view(torch.int32).add_(1)
-    first = Run(recording, _search, lambda _: None).run().wrong[0]
+    first = Replay(recording, _search, lambda _: None).run().wrong[0]
     assert name in first.reads
     assert first.module == name.rpartition(".")[0]
     assert first.elements >= 1

@@ -11,7 +11,7 @@ if torch.backends.cpu.get_cpu_capability() != "AVX2":
 from mmaformal.queries.replay_model import _search
 from mmaformal.torch.replayed.products import NoRuleError, Products
 from mmaformal.torch.replayed.recorder import different
-from mmaformal.torch.replayed.rules import SUMS, State
+from mmaformal.torch.replayed.rules import SUMS, ReplayState
 
 ATEN = torch.ops.aten
 TYPES = [torch.float32, torch.bfloat16]
@@ -24,7 +24,7 @@ def drawn() -> None:
 
 def wrong(name: str, *args: object, **kwargs: object) -> list[int]:
     """How many elements of each result differ."""
-    state = State(Products(_search))
+    state = ReplayState(Products(_search))
     ours, theirs = SUMS[name](state, *args, **kwargs), getattr(ATEN, name)(*args, **kwargs)
     pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
     return [int(different(x.contiguous(), y).sum()) for x, y in pairs]
@@ -84,7 +84,7 @@ def test_products(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
 
 
 def test_what_a_rule_does_not_reach_is_refused() -> None:
-    state, x = State(Products(_search)), torch.randn(8, 64)
+    state, x = ReplayState(Products(_search)), torch.randn(8, 64)
     for name, args in {
         "sum": (x, [0]),
         "mean": (x.double(), [-1]),

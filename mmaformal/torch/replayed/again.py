@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from mmaformal.formats import Format, bf16, fp16, fp32, fp64
 from mmaformal.shown_stages import ulps_apart
-from mmaformal.torch.replayed.products import NoRuleError, Products, Search
-from mmaformal.torch.replayed.recorder import Recorded, Recording, bits, copied, different
-from mmaformal.torch.replayed.rules import SUMS, State, kind
+from mmaformal.torch.replayed.products import NoRuleError, Products, ProductSearch
+from mmaformal.torch.replayed.recorder import RecordedRun, RecordedTensor, bits, copied, different
+from mmaformal.torch.replayed.rules import SUMS, ReplayState, kind
 from mmaformal.torch.tensors import Call, Tensor
 
 _FORMATS: dict[Tensor, Format] = {
@@ -47,7 +47,7 @@ class Wrong(NamedTuple):
 class Again:
     """What came of it."""
 
-    state: State
+    state: ReplayState
     tensors: Counter[str] = field(default_factory=Counter)  #: compared, by what made them
     equal: Counter[str] = field(default_factory=Counter)
     wrong: list[Wrong] = field(default_factory=list)  #: the first few
@@ -63,11 +63,11 @@ class Again:
 _TOLD = 8
 
 
-class Run:
+class Replay:
     """One replay."""
 
-    def __init__(self, recording: Recording, search: Search, say: Callable[[str], object]) -> None:
-        self.recording, self.say, self.found = recording, say, Again(State(Products(search)))
+    def __init__(self, recording: RecordedRun, search: ProductSearch, say: Callable[[str], object]) -> None:
+        self.recording, self.say, self.found = recording, say, Again(ReplayState(Products(search)))
         names = recording.names
         self._ours = {key: x.was if key in names else copied(x.was) for key, x in recording.given.items()}
 
@@ -82,7 +82,7 @@ class Run:
         self.found.seconds, self.found.cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
         return self.found
 
-    def _call(self, call: Recorded) -> None:
+    def _call(self, call: RecordedTensor) -> None:
         theirs = tree_leaves(call.outputs)
         tensors = [x for x in tree_leaves((call.args, call.kwargs, theirs)) if isinstance(x, torch.Tensor)]
         does = kind(call.name, tensors)
@@ -119,7 +119,7 @@ class Run:
             return self._ours[id(tensor)].copy_(value)
         return _laid(value, tensor)
 
-    def _check(self, call: Recorded, does: str) -> None:
+    def _check(self, call: RecordedTensor, does: str) -> None:
         """Raises NoRuleError for what is in no table, and for what writes to a weight or adds where it writes."""
         if not does:
             raise NoRuleError("in no table")
@@ -136,7 +136,7 @@ class Run:
     def _number(self) -> int:
         return self.found.tensors.total()
 
-    def _compare(self, call: Recorded, does: str, ours: Tensor, theirs: Tensor) -> None:
+    def _compare(self, call: RecordedTensor, does: str, ours: Tensor, theirs: Tensor) -> None:
         self.found.tensors[does] += 1
         apart = different(ours, theirs)
         if not (count := int(apart.sum())):
@@ -160,14 +160,14 @@ class Run:
                 )
             )
 
-    def _weights(self, call: Recorded) -> tuple[str, ...]:
+    def _weights(self, call: RecordedTensor) -> tuple[str, ...]:
         """The weights that a call takes, or a view of which it takes."""
         tensors = [x for x in tree_leaves((call.args, call.kwargs)) if isinstance(x, torch.Tensor)]
         names = (self.recording.names.get(id(x)) or self.recording.names.get(id(x._base)) for x in tensors)
         return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _rule(call: Recorded) -> Callable[..., Call]:
+def _rule(call: RecordedTensor) -> Callable[..., Call]:
     """Returns the rule of a sum; raises NoRuleError for a form of the operator that it does not take."""
     rule = SUMS[call.name]
     try:
@@ -192,7 +192,7 @@ def _ulps(x: Tensor, y: Tensor) -> int | None:
     return ulps_apart(ours, theirs, fmt)
 
 
-def _wrong_number(call: Recorded, number: int, x: Call, y: Call, weights: tuple[str, ...]) -> Wrong:
+def _wrong_number(call: RecordedTensor, number: int, x: Call, y: Call, weights: tuple[str, ...]) -> Wrong:
     """Returns what is told of a number, read from a tensor, that is another one."""
     return Wrong(number, call.name, call.module, weights, (), type(y).__name__, 1, (), repr(y), repr(x), None)
 

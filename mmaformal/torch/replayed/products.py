@@ -38,7 +38,7 @@ class _Layout:
 
 
 @dataclass(frozen=True)
-class Dot:
+class ProductCall:
     """PyTorch's own dot products of bf16: 64 lanes, what is left in 8 lanes, and the last products one by one.
 
     Source: aten/src/ATen/native/cpu/ReducedPrecisionFloatGemvFastPathKernel.cpp.
@@ -49,7 +49,7 @@ class Dot:
     last: Structure
 
     @classmethod
-    def of(cls, unit: Instruction) -> Dot:
+    def of(cls, unit: Instruction) -> ProductCall:
         """Returns that of an fma."""
         whole, left = (Structure(unit, lanes=each, order="halves") for each in (64, 8))
         return cls(whole, left, Structure(unit, c_enters="start"))
@@ -107,7 +107,7 @@ class Dealt:
 
 
 #: What makes a product.
-Made = Structure | Dot | Dealt
+Made = Structure | ProductCall | Dealt
 
 
 def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
@@ -119,13 +119,13 @@ def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
     if dtype == torch.float32:
         block = K // 2 if _BLOCK < K < 2 * _BLOCK else _BLOCK
         return [Structure(unit, block, c_enters="first" if added else None)]
-    return [Dot.of(unit), Dealt(Structure(unit))]
+    return [ProductCall.of(unit), Dealt(Structure(unit))]
 
 
 _BLOCK = 192
 
 
-class Search(Protocol):
+class ProductSearch(Protocol):
     """Looks for a structure that gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
 
     def __call__(self, D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Structure | None: ...
@@ -135,7 +135,7 @@ class Search(Protocol):
 class Products:
     """Products of one replay, and the structures learnt for them."""
 
-    search: Search
+    search: ProductSearch
     structures: dict[str, dict[str, int]] = field(
         default_factory=dict
     )  #: by operator: a structure's text and its uses
@@ -266,7 +266,7 @@ def _codes(d: Tensor) -> Codes:
 def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
     """Returns what a structure makes of numbers of fp32."""
     match structure:
-        case Dot() | Dealt():
+        case ProductCall() | Dealt():
             return structure.made(a, b, c)
         case Structure(block=int(block)) if block >= a.shape[1]:
             structure = replace(structure, block=None, halved=None)

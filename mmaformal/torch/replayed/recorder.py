@@ -17,7 +17,7 @@ from mmaformal.torch.tensors import Tensor
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedTensor:
     """One call of an operator."""
 
     function: Function
@@ -42,10 +42,10 @@ class Given(NamedTuple):
 
 
 @dataclass
-class Recording:
+class RecordedRun:
     """The calls of one run in their order, and what the run began with."""
 
-    calls: list[Recorded] = field(default_factory=list)
+    calls: list[RecordedTensor] = field(default_factory=list)
     given: dict[int, Given] = field(default_factory=dict)  #: tensors that no call made, by identity
     names: dict[int, str] = field(default_factory=dict)  #: of weights and buffers, by identity
     outputs: tuple[Tensor, ...] = ()
@@ -58,7 +58,7 @@ class Recording:
 class _Recorder(TorchDispatchMode):
     """Sees each operator that the dispatcher calls."""
 
-    def __init__(self, recording: Recording, path: list[str]) -> None:
+    def __init__(self, recording: RecordedRun, path: list[str]) -> None:
         super().__init__()
         self.recording, self.path = recording, path
         self.made: set[int] = set()
@@ -80,7 +80,7 @@ class _Recorder(TorchDispatchMode):
         values = tuple(_value(function, x) for x in tree_leaves(outputs))
         self.made |= {id(x) for x in tree_leaves(outputs) if isinstance(x, torch.Tensor)}
         self.recording.calls.append(
-            Recorded(function, args, kwargs, outputs, values, self.path[-1] if self.path else "")
+            RecordedTensor(function, args, kwargs, outputs, values, self.path[-1] if self.path else "")
         )
         return outputs
 
@@ -118,9 +118,9 @@ def _ended(path: list[str]) -> None:
     path.pop()
 
 
-def recorded(model: Function, args: tuple[Function, ...], kwargs: dict[str, Function]) -> Recording:
+def recorded(model: Function, args: tuple[Function, ...], kwargs: dict[str, Function]) -> RecordedRun:
     """Returns every call of one run, and whether a run of its own, which is timed, gives the same bits."""
-    recording = Recording(threads=torch.get_num_threads())
+    recording = RecordedRun(threads=torch.get_num_threads())
     if isinstance(model, torch.nn.Module):
         for name, x in [*model.named_parameters(), *model.named_buffers()]:
             recording.names[id(x)] = name

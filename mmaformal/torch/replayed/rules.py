@@ -45,7 +45,7 @@ FLOATS = (torch.float32, torch.bfloat16)
 
 
 @dataclass
-class State:
+class ReplayState:
     """What one replay has learnt and taken so far."""
 
     products: Products
@@ -119,21 +119,21 @@ def _totals(x: Tensor, dims: list[int] | None, keepdim: bool, dtype: Tensor) -> 
 
 
 def _sum(
-    state: State, x: Tensor, dims: list[int] | None, keepdim: bool = False, *, dtype: Tensor = None
+    state: ReplayState, x: Tensor, dims: list[int] | None, keepdim: bool = False, *, dtype: Tensor = None
 ) -> Tensor:
     """`sum` over the last axis."""
     return _tensor(*_totals(x, dims, keepdim, dtype), x.dtype)
 
 
 def _mean(
-    state: State, x: Tensor, dims: list[int] | None, keepdim: bool = False, *, dtype: Tensor = None
+    state: ReplayState, x: Tensor, dims: list[int] | None, keepdim: bool = False, *, dtype: Tensor = None
 ) -> Tensor:
     """`mean` over the last axis: the sum in fp32, divided by the number of terms."""
     totals, shape = _totals(x, dims, keepdim, dtype)
     return _tensor(totals / np.float32(x.shape[-1]), shape, x.dtype)
 
 
-def _softmax(state: State, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+def _softmax(state: ReplayState, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`_softmax` over the last axis."""
     if dim % x.dim() != x.dim() - 1 or half_to_float:
         raise NoRuleError("softmax over another axis than the last one")
@@ -142,7 +142,12 @@ def _softmax(state: State, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
 
 
 def _layer_norm(
-    state: State, x: Tensor, shape: list[int], weight: Tensor | None, bias: Tensor | None, epsilon: float
+    state: ReplayState,
+    x: Tensor,
+    shape: list[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`native_layer_norm`."""
     if any(each is not None and each.dtype != x.dtype for each in (weight, bias)):
@@ -157,14 +162,14 @@ def _layer_norm(
     )
 
 
-def _product(state: State, a: Tensor, b: Tensor) -> Tensor:
+def _product(state: ReplayState, a: Tensor, b: Tensor) -> Tensor:
     """`mm` and `bmm`."""
     function = torch.ops.aten.mm.default if a.dim() == 2 else torch.ops.aten.bmm.default
     return state.products.run(function, a, b)
 
 
 def _added_product(
-    state: State, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
+    state: ReplayState, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
     """`addmm`."""
     if (beta, alpha) != (1, 1):
@@ -173,7 +178,7 @@ def _added_product(
 
 
 def _attention(
-    state: State,
+    state: ReplayState,
     q: Tensor,
     k: Tensor,
     v: Tensor,
