@@ -55,7 +55,7 @@ from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.sticky_sums import (
-    Aligned,
+    AlignedMagnitude,
     e_max_in_range,
     has_room,
     is_larger,
@@ -285,7 +285,7 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
     text, claim = "e_max is the larger exponent", is_larger(s.sum, x, y)
     largest = proving.claim("larger exponent", text, claim)
     kept = [
-        Aligned(name, term, bits, A, e_max, unit, s.exponents, s.frame).prove(proving)
+        AlignedMagnitude(name, term, bits, A, e_max, unit, s.exponents, s.frame).prove(proving)
         for name, term, bits, A in zip(s.names, (x, y), (s.x_bits, s.y_bits), (s.sum.x, s.sum.y), strict=True)
     ]
     text = "where a term loses bits, ρ's boundaries are even multiples of the last place"

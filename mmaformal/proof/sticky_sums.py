@@ -48,7 +48,7 @@ def is_around(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVec
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignedMagnitude:
     """A term, and its magnitude A in units of 2^(e_max − frame), as `sticky_sum` aligns it.
 
     The term has `bits` fractional bits.  Exponents are compared in two's complement of as many bits as `unit` has.
