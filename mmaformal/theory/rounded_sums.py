@@ -29,14 +29,14 @@ from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.encodings.smt.blocks import Operand, Special
 from mmaformal.proof.composition import Composing, wide
-from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_of
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import FixedPoint, Scaled, WideNumbers, near
-from mmaformal.theory.rounding import RoundingGrid
+from mmaformal.theory.rounding import RoundingGrid, prove_to_odd
 
 
 @dataclass(frozen=True)
@@ -240,42 +240,13 @@ class RoundedOnce:
 
     @property
     def _definition(self) -> list[z3.BoolRef]:
-        """What `prove_rounded` claimed of d; to odd, in terms of what is in the midpoints' place."""
-        named = self.w.theory.named
-        own = named[f"rounded by {self.grid.rho}"], named[f"rounded by {self.grid.rho} around"]
-        return list(own) if self.grid.rho.rounding is not Rounding.RO else self._restated(*own)
-
-    def _restated(self, exactly: z3.BoolRef, around: z3.BoolRef) -> list[z3.BoolRef]:
-        """Prove what the definition of rounding to odd says of the neighbours of d, or of d itself."""
-        (lower, upper), m, grid, index = (
-            self.grid.midpoints(self.index),
-            self.sum.magnitude,
-            self.grid,
-            self.index,
-        )
-        infinite, zero, even = grid.infinite(index), index == 0, grid.even(index)
-        high = z3.And(at_least(*upper, *m), z3.Or(even, z3.Not(at_least(*m, *upper))))
-        low = z3.And(at_least(*m, *lower), z3.Or(even, z3.Not(at_least(*lower, *m))))
-        possible, hint = z3.ULE(index, grid.last), [self.code, *m, self.sum.room, is_odd(self.sum.total)]
-        text, claims = "what is rounded to odd is between the neighbours of an odd number, or an even one", []
-        for name, given, goal in (
-            ("exactly", exactly, z3.And(z3.Or(infinite, high), z3.Or(zero, low))),
-            (
-                "around",
-                around,
-                z3.And(
-                    z3.Or(infinite, at_least(*upper, *self._above)),
-                    z3.Or(zero, at_least(*self._below, *lower)),
-                ),
-            ),
-        ):
-            where = given.arg(0)
-            cut = [*hint, *self.special]
-            claim = z3.Implies(where, z3.And(possible, goal))
-            claims.append(self.w.theory.claim(f"to odd, {name}", text, claim, [given], cut))
-        sign = z3.Implies(exactly.arg(0), exactly.arg(1).arg(exactly.arg(1).num_args() - 1))
-        claims.append(self.w.theory.claim("sign to odd", "with the sign of the sum", sign, [exactly]))
-        return claims
+        """What `prove_rounded` claimed of d, in terms of midpoints, or what is in their place."""
+        name, named = f"rounded by {self.grid.rho}", self.w.theory.named
+        own = named[name], named[f"{name} around"]
+        sizes = self.sum.magnitude, self._above, self._below
+        hint = [self.code, self.sum.room, is_odd(self.sum.total), *self.special]
+        to_odd = self.grid.rho.rounding is Rounding.RO
+        return prove_to_odd(self.grid, self.index, sizes, own, hint) if to_odd else list(own)
 
     def _prove_odd(self) -> list[z3.BoolRef]:
         total, m = self.sum.total, self.sum.magnitude.m
@@ -467,8 +438,7 @@ class SignOfSum:
         distance = once.prove_distance(once.sum.prove_sign(w))
         rooms = [w.roomy(each, in_u) for each in (m, below)]
         next_ = w.one_more(m.m, below, m)
-        text = "with its sign, too"
-        small = w.theory.claim("range with a sign", text, w.point.is_near(x, 4), [far])
+        small = w.theory.claim("range with a sign", "with its sign, too", w.point.is_near(x, 4), [far])
         off, some = z3.Or(size == x, near(size, x, p)), z3.Not(m.m == 0)
         under, value = w.value(below) - x < 0, w.value(below)
         claim = z3.Implies(size == value + p, (size - x - p < 0) == under)

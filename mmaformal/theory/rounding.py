@@ -281,6 +281,40 @@ class RoundingGrid:
         return self.numbers.of_sums("range of a midpoint", "midpoints are in their range", claim)
 
 
+def prove_to_odd(
+    grid: RoundingGrid,
+    index: z3.BitVecRef,
+    sizes: tuple[Scaled, Scaled, Scaled],
+    known: tuple[z3.BoolRef, z3.BoolRef],
+    hint: Sequence[z3.ExprRef],
+) -> list[z3.BoolRef]:
+    """Prove what the definition of rounding to odd says in terms of what is in the midpoints' place.
+
+    `sizes`: of what is rounded, and one unit above and below; `known` says that the index-th number is that rounded, or
+    all that is between those.
+    """
+    theory, (m, above, below), (lower, upper) = grid.numbers.theory, sizes, grid.midpoints(index)
+    infinite, zero, even = grid.infinite(index), index == 0, grid.even(index)
+    high = z3.And(at_least(*upper, *m), z3.Or(even, z3.Not(at_least(*m, *upper))))
+    low = z3.And(at_least(*m, *lower), z3.Or(even, z3.Not(at_least(*lower, *m))))
+    exactly = z3.And(z3.Or(infinite, high), z3.Or(zero, low))
+    around = z3.And(z3.Or(infinite, at_least(*upper, *above)), z3.Or(zero, at_least(*below, *lower)))
+    text = "what is rounded to odd is between the neighbours of an odd number, or an even one"
+    claims = [
+        theory.claim(
+            f"to odd, {name}",
+            text,
+            z3.Implies(given.arg(0), z3.And(z3.ULE(index, grid.last), goal)),
+            [given],
+            [*hint, *m],
+        )
+        for name, given, goal in zip(("exactly", "around"), known, (exactly, around), strict=True)
+    ]
+    said = known[0].arg(1)
+    sign = z3.Implies(known[0].arg(0), said.arg(said.num_args() - 1))
+    return [*claims, theory.claim("sign to odd", "with the sign of the sum", sign, [known[0]])]
+
+
 def not_above(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
     return order(x) <= order(y)
 
