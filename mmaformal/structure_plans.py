@@ -20,8 +20,9 @@ from mmaformal.display import ShortRepr
 T = TypeVar("T")
 Merging = Literal["sequential", "pairwise", "halves"]
 #: Where products go that do not fill a turn of the lanes, or a block: onto the first lane before its own or after them,
-#: onto the sum, or as a chain of their own that is added to the sum.
-Rest = Literal["first", "lane", "onto", "apart"]
+#: onto the sum, or as a chain of their own that is added to the sum.  `head`: as `first`, a whole unit where none is
+#: left.
+Rest = Literal["first", "head", "lane", "onto", "apart"]
 Short = Literal["last", "first"]
 #: How a rest is a chain: as others are; with its second product before the first, as compilers contract a·b + c·d to
 #: fma(a, b, c·d); or not, each product being rounded and then added.
@@ -157,7 +158,9 @@ class Dealing(ShortRepr):
         """The chains of some instructions, and what goes on from their sum."""
         n = len(taken)
         left = n % self.unit if self.unit else 0
-        lead = left if self.rest == "first" else 0
+        if self.rest == "head" and self.unit and not left:
+            left = min(self.unit, n)
+        lead = left if self.rest in ("first", "head") else 0
         head, main = taken[:lead], taken[lead : lead + n - left]
         tail = taken[lead + n - left :]
         chains: list[Chain | None] = [self._lane(main, lane) for lane in range(self.lanes)]

@@ -22,6 +22,7 @@ _C_WORDS = {
 }
 _REST = {
     "first": "before them onto the first lane",
+    "head": "or, if nothing is, one of these before them onto the first lane",
     "lane": "after them onto the first lane",
     "onto": "one after the other onto the sum",
     "apart": "as a chain of their own, added to the sum",

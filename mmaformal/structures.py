@@ -125,7 +125,7 @@ class Structure(ShortRepr):
             raise ValueError("what is left goes to smaller blocks, or is the rest of a unit, not both")
         if self.rest is not None and self.unit is None and self.block is None:
             raise ValueError("a rest is left by a unit of lanes, or by blocks; there are neither")
-        if self.rest in ("first", "lane") and self.unit is None:
+        if self.rest in ("first", "head", "lane") and self.unit is None:
             raise ValueError(f"rest={self.rest!r} is onto a lane: say of which unit")
         if self.rest is not None and self.unit is None and self.halved is not None:
             raise ValueError("what is left is halved, or is a rest, not both")

@@ -68,9 +68,9 @@ Wanted = NDArray[np.bool_]
 
 
 def is_vector(structure: Structure) -> bool:
-    """Whether its instruction is arithmetic of vector lanes: one product at a time, by IEEE 754."""
+    """Whether its instruction is arithmetic of vector lanes: one product at a time, by IEEE 754, in sums' type."""
     i = structure.instruction
-    return i.k == 1 and bool(i.parameters.ieee_name(i.spec))
+    return i.k == 1 and bool(i.parameters.ieee_name(i.spec)) and structure.total == i.d_format
 
 
 def dealt(one: Structure, K: int, wide: bool) -> Iterator[Structure]:
@@ -228,9 +228,11 @@ class LaneOrders:
         for first in range(len(bits)):
             for end in range(first + 1, len(bits) + 1):
                 run = bits[first:end]
-                top = run[0] == x.structure.lanes.bit_length() - 2
-                if run[0] - run[-1] != len(run) - 1 or not (len(run) == 1 or top or end - first == len(bits)):
-                    break  # more than two in order: the registers, or all that is left
+                ends = (
+                    run[0] == x.structure.lanes.bit_length() - 2 or run[-1] == 0 or end - first == len(bits)
+                )
+                if run[0] - run[-1] != len(run) - 1 or not (len(run) == 1 or ends):
+                    break  # more than two in order: the registers, the lanes of one, or all that is left
                 axes = tuple(range(1 + first, 1 + end))
                 apart = np.moveaxis(sums, axes, tuple(range(len(axes))))
                 apart = apart.reshape((-1, *apart.shape[len(axes) :]))

@@ -48,9 +48,11 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
     total: Array | None = None
     for ks in cuts:
         tail = len(ks) % x.unit if x.unit else 0
+        if x.rest == "head" and x.unit and not tail:
+            tail = min(x.unit, len(ks))
         head, ks, rest = (
             (ks[:tail], ks[tail:], [])
-            if x.rest == "first"
+            if x.rest in ("first", "head")
             else ([], ks[: len(ks) - tail], ks[len(ks) - tail :])
         )
         over = len(ks) % x.lanes
@@ -100,7 +102,7 @@ def structures(draw: st.DrawFn) -> Structure:
     if lanes > 1 and draw(st.booleans()):
         unit, rest = (
             draw(st.sampled_from((2, 4, 8, 16))),
-            draw(st.sampled_from(("first", "lane", "onto", "apart"))),
+            draw(st.sampled_from(("first", "head", "lane", "onto", "apart"))),
         )
     elif block is not None and draw(st.booleans()):
         smaller = draw(st.sampled_from(((), (block // 2,), (block // 2, 1))))
