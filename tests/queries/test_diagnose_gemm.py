@@ -311,7 +311,10 @@ def test_the_fp32_product_is_blocks_whose_last_two_are_even(units: list[Instruct
     types = {"a_format": "fp32", "b_format": "fp32", "d_format": "fp32"}
     found = diagnose_gemm(x.A, x.B, x.D, instructions=units, **types)
     (structure,) = found.structures
-    assert (structure.block, [len(part) for part in structure.parts(1024)]) == (384, [384, 320, 320])
+    assert (structure.block, [sum(map(len, chain)) for chain in structure.chains(1024)]) == (
+        384,
+        [384, 320, 320],
+    )
     assert (replay(x.A, x.B, structure) == x.D).all()
     assert {structure.instruction, *(each.structure.instruction for each in found.same)} == set(units)
 
