@@ -26,7 +26,7 @@ _LISTED, _UNITS = 3, 6
 
 @dataclass(frozen=True, repr=False)
 class WrongPart(ShortRepr):
-    """Elements that another structure explains, all of them."""
+    """SampledElements that another structure explains, all of them."""
 
     where: NDArray[np.bool_]  #: (M, N)
     structure: Structure
@@ -57,7 +57,7 @@ class Explanation(Result):
 
     @property
     def unexplained(self) -> NDArray[np.bool_]:
-        """Elements (M, N) that nothing explains."""
+        """SampledElements (M, N) that nothing explains."""
         left = self.wrong.copy()
         for part in self.parts:
             left &= ~part.where

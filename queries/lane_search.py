@@ -142,7 +142,7 @@ def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
 
 
 @dataclass(frozen=True, repr=False)
-class Elements(ShortRepr):
+class SampledElements(ShortRepr):
     """Some elements of a product, each with its products and, if there is one, its C."""
 
     a: Codes  #: (elements, K)
@@ -151,7 +151,9 @@ class Elements(ShortRepr):
     c: tuple[Codes, Format] | None
 
     @classmethod
-    def of(cls, a: Codes, b: Codes, d: Codes, c: tuple[Codes, Format] | None, wanted: Wanted) -> Elements:
+    def of(
+        cls, a: Codes, b: Codes, d: Codes, c: tuple[Codes, Format] | None, wanted: Wanted
+    ) -> SampledElements:
         """Elements of a (m, K), b (K, n), d (m, n) and c (m, n): those wanted, spread, `_MOST` of them at most."""
         places = np.argwhere(wanted)
         some = places[np.unique(np.linspace(0, len(places) - 1, _MOST).astype(np.intp))]
@@ -163,7 +165,7 @@ class Elements(ShortRepr):
 class LaneOrders:
     """Ways to deal K to lanes, each run in every order of the lanes, on some elements."""
 
-    def __init__(self, of: Elements, d_format: Format) -> None:
+    def __init__(self, of: SampledElements, d_format: Format) -> None:
         self.of, self.d_format, self.K, self.tried = of, d_format, of.a.shape[1], 0
         self._nan = is_nan(of.d.astype(np.int64), d_format)
         self._known = dict[tuple[DotAdd, Chain], Floats]()
@@ -314,4 +316,14 @@ def order_called(levels: tuple[Level, ...]) -> str:
     return level_words(levels) if levels else "sequential"
 
 
-__all__ = ["LANES", "LARGE", "SMALL", "UNITS", "Elements", "LaneOrders", "dealt", "is_vector", "order_called"]
+__all__ = [
+    "LANES",
+    "LARGE",
+    "SMALL",
+    "UNITS",
+    "LaneOrders",
+    "SampledElements",
+    "dealt",
+    "is_vector",
+    "order_called",
+]

@@ -20,7 +20,7 @@ from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import Kernel, kernel_for
-from mmaformal.queries.lane_search import Elements, LaneOrders, dealt, is_vector
+from mmaformal.queries.lane_search import LaneOrders, SampledElements, dealt, is_vector
 from mmaformal.queries.structure_classes import ORDERS
 from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
@@ -117,7 +117,7 @@ class StructureSearch:
         if not is_vector(one):
             return
         wanted = np.ones(self.d.shape, bool) if self.wanted is None else self.wanted
-        orders = LaneOrders(Elements.of(self.a, self.b, self.d, self.c, wanted), self.d_format)
+        orders = LaneOrders(SampledElements.of(self.a, self.b, self.d, self.c, wanted), self.d_format)
 
         with np.errstate(all="ignore"):
             for dealing in (x for each in wide for x in dealt(one, self.a.shape[1], each)):

@@ -126,7 +126,7 @@ class Composing(Theorem):
             try:
                 self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut, value)
             except NotProvedError:
-                return self.claim(name, statement, claim, using, cut)
+                return self.claim(name, statement, claim, using)
             self._inferences.append(Inference(using, (claim,)))
             self.steps[claim.get_id()] = using, claim
         self.named[name] = claim
