@@ -77,24 +77,25 @@ def _breaks(spec: DotAdd, judge: Judge, codes: Codes, result: int) -> bool:
 def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> Answer:
     spec, rho = instruction.spec, instruction.spec.parameters.last_rounding
     question = f"{instruction.label}: {what}"
-    single = spec.k == spec.parameters.step_products
+    single, why = spec.k == spec.parameters.step_products, "no proof is known"
     if single:
         proving = Composing(asker)
         try:
             facts_of(spec).rounds_exact_sum(proving, spec)
-        except UnsupportedError:
-            pass
+        except UnsupportedError as error:
+            why = f"no proof is known: {error}"
         except NotProvedError as error:
             if not error.refuted:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
         else:
             return Holds(question, proving.proof(), asker.elapsed)
     breaks = partial(_breaks, spec, judge)
-    codes = find_case(instruction, breaks)
+    try:
+        codes = find_case(instruction, breaks)
+    except NotProvedError as error:  # rounding to ρ has no definition
+        return Unknown(question, str(error), (), asker.elapsed)
     if codes is None:
-        return Unknown(
-            question, "no input was found that breaks it, and no proof is known", (), asker.elapsed
-        )
+        return Unknown(question, f"no input was found that breaks it, and {why}", (), asker.elapsed)
     x = exact(spec, codes)
     notes = (neighbours_text(x, rho),) if x is not None else ()
     witness = shown(instruction, codes, notes, ("made smaller step by step, not proved minimal",))

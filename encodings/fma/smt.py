@@ -89,6 +89,16 @@ def jammed(x: StickySum, exponents: ExponentRange, least: int) -> tuple[BitVec, 
     return negate_if(sign, sticky_shift_right(negate_if(sign, x.total), by)), z3.If(below, floor, x.e_max)
 
 
+def goes_away(rounding: Rounding, top: BitVec) -> Bool:
+    """Whether a mode rounds every inexact number with this sign bit to the larger magnitude.
+
+    Raises KeyError for a mode that is not here: both encodings would take it for another alike.
+    """
+    no = z3.BoolVal(False)
+    modes = dict.fromkeys((Rounding.RNE, Rounding.RNA, Rounding.RZ, Rounding.RO), no)
+    return (modes | {Rounding.RD: top == 1, Rounding.RU: top == 0})[rounding]
+
+
 def is_tiny(p: Fma, total: BitVec, e_max: BitVec, exponents: ExponentRange, frame: int) -> Bool:
     """Whether a sum is tiny; its exponent is not below the least of ρ."""
     rho, bits = p.rho, total.size()
@@ -96,7 +106,7 @@ def is_tiny(p: Fma, total: BitVec, e_max: BitVec, exponents: ExponentRange, fram
     magnitude = negate_if(top, total)
     place = frame - rho.fraction_bits - 1  # of the last bit in the binade below 2^least
     rounding = rho.rounding if p.tiny is Tininess.AFTER else Rounding.RZ
-    away = {Rounding.RD: top == 1, Rounding.RU: top == 0}.get(rounding, z3.BoolVal(False))
+    away = goes_away(rounding, top)
     half = 1 << place - 1 if rounding in (Rounding.RNE, Rounding.RNA) else 0
     by = e_max - exponents.constant(rho.format.min_exponent)
 

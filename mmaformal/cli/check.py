@@ -15,7 +15,7 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered, tabulated
 from mmaformal.display import width_to_fit
 from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
-from mmaformal.recordings.report import Checks
+from mmaformal.recordings.report import Checks, recordings_in
 
 
 @click.command()
@@ -59,6 +59,7 @@ def check(
     Exit status: 0 if every file that has a model matches it (instructions not modelled yet are named), 1 if some rows
     do not match, 2 if a file could not be checked.
     """
+    files = tuple(file for each in files for file in recordings_in(each))
     names = _short_names(files)
     width = max(map(len, names))
     outcomes: list[Outcome] = []

@@ -103,12 +103,9 @@ class Composing(Theorem):
         computed way is proved, or not as soon.  Raises NotProvedError, which is `refuted` only if the claim is, uncut.
         """
         using = tuple(using)
-        if claim.get_id() not in self.steps:
-            self._prove_some_way(name, statement, claim, using, hint)
-            self._inferences.append(Inference(using, (claim,)))
-            self.steps[claim.get_id()] = using, claim
-        self.named[name] = claim
-        return claim
+        return self._claimed(
+            name, claim, using, lambda: self._prove_some_way(name, statement, claim, using, hint)
+        )
 
     def claim_each(
         self,
@@ -122,11 +119,21 @@ class Composing(Theorem):
         """The claim, by a lemma for each value of a narrow term, where what is `cut` may have any value; or as `claim`
         proves it, if it does not hold of all of these.  Raises NotProvedError."""
         using = tuple(using)
-        if claim.get_id() not in self.steps:
+
+        def prove() -> None:
             try:
                 self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut, value)
             except NotProvedError:
-                return self.claim(name, statement, claim, using)
+                self._prove_some_way(name, statement, claim, using, ())
+
+        return self._claimed(name, claim, using, prove)
+
+    def _claimed(
+        self, name: str, claim: z3.BoolRef, using: tuple[z3.BoolRef, ...], prove: Callable[[], None]
+    ) -> z3.BoolRef:
+        """The claim, inferred from claims before, once it is proved."""
+        if claim.get_id() not in self.steps:
+            prove()
             self._inferences.append(Inference(using, (claim,)))
             self.steps[claim.get_id()] = using, claim
         self.named[name] = claim

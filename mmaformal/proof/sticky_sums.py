@@ -196,7 +196,9 @@ def has_room(
     _, m = magnitude_of(total)
     least = rho.format.min_exponent - p - below + frame
     large = z3.UGE(m, 1 << (p + below))
-    return large if least < exponents.low else z3.Or(large, z3.ULE(e_max, exponents.constant(least)))
+    if least < exponents.low:
+        return large
+    return z3.Or(large, z3.ULE(e_max, exponents.constant(min(least, exponents.high))))
 
 
 def magnitude_of(total: z3.BitVecRef) -> tuple[z3.BoolRef, z3.BitVecRef]:

@@ -99,11 +99,15 @@ def check(
     Raises FileNotFoundError for a pattern or a folder that has no files.
     """
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    files = [file for each in given for file in _files(each)]
+    files = [file for each in given for file in recordings_in(each)]
     return Checks(check_files(files, architecture=architecture, instruction=instruction, replace=replace))
 
 
-def _files(path: str | Path) -> list[Path]:
+def recordings_in(path: str | Path) -> list[Path]:
+    """Return the files that a path means: itself, a folder's recordings, or what matches a pattern.
+
+    Raises FileNotFoundError for a pattern or a folder that has no files.
+    """
     if Path(path).is_dir():
         found = sorted(each for each in Path(path).iterdir() if each.suffix in _SUFFIXES)
         if not found and any(Path(path).glob("d_*.txt")):

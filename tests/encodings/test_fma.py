@@ -22,7 +22,7 @@ from mmaformal.formats import e4m3, e5m2, fp32
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.queries.verify import verify
 from mmaformal.rounding import Conversion, Rounding, Tininess
-from mmaformal.solver.answers import Different, Fails, Holds
+from mmaformal.solver.answers import Different, Fails, Holds, Unknown
 from mmaformal.spec import DotAdd
 
 ROUNDINGS = ("", "RZ-", "RD-", "RU-", "RNA-")
@@ -96,6 +96,25 @@ def test_terms_too(name: str) -> None:
     for each, both in zip(rows.cases(), both_results(spec, rows), strict=True):
         for got in both:
             assert_exact(spec, got, each.a[0], each.b[0], each.c)
+
+
+def test_a_rounding_without_a_definition_is_not_judged() -> None:
+    answer = prove("correct-rounding", datapath["fma(k=4,a=fp16,rho=RNE-E4M3)"])
+    assert isinstance(answer, Unknown)
+    assert "no definition of rounding with RNE-E4M3" in answer.why
+
+
+def test_a_sum_whose_exponents_are_all_below_the_least_that_matters_is_judged() -> None:
+    answer = prove("correct-rounding", datapath["exact(k=2,a=e4m3,b=e4m3,c=fp16,rho=RNE-FP16)"], timeout=60.0)
+    assert isinstance(answer, Holds)
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_every_mode_is_known_where_numbers_are_flushed_after_rounding(rounding: Rounding) -> None:
+    """A mode that both encodings took for another alike would be proved equal."""
+    smt_fma.goes_away(rounding, z3.BitVecVal(0, 1))
+    with pytest.raises(KeyError):
+        smt_fma.goes_away("another", z3.BitVecVal(0, 1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tiny", ["kept", "BEFORE", "AFTER"])

@@ -874,3 +874,13 @@ def test_hypotheses_from_the_command_line(good: Path, capsys: pytest.CaptureFixt
 )
 def test_a_rate_never_shows_as_none_or_all_when_it_is_not(mismatches: int, rows: int, shown: str) -> None:
     assert sys.modules["mmaformal.recordings.check"]._percentage(mismatches, rows) == shown
+
+
+def test_a_folder_is_checked_by_the_command_as_by_the_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = Path(__file__).resolve().parents[2] / "examples" / "bfdot_qemu.npz"
+    (tmp_path / shown.name).write_bytes(shown.read_bytes())
+    assert cli.main(["check", str(tmp_path)]) == 0
+    assert shown.name in capsys.readouterr().out
+    assert cli.main(["check", str(tmp_path / "none")]) == 2
