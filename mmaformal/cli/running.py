@@ -131,7 +131,7 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
 #: Keywords of functions that messages name, and the options that a command has for them.
 _KEYWORDS = (
     (re.compile(r'\b([a-d])_format="([\w.]+)"(,?)'), r"--\1-format \2"),
-    (re.compile(r"\b([a-d])_format\b(?!=)"), r"--\1-format"),
+    (re.compile(r"(?<!')\b([a-d])_format\b(?![='])"), r"--\1-format"),
     (re.compile(r"\bleave (against|device) out\b"), r"leave --\1 out"),
     (re.compile(r"\bgive (device), or (against), not both"), r"give --\1 or --\2, not both"),
     (re.compile(r"\bGive it as C\b"), "Give it as --c FILE"),

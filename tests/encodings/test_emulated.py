@@ -310,7 +310,7 @@ def test_a_broken_rounding_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_parameters_are_plain_data() -> None:
-    p = emulation["ootomo(hopper HMMA.16816.F32, k=64)"].parameters_as(Emulated)
+    p = emulation["ootomo(hopper HMMA.16816.F32, k=64)"].spec.parameters_as(Emulated)
     assert p.describe().endswith(
         "parts=(0·0) every 1,(1·0+0·1)/2^11 every 4 blocks=4 rounding=IEEE-FP16 words=2 shift=11"
     )
@@ -349,7 +349,7 @@ def _unsettled(name: str, **changes: object) -> str:
 def test_sums_that_are_not_exact_are_not_proved_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words of a bit too many, with two sums of 2^24 each; a unit that keeps a place too few; 2^23 for 1.5 · 2^23."""
     two, small = "ozaki(datapath fda(k=2,frac_bits=23), k=4)", "ozaki(datapath fda(k=2,frac_bits=23), k=8)"
-    p = emulation[two].parameters_as(Emulated)
+    p = emulation[two].spec.parameters_as(Emulated)
     assert p.common == 11
     wide = {
         "common": p.common,
