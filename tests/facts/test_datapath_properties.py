@@ -181,7 +181,9 @@ def test_an_fma_that_is_another_sfma_does_not(bits: int, name: str, monkeypatch:
     monkeypatch.setattr(one_format, "SfmaOfAnyFormat", lambda **_: real(rho=other, nan=nan))
     answer = settled(PROPERTIES[name], BYTE, timeout=60)
     assert isinstance(answer, Unknown), answer
-    assert re.search("does not hold|shown of RNE and RO to all places|no input was found that breaks it", answer.why)
+    assert re.search(
+        "does not hold|shown of RNE and RO to all places|no input was found that breaks it", answer.why
+    )
 
 
 @pytest.mark.parametrize(
