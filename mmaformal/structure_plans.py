@@ -184,7 +184,7 @@ class Dealing(ShortRepr):
 
 
 def rest_of(left: range, *, onto: bool, fused: Fused) -> list[Segment]:
-    """What is left, onto the sum or apart, as a chain or, unfused, each instruction from +0 and then added."""
+    """Return segments of what is left, onto the sum or apart: a chain, or unfused, each from +0 and then added."""
     if fused == "second first" and len(left) > 1:
         return [Segment(((left[1:2], left[:1], left[2:]) if left[2:] else (left[1:2], left[:1]),), onto)]
     if fused != "no":

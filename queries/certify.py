@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mmaformal.architectures.meant import instruction_meant
@@ -47,14 +48,13 @@ class Statement:
     architecture: str
     instruction: str
 
-    def ask(self, timeout: float, memory: int, solver: Solver = None, cache: Cache = False) -> Answer:
-        """Return the answer.
+    def question(self) -> Callable[..., Answer]:
+        """Return the question, which takes the keywords of `prove`.
 
-        Raises NoSolverError, KeyError as `instruction_meant`, and ValueError for a property that there is not.
+        Raises KeyError as `instruction_meant`, and ValueError for a property that there is not.
         """
         meant = instruction_meant(f"{self.architecture} {self.instruction}")
-        ask = verify if self.property == EQUALITY else property_named(self.property).prove
-        return ask(meant, timeout=timeout, memory=memory, solver=solver, cache=cache)
+        return partial(verify if self.property == EQUALITY else property_named(self.property).prove, meant)
 
     def to_json(self) -> dict[str, str]:
         return {
@@ -66,7 +66,7 @@ class Statement:
 
 @dataclass(frozen=True, repr=False)
 class Certificates(Result):
-    """What was written: statements, their lemmas, and those lemmas that have no certificate."""
+    """Statements, their lemmas that certificates were written of, and those that have none."""
 
     folder: Path
     statements: tuple[tuple[str, int], ...]  #: each with how many lemmas it rests on
@@ -166,7 +166,7 @@ def certify(
     with remembering(cache):
         for statement in asked:
             writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")
-            writing.add(statement, statement.ask(timeout, memory, solver))
+            writing.add(statement, statement.question()(timeout=timeout, memory=memory, solver=solver))
     return writing.finished(start)
 
 

@@ -119,11 +119,13 @@ def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
 def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> None:
     """Raises RefusedError unless a statement is proved by lemmas with certificates alone."""
     asked, said = entry.get("asked"), entry["statement"]
+    if not isinstance(asked, dict):
+        raise RefusedError(f"manifest.json: {said}: cannot be asked: no question")
     try:
-        assert isinstance(asked, dict)
-        answer = Statement(**asked).ask(timeout, memory)
-    except (AssertionError, TypeError, ValueError, KeyError) as error:
+        question = Statement(**asked).question()
+    except (TypeError, ValueError, KeyError) as error:
         raise RefusedError(f"manifest.json: {said}: cannot be asked: {error}") from None
+    answer = question(timeout=timeout, memory=memory)
     if not isinstance(answer, Holds):
         raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}")
     if answer.headline != said:

@@ -1,7 +1,7 @@
 """A PyTorch model's run made again bit for bit, from its inputs and weights, and the first tensor that is not equal.
 
     found = replay_model(model, tokens)
-    print(found)       # equal: 448 of 448 tensors, bit for bit …
+    print(found)       # how many tensors are equal, and the first that is not
 
 Every operator that the model calls is written down, and made again on what was made before: sums by the structures and
 the orders of additions that PyTorch's libraries have on this processor, elementwise functions by torch itself.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class ReplayedModel(Result):
-    """What came of a replay."""
+    """How many tensors of a replay are equal, the first that are not, and what was taken from where."""
 
     tensors: Mapping[str, int]  #: compared, by what made them: `sum`, `elementwise`, `moved`, `chosen`
     equal: Mapping[str, int]  #: of these

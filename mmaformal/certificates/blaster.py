@@ -71,7 +71,7 @@ def expressions(text: str) -> Iterator[Expression]:
 
 
 class Blaster:
-    """What a script declared, defined and asserted so far, as a circuit.
+    """A circuit of what a script declared, defined and asserted so far.
 
     Sums and products are made as they are written, or, with `multiplied_out`, as polynomials with their terms in a
     fixed order: addition and multiplication modulo 2^n are commutative and associative, and products of sums are

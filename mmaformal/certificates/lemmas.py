@@ -21,7 +21,7 @@ _PATIENCE = (2.0, 20.0, 1e9)
 
 @dataclass(frozen=True, repr=False)
 class LemmaFiles(ShortRepr):
-    """What was written for one lemma."""
+    """The files that were written for one lemma."""
 
     name: str  #: the SHA-256 of its script
     cnf: str  #: SHA-256 of the clauses

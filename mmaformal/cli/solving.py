@@ -1,4 +1,4 @@
-"""What commands that work an answer out have in common: their limits, what they remember, and how they print it."""
+"""Commands that work an answer out share their limits, what they remember, and how they print it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEMORY = 4096
 
 
 class QueryLimits(TypedDict):
-    """What a query may use, by its keywords."""
+    """The keywords of a query that limit it."""
 
     timeout: float
     memory: int
@@ -32,7 +32,7 @@ class QueryLimits(TypedDict):
 
 @dataclass(frozen=True)
 class Solving:
-    """What the options of `solving` say."""
+    """The values of the options of `solving`."""
 
     timeout: float
     evidence: Path | None

@@ -1,4 +1,4 @@
-"""What a step of dpa_e9s12 does, stage by stage: in both encodings, and in two runs.
+"""The stages of a step of dpa_e9s12, related in both encodings and in two runs.
 
 Two runs on the same products, in another order or exchanged, have related results, and so have two on negated inputs
 where no product loses a bit, since products are rounded down: of fp16 factors that are numbers, and of one fp32
@@ -241,7 +241,7 @@ def _numbers(step: RelatedStep[DpaE9s12Step], special: Link) -> Link:
 
 
 def _ranges(step: RelatedStep[DpaE9s12Step], finite: Link) -> tuple[list[Link], Link]:
-    """Of each E9S12 product, that it is zero, or so near to the largest exponent that placing loses no bit."""
+    """Derive that each E9S12 product is zero, or so near to the largest exponent that placing loses no bit."""
     left, spec = step.left, step.runs.left_spec
     fmt, bits = spec.a_format, left.e_max.size()
     each = len(left.products) // len(left.a)

@@ -324,7 +324,7 @@ def _clear(x: z3.BitVecRef, y: z3.BitVecRef, exponents: ExponentRange, zero: int
 
 
 class _DoubledSorted(NamedTuple):
-    """What is known of a sum of sorted terms."""
+    """The links of a sum of sorted terms, and the range of its exponents."""
 
     links: Sequence[Link]
     exponents: ExponentRange
@@ -374,7 +374,7 @@ def _doubled_sorted_sum(run: DoubledRuns, mine: Stage, other: Stage) -> _Doubled
 
 
 def _normal(run: DoubledRuns, x: Term) -> list[Link]:
-    """What is known of a term that is to be normalised; its significand is zero, or not below that of its first
+    """Derive of a term that is to be normalised that its significand is zero, or not below that of its first
     operand, which is a normal number."""
     term, operands = run.of(x), run.operands[id(x)]
     places = operands[0].fmt.fraction_bits
@@ -404,7 +404,7 @@ def _jammed(
     least: z3.BitVecRef,
     sums: Sequence[Link],
 ) -> DoubledSum:
-    """What is known of jammed sums, each an exponent and a total."""
+    """Return the links of two jammed sums, each an exponent and a total."""
     (e, x), (f, y) = left, right
     equal, other = Link(e == f, (e, f)), Link(e != f, (e, f))
     run.argument.split("exponents are equal, or not", [equal, other], terms=[e, f])

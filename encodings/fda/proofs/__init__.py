@@ -39,7 +39,7 @@ Step: TypeAlias = smt_fda.FdaStep
 
 
 def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
-    """That the low bits that ρ does not keep are zero."""
+    """Return a pairing that proves the low bits that ρ does not keep zero.  Raises ArgumentError if it keeps all."""
     rho = spec.parameters.rho  # type: ignore[attr-defined]
     bits = rho.format.fraction_bits - rho.fraction_bits
     if bits == 0:
@@ -55,7 +55,7 @@ def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
 
 
 def too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
-    """That no sum is rounded to the largest finite number, by what the exponents allow (fda)."""
+    """Return a pairing that proves that no sum of fda is rounded to the largest finite number."""
     pairing, x = Pairing(), symbolic_inputs(spec)
     step = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps[-1]
     exponents = smt_fda.exponents_of(spec, spec.parameters)  # type: ignore[arg-type]

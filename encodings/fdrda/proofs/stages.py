@@ -1,4 +1,4 @@
-"""What a step of fdrda or gfdrda does, stage by stage: in both encodings, and in two runs on related inputs."""
+"""The stages of a step of fdrda or gfdrda, related in both encodings and in two runs on related inputs."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class _Dots:
     def groups(
         self, executable: executable_fdrda.FdrdaStep, smt: GfdrdaStep
     ) -> tuple[Link, Link, Idle | None]:
-        """The same of the sum of two groups."""
+        """Return the links of the sum of two groups, as those of one are returned."""
         argument, count = self.argument, len(executable.dots)
         parts = [
             self.group(executable.dots[g], smt.groups[g], smt.e_groups[g], slice(g, None, count))
@@ -240,7 +240,7 @@ def link_runs(step: RelatedStep[AnyFdrda]) -> Link:
 
 
 def _reach(step: RelatedStep[AnyFdrda]) -> list[Link]:
-    """That the first run's largest exponent is in the range that exponents are held in."""
+    """Derive that the first run's largest exponent is in the range that exponents are held in."""
     left, spec = step.left, step.runs.left_spec
     own, wide = product_range(spec.a_format, spec.b_format), smt_fdrda.exponents_of(spec)
     if isinstance(left, GfdrdaStep):

@@ -1,4 +1,4 @@
-"""Of two products that are aligned to odd, added and rounded to odd, the sum is the exact one, rounded once.
+"""The sum of two products, aligned, added and rounded to odd, is the exact sum rounded once.
 
 What is cut off a product that is far below the other is remembered in its last place, and so is what rounding cuts off:
 to odd, that comes to the same as rounding once.  It does where the sum is so large, with the other product, that ρ has

@@ -45,7 +45,7 @@ class Wrong(NamedTuple):
 
 @dataclass
 class Again:
-    """What came of it."""
+    """The counts of a replay: tensors compared, equal and wrong, and calls that were left."""
 
     state: ReplayState
     tensors: Counter[str] = field(default_factory=Counter)  #: compared, by what made them

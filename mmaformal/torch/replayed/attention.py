@@ -34,7 +34,7 @@ class Multiply(Protocol):
 
 
 class Functions(NamedTuple):
-    """What attention takes from libraries: a product, and e^x and log x of single numbers."""
+    """The functions that attention takes from libraries: a product, and e^x and log x of single numbers."""
 
     multiply: Multiply
     exp: Callable[[F32], F32]

@@ -1,4 +1,4 @@
-"""What the vector registers of PyTorch's CPU kernels do with numbers of fp32: eight lanes of AVX2.
+"""Numbers of fp32 in the vector registers of PyTorch's CPU kernels: eight lanes of AVX2.
 
 Sums are of arrays whose first axis is the terms' order; all that stands beside it is summed alike.  Fused steps are the
 model of an IEEE 754 fma; other operations are NumPy's in fp32, which IEEE 754 defines too.

@@ -29,7 +29,7 @@ class NoRuleError(Exception):
 
 @dataclass(frozen=True)
 class _Layout:
-    """What a library chooses its kernel by."""
+    """Types, shapes and layout: a library chooses its kernel by these."""
 
     operator: str
     dtype: str

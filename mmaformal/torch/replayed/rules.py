@@ -46,7 +46,7 @@ FLOATS = (torch.float32, torch.bfloat16)
 
 @dataclass
 class ReplayState:
-    """What one replay has learnt and taken so far."""
+    """The structures that one replay has learnt, and what it has taken from libraries so far."""
 
     products: Products
     taken: Counter[str] = field(default_factory=Counter)  #: elementwise functions of libraries, by name
