@@ -13,15 +13,14 @@ from mmaformal.cli.terminal import Status
 
 #: The exit status of each verdict.
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
-_FILE = click.Path(path_type=Path)
 
 
 @click.command("batch-invariant")
-@click.argument("files", nargs=-1, metavar="[FILE…]", type=_FILE)
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=options.FILE)
 @click.option(
     "--product",
     "separate",
-    type=(_FILE, _FILE, _FILE),
+    type=(options.FILE, options.FILE, options.FILE),
     multiple=True,
     metavar="D A B",
     help="A product in three files; repeatable.",

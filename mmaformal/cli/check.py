@@ -19,7 +19,7 @@ from mmaformal.recordings.report import Checks, recordings_in
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=options.FILE)
 @options.json
 @click.option(
     "--arch",

@@ -29,7 +29,7 @@ _ROWS = 100_000
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="FILE…|DESIGN…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="FILE…|DESIGN…", type=options.FILE)
 @click.option("--k", type=options.PRODUCTS, metavar="K", help="Products that d of a DESIGN has.")
 @unit_options
 @click.option(

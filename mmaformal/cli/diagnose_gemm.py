@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("diagnose-gemm")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=options.FILE)
 @click.option(
     "--arch", type=options.ARCHITECTURE, metavar="A", help="Try the instructions of this architecture alone."
 )

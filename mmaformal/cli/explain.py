@@ -16,8 +16,8 @@ _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": U
 
 
 @click.command("explain")
-@click.argument("files", nargs=-1, required=True, metavar="D A B", type=click.Path(path_type=Path))
-@click.option("--c", "c", type=click.Path(path_type=Path), metavar="FILE", help="C, which A·B is added to.")
+@click.argument("files", nargs=-1, required=True, metavar="D A B", type=options.FILE)
+@click.option("--c", "c", type=options.FILE, metavar="FILE", help="C, which A·B is added to.")
 @options.ran_on
 @options.formats("a", "b", "c", "d")
 @click.option("--every-block", is_flag=True, help="Try blocks of every size, not the usual structures alone.")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--name",
     "recordings",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     metavar="FILE",
     help="Say which of them explain every row of a recording; repeatable.",
 )

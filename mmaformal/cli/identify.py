@@ -15,7 +15,7 @@ from mmaformal.cli.terminal import Status
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="DESIGN…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="DESIGN…", type=options.FILE)
 @click.option("--k", type=options.PRODUCTS, required=True, metavar="K", help="Products that d has.")
 @click.option(
     "--types", required=True, metavar="A[,B],C[,D]", help="Formats, as fp16,fp32 or e4m3,e5m2,fp32,fp16."

@@ -206,6 +206,20 @@ class _Constraint(Kind):
         return _starting(["finite", "gemm", "normal", "nonzero"], incomplete)
 
 
+class _Readable(click.Path):
+    """A file or folder to read; an empty name, as of a shell's variable that is not set, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        if value == "":
+            raise UsageError("the name of a file is empty: is a variable not set?", ctx)
+        return Path(value)
+
+
 class _Writable(click.Path):
     """A file or folder to write to, tried before the work starts."""
 
@@ -255,6 +269,7 @@ MEGABYTES = _Number("megabytes", "megabytes", _MOST_MEGABYTES)
 PRODUCTS = _Number("products", "products", MOST_PRODUCTS)
 PROCESSES = _Number("processes", "processes", _MOST_JOBS)
 ROWS = _Number("rows", "rows", _MOST)
+FILE = _Readable()
 OUTPUT_FILE = _Writable()
 OUTPUT_FOLDER = _Writable(folder=True)
 

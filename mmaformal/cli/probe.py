@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("arch", metavar="ARCH|DESIGN", type=options.ARCHITECTURE_OR_DESIGN, required=False)
 @options.name(required=False)
-@click.argument("files", nargs=-1, metavar="[FILE…]", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=options.FILE)
 @click.option(
     "--k",
     "chain",
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 @options.replace
 @options.model
 @unit_options
-@click.option(
-    "--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the order of summation, as SVG."
-)
+@click.option("--svg", type=options.OUTPUT_FILE, metavar="FILE", help="Draw the order of summation, as SVG.")
 @options.timeout(600.0)
 @options.json
 @options.table

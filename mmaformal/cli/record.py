@@ -44,7 +44,7 @@ class _Shape(options.Kind):
 
 @click.command()
 @click.argument("name", metavar="[INSTRUCTION|DESIGN]", type=options.INSTRUCTION, required=False)
-@click.argument("files", nargs=-1, metavar="[FILE…]", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[FILE…]", type=options.FILE)
 @click.option("--k", type=options.PRODUCTS, metavar="K", help="Products that d of a DESIGN has.")
 @unit_options
 @click.option(
@@ -79,7 +79,7 @@ class _Shape(options.Kind):
 @click.option(
     "--from",
     "outputs",
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     metavar="OUTPUT",
     help="Make the recording of what such a program wrote.",
 )

@@ -16,7 +16,7 @@ _STATUS = {"equal": SETTLED, "differs": REFUTED, "part": UNKNOWN}
 
 @click.command("replay-model")
 @click.argument("model", metavar="FILE.py:NAME | MODEL.pt2")
-@click.argument("inputs", required=False, metavar="[INPUTS.pt]", type=click.Path(path_type=Path))
+@click.argument("inputs", required=False, metavar="[INPUTS.pt]", type=options.FILE)
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of torch's (default: its own).")
 @options.json
 def replay_model(model: str, inputs: Path | None, threads: int | None, as_json: bool) -> int:

@@ -128,12 +128,12 @@ def _formats(types: str) -> _Formats:
 
 _DESIGN = (
     click.option(
-        "-f", "lists", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+        "-f", "lists", multiple=True, type=options.FILE, metavar="FILE",
         help="A list of files and options, as simulators take it; repeatable.",
     ),
     click.option("--top", metavar="MODULE", help="The design's module (default: the one that no other uses)."),
     click.option(
-        "-I", "includes", multiple=True, type=click.Path(path_type=Path), metavar="FOLDER",
+        "-I", "includes", multiple=True, type=options.FILE, metavar="FOLDER",
         help="A folder of include files; repeatable.",
     ),
     click.option(
@@ -151,7 +151,7 @@ _DESIGN = (
         help="What another input is: rnd_mode_i=0, start_i=1,0 by cycle, mode_i=any; repeatable.",
     ),
     click.option(
-        "--mapping", type=click.Path(path_type=Path), metavar="FILE",
+        "--mapping", type=options.FILE, metavar="FILE",
         help="Ports and ties in TOML, tables [port] and [tie].",
     ),
     click.option(
@@ -165,7 +165,7 @@ _DESIGN = (
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="DESIGN…", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="DESIGN…", type=options.FILE)
 @click.option("--against", nargs=2, required=True, metavar="ARCH INSTRUCTION", help="The model.")
 @options.replace
 @options.model
@@ -193,7 +193,7 @@ _DESIGN = (
     "--simulate",
     "recordings",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     metavar="FILE",
     help="Only run the design on the rows of a recording (Verilator, else Icarus), and compare; repeatable.",
 )

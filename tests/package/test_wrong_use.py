@@ -163,13 +163,17 @@ COMMANDS: list[list[str]] = [
     ["check"],
     ["check", "text", "--arch", "hoper"],
     ["check", "text", "--replace", "F"],
+    ["check", "folder"],
+    ["check", ""],
+    ["explain", "", "", ""],
+    ["probe", "hopper", "HMMA.16816.F32", ""],
     ["completion"],
     ["completion", "tcsh"],
     ["completion", "bash", "zsh"],
 ]
 
 #: What is wrong with a file is said of that file, on stdout, so that the others are checked.
-FILES = ["none.npz", "folder", "text", "/dev/null", "cut.npz", "empty.npz", "other.npz", "pickle.npz", ""]
+FILES = ["none.npz", "text", "/dev/null", "cut.npz", "empty.npz", "other.npz", "pickle.npz"]
 
 
 @pytest.fixture(autouse=True)
