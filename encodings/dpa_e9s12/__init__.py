@@ -87,9 +87,8 @@ class DpaE9s12(Parameters):
         return self.kept_places(spec) >= 2 * (spec.a_format.max_exponent - low)
 
     def zero_exponent(self, spec: DotAdd) -> int:
-        """Zero products, if they are detected, have the least exponent that there is."""
-        least = spec.a_format.min_exponent + spec.b_format.min_exponent
-        return -2 * BIAS if self.detects_zeros else max(least, spec.c_format.min_exponent)
+        """Return that of a product 0·0: the least there is, if zeros are detected; c, added exactly, has none."""
+        return -2 * BIAS if self.detects_zeros else spec.a_format.min_exponent + spec.b_format.min_exponent
 
     def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
         """Return one sum where nothing is lost of the products before c meets them."""

@@ -22,6 +22,7 @@ from probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
 from probe_table import tree_of as tree_of_model
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cli, probe, sapphire_rapids
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import FORMATS
 from mmaformal.probes import Tree
@@ -186,6 +187,12 @@ def test_c_is_read_where_it_is_a_term_itself() -> None:
     e2m1, fp32 = FORMATS["e2m1"], FORMATS["fp32"]
     parameters = Gfdrda(23, 2, IEEE_FP32, skip_zero_products=False, c_reach=31)
     check_unit(DotAdd(4, e2m1, e2m1, fp32, fp32, parameters))
+
+
+def test_c_that_is_added_exactly_says_nothing_of_the_exponent_of_zero() -> None:
+    """A random unit showed that its parameters named c's least exponent, -126, as that of products of zero."""
+    fp32 = FORMATS["fp32"]
+    check_unit(DotAdd(3, fp32, fp32, fp32, fp32, DpaE9s12(3, 77, IEEE_FP32, detects_zeros=False)))
 
 
 @pytest.mark.slow
