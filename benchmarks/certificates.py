@@ -3,8 +3,8 @@
     python benchmarks/certificates.py results.jsonl [--timeout 60] [--jobs 2] [--every 4]
 
 Each specification's lemmas are made without a solver, and each lemma's certificate is written, checked by the plain
-checker (`check.py`'s) and by the compiled one, and thrown away.  A line of results.jsonl is a lemma: seconds to make
-and to check, bytes; run again, it goes on where it was.  `--every N` takes every N-th specification.
+checker (`check.py`'s) and by the compiled one, and thrown away.  A line of results.jsonl is a lemma: its logic, seconds
+to solve, to make and to check, bytes; run again, it goes on where it was.  `--every N` takes every N-th specification.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import as_completed
 from pathlib import Path
 
@@ -24,11 +25,15 @@ from mmaformal.facts.equality import argue
 from mmaformal.proof.kernel import Scripts, lemmas_of
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.pool import processes
+from mmaformal.solver.portfolio import Portfolio
 
 
 def lemma(script: str, label: str, statement: str, timeout: float) -> dict[str, object]:
     """Return what the certificate of a lemma cost; `why` where there is none."""
     line: dict[str, object] = {"name": digest(script), "of": label, "statement": statement}
+    line["logic"] = script.partition("(set-logic ")[2].partition(")")[0]
+    with Portfolio() as portfolio:
+        line["solving"] = portfolio.ask(script, {}, timeout).seconds
     with tempfile.TemporaryDirectory() as folder:
         made = write_certificate(script, Path(folder), timeout)
         line["seconds"] = made.seconds
@@ -54,8 +59,11 @@ def summary(lines: list[dict[str, object]]) -> str:
     without = [line for line in lines if "why" in line]
     out = [
         f"{len(lines) - len(without)} of {len(lines)} lemmas with a certificate, {total('bytes') / 1e6:.0f} MB; "
-        f"made in {total('seconds'):.0f} s, checked in {total('plain'):.0f} s, compiled {total('compiled'):.0f} s"
+        f"solved in {total('solving'):.0f} s, made in {total('seconds'):.0f} s, checked in {total('plain'):.0f} s, "
+        f"compiled {total('compiled'):.0f} s"
     ]
+    logics = Counter(str(line["logic"]) for line in lines)
+    out += [f"  {count} of the logic {logic}" for logic, count in logics.most_common()]
     return "\n".join([*out, *(f"  {line['of']}: {line['statement']}: {line['why']}" for line in without)])
 
 

@@ -26,15 +26,19 @@ from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write
 from mmaformal.certificates.refuting import sat_solver
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
+from mmaformal.facts import laws
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import Premises, noting_premises
 from mmaformal.queries.properties import property_named
 from mmaformal.queries.verify import verify
+from mmaformal.queries.witnesses import NoWitnessError, witnesses
 from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Holds, Obligation
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.pool import processes
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
 from mmaformal.solver.session import Cache, Solver, remembering
+from mmaformal.witness import WitnessError
 
 #: The property that stands for equality of both encodings.
 EQUALITY = "equality"
@@ -53,8 +57,12 @@ class Statement:
 
         Raises KeyError as `instruction_meant`, and ValueError for a property that there is not.
         """
-        meant = instruction_meant(f"{self.architecture} {self.instruction}")
-        return partial(verify if self.property == EQUALITY else property_named(self.property).prove, meant)
+        prove = verify if self.property == EQUALITY else property_named(self.property).prove
+        return partial(prove, self.meant())
+
+    def meant(self) -> Instruction:
+        """The instruction.  Raises KeyError as `instruction_meant`."""
+        return instruction_meant(f"{self.architecture} {self.instruction}")
 
     def to_json(self) -> dict[str, str]:
         return {
@@ -106,7 +114,7 @@ class Certificates(Result):
         out.append(
             f"solving took {self.solving:.1f} s, certificates {making:.1f} s; {self.seconds:.1f} s in all"
         )
-        if self.lemmas:
+        if self.statements:
             out.append(
                 f"to check: mmaformal check-certificate {self.folder}, or python {self.folder}/check.py {self.folder}"
             )
@@ -154,7 +162,8 @@ def certify(
     checked_timeout(timeout)
     sat_solver()
     start, folder = time.monotonic(), Path(out)
-    (folder / "lemmas").mkdir(parents=True, exist_ok=True)
+    for part in ("lemmas", "premises"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
     asked = [
         Statement(name, each.architecture, each.name)
         for each in (
@@ -166,7 +175,10 @@ def certify(
     with remembering(cache):
         for statement in asked:
             writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")
-            writing.add(statement, statement.question()(timeout=timeout, memory=memory, solver=solver))
+            laws.forget()  # what is remembered notes no premises
+            with noting_premises() as noted:
+                answer = statement.question()(timeout=timeout, memory=memory, solver=solver)
+            writing.add(statement, answer, noted)
     return writing.finished(start)
 
 
@@ -187,10 +199,16 @@ class _Writing:
         self._solving: dict[str, float] = {}
         self._before = _lemmas_before(folder)
 
-    def add(self, statement: Statement, answer: Answer) -> None:
+    def add(self, statement: Statement, answer: Answer, noted: Sequence[Premises]) -> None:
         """Write certificates of the lemmas of an answer's proof that have none yet."""
         if not isinstance(answer, Holds):
             self._not_proved.append(str(answer).partition("\n")[0])
+            return
+        try:
+            met = witnesses(statement.meant(), noted, self._folder / "premises", self._seconds)
+        except (NoWitnessError, WitnessError) as error:
+            self._not_proved.append(f"{answer.headline}: {error}")
+            self._write_manifest()
             return
         obligations = {each.digest: each for each in answer.proof.obligations}
         self._solving |= {name: each.seconds for name, each in obligations.items()}
@@ -198,7 +216,8 @@ class _Writing:
         self._certify([each for name, each in obligations.items() if name not in self._lemmas])
         if all(name in self._lemmas for name in obligations):
             entry: dict[str, object] = {"statement": answer.headline, "asked": statement.to_json()}
-            self._statements.append(entry | {"lemmas": list(obligations), "rules": list(answer.proof.rules)})
+            parts = {"premises": met, "lemmas": list(obligations), "rules": list(answer.proof.rules)}
+            self._statements.append(entry | parts)
         else:
             self._not_proved.append(f"{answer.headline}: a lemma has no certificate")
         self._write_manifest()

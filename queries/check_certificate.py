@@ -16,12 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmaformal.certificates.blaster import ScriptError, clauses_of
-from mmaformal.certificates.check import RefusedError, check_derivation, clauses_in, lemma_texts, manifest_of
+from mmaformal.certificates.check import (
+    RefusedError,
+    check_derivation,
+    check_premises,
+    clauses_in,
+    lemma_texts,
+    manifest_of,
+)
 from mmaformal.certificates.fast_check import accepts
 from mmaformal.certificates.refuting import dimacs
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
+from mmaformal.facts import both_encodings, laws
+from mmaformal.proof.kernel import noting_premises
 from mmaformal.queries.certify import Statement
+from mmaformal.queries.witnesses import check_witnesses
 from mmaformal.result import Result
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.evidence import EvidenceStore, recording
@@ -97,8 +107,12 @@ def check_certificate(
         checking = time.monotonic() - start
         for each in statements:
             tell(f"asking anew: {each['statement']}")
-            with recording(store):
-                _ask(each, timeout, memory)
+            check_premises(path, each)
+            both_encodings.forget()  # what this process proved before is by solvers, and notes no premises
+            laws.forget()
+            with recording(store), noting_premises() as noted:
+                statement = _ask(each, timeout, memory)
+            check_witnesses(statement.meant(), noted, each["premises"], each["statement"])
     said = tuple(each["statement"] for each in statements)
     return Checked(said, len(lemmas), checking, time.monotonic() - start)
 
@@ -116,13 +130,14 @@ def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
         raise RefusedError(f"{name}.cnf: not the clauses of {name}.smt2")
 
 
-def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> None:
-    """Raises RefusedError unless a statement is proved by lemmas with certificates alone."""
+def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> Statement:
+    """Return a statement that is proved by lemmas with certificates alone.  Raises RefusedError."""
     asked, said = entry.get("asked"), entry["statement"]
     if not isinstance(asked, dict):
         raise RefusedError(f"manifest.json: {said}: cannot be asked: no question")
     try:
-        question = Statement(**asked).question()
+        statement = Statement(**asked)
+        question = statement.question()
     except (TypeError, ValueError, KeyError) as error:
         raise RefusedError(f"manifest.json: {said}: cannot be asked: {error}") from None
     answer = question(timeout=timeout, memory=memory)
@@ -133,3 +148,4 @@ def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> None:
     for each in answer.proof.obligations:
         if each.solver != _CHECKED:
             raise RefusedError(f"{said}: no certificate of its lemma {each.digest}: {each.statement}")
+    return statement

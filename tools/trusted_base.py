@@ -104,6 +104,8 @@ BASE: dict[str, tuple[Part, ...]] = {
             "a script's clauses can be met if and only if its assertions can",
         ),
         Part("mmaformal/certificates/circuits.py", "gates and their clauses"),
+        Part("mmaformal/certificates/premises.py", "an assignment is of the premises' clauses"),
+        Part("queries/witnesses.py", "a witness is of the premises that a theorem has, and runs as it tells"),
         Part("queries/check_certificate.py", "a statement's proof rests on lemmas that were checked alone"),
     ),
     "What both encodings are": (

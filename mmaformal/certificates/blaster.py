@@ -85,6 +85,7 @@ class Blaster:
         self._polynomials: dict[Bits, _Polynomial] = {}  #: of sums and products that were made
         self._named: dict[str, Value] = {"true": TRUE, "false": FALSE}
         self._over = False
+        self.constants: dict[str, Value] = {}  #: those that were declared
 
     def do(self, command: Expression) -> None:
         """Obey one command.  Raises ScriptError."""
@@ -94,7 +95,8 @@ class Blaster:
             case ["set-logic", "QF_BV"]:
                 pass
             case ["declare-fun", str(name), [], sort]:
-                self._name(name, self._constant(_width(sort)))
+                self.constants[name] = self._constant(_width(sort))
+                self._name(name, self.constants[name])
             case ["define-fun", str(name), [], sort, body]:
                 value = self.value(body)
                 if _width_of(value) != _width(sort):

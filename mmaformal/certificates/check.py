@@ -7,9 +7,13 @@ lemma is three files under its name, the SHA-256 of the first:
     lemmas/NAME.cnf     clauses that can be met if and only if the opposite can (DIMACS)
     lemmas/NAME.lrat    a derivation of the empty clause from them (LRAT)
 
+What a statement assumes is three files under its own name: premises/NAME.smt2, its clauses NAME.cnf, and NAME.model, an
+assignment that meets them, so that the statement is not about nothing.
+
 What is checked here: that each file is the one that the manifest tells by its SHA-256, that each derivation derives
-the empty clause from the clauses, step by step, and that each statement's lemmas are among those.  `mmaformal
-check-certificate` checks the rest: that the clauses are the opposite's, and that the lemmas give the statement.
+the empty clause from the clauses, step by step, that each statement's lemmas are among those, and that assignments
+meet clauses.  `mmaformal check-certificate` checks the rest: that clauses are those of the texts, that the lemmas give
+the statement under these premises, and that both encodings give the witness the result that is told.
 
 A step of LRAT is a clause and the numbers of earlier clauses, its hints.  It follows if, once its literals are taken to
 be false, each hint in turn has one literal left that is not false, which is taken to be true, and the last hint has
@@ -26,7 +30,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-FORMAT = "mmaformal certificate 1"
+FORMAT = "mmaformal certificate 2"
 
 Clause = tuple[int, ...]
 
@@ -101,6 +105,17 @@ def _integers(line: str, where: str) -> list[int]:
     return list(map(int, line.split()))
 
 
+def check_assignment(clauses: Mapping[int, Clause], text: str, name: str) -> None:
+    """Raises RefusedError unless an assignment, a row of literals and 0, meets every clause."""
+    *literals, end = _integers(text.removesuffix("\n"), f"{name}.model, line 1")
+    true = set(literals)
+    if end != 0 or 0 in true or any(-literal in true for literal in true):
+        raise RefusedError(f"{name}.model, line 1: not one literal of each variable, and 0")
+    for number, clause in clauses.items():
+        if true.isdisjoint(clause):
+            raise RefusedError(f"{name}.cnf, line {number + 1}: the values of {name}.model do not meet it")
+
+
 # ---- folders ---------------------------------------------------------------------------------------------------------
 
 
@@ -138,16 +153,35 @@ def manifest_of(folder: Path) -> dict[str, object]:
 
 def lemma_texts(folder: Path, name: str, digests: Mapping[str, str]) -> tuple[str, str, str]:
     """Return a lemma's opposite, its clauses and their derivation.  Raises RefusedError."""
-    if not re.fullmatch(r"[0-9a-f]{64}", name):
-        raise RefusedError(f"manifest.json: a lemma's name is a SHA-256, and not {name[:70]!r}")
+    return _texts(folder / "lemmas", name, digests, "lrat")
+
+
+def _texts(folder: Path, name: object, digests: Mapping[str, str], last: str) -> tuple[str, str, str]:
+    if not isinstance(name, str) or not re.fullmatch(r"[0-9a-f]{64}", name):
+        raise RefusedError(f"manifest.json: a lemma's name is a SHA-256, and not {str(name)[:70]!r}")
     try:
-        told = {"smt2": name, "cnf": digests["cnf"], "lrat": digests["lrat"]}
+        told = {"smt2": name, "cnf": digests["cnf"], last: digests[last]}
     except (KeyError, TypeError):
         raise RefusedError(f"manifest.json: lemma {name} without the SHA-256 of its files") from None
-    opposite, clauses, derivation = (
-        read_file(folder / "lemmas" / f"{name}.{kind}", told[kind]) for kind in told
-    )
-    return opposite, clauses, derivation
+    script, clauses, shown = (read_file(folder / f"{name}.{kind}", told[kind]) for kind in told)
+    return script, clauses, shown
+
+
+def check_premises(folder: Path, statement: Mapping[str, object]) -> list[str]:
+    """Return in words what a statement assumes, after checking that values meet it.  Raises RefusedError."""
+    said, premises = statement["statement"], statement.get("premises")
+    if not isinstance(premises, list) or not premises:
+        raise RefusedError(f"manifest.json: {said}: without a witness that its premises can be met")
+    found: list[str] = []
+    for each in premises:
+        if not isinstance(each, dict) or "d" not in each or not isinstance(each.get("assumed"), list):
+            raise RefusedError(f"manifest.json: {said}: a witness is without what is assumed, or its result")
+        found += [str(words) for words in each["assumed"] if words not in found]
+        if each["assumed"]:
+            name = each.get("smt2")
+            _, clauses, model = _texts(folder / "premises", name, each, "model")
+            check_assignment(clauses_in(clauses, f"{name}.cnf"), model, str(name))
+    return found
 
 
 def check_folder(folder: Path) -> Iterator[str]:
@@ -169,13 +203,16 @@ def main(arguments: Sequence[str]) -> int:
     try:
         count = sum(1 for _ in check_folder(folder))
         statements = manifest_of(folder)["statements"]
+        assert isinstance(statements, list)
+        assumed = [check_premises(folder, each) for each in statements]
     except RefusedError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1
-    assert isinstance(statements, list)
     print(f"{count} lemmas checked, each by its derivation; they are those of:")
-    for each in statements:
+    for each, words in zip(statements, assumed, strict=True):
         print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas)")
+        for premise in words:
+            print(f"    assumed, and met by a witness: {premise}")
     return 0
 
 

@@ -8,7 +8,7 @@ are those of the gates that these depend on, and the literals themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 TRUE = 1
 FALSE = -1
@@ -17,6 +17,15 @@ Bits = tuple[int, ...]  #: literals, the least significant first
 
 #: A gate: its function, and the literals that it is of.
 Gate = tuple[str, Bits]
+
+
+_FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "true": lambda: True,
+    "and": lambda x, y: x and y,
+    "xor": lambda x, y: x != y,
+    "ite": lambda c, x, y: x if c else y,
+    "maj": lambda x, y, z: x + y + z > 1,
+}
 
 
 class Circuit:
@@ -102,6 +111,14 @@ class Circuit:
         operands = tuple(sorted((x, y, z), key=abs))
         sign = -1 if operands[0] < 0 else 1
         return self._gate("maj", tuple(each * sign for each in operands)) * sign
+
+    def values(self, true: Collection[int]) -> list[bool]:
+        """Return the value of each gate by number, where those inputs are true that are among `true`."""
+        found = [False]
+        for number, (function, operands) in enumerate(self.gates[1:], 1):
+            of = [found[abs(x)] != (x < 0) for x in operands]
+            found.append(number in true if function == "input" else _FUNCTIONS[function](*of))
+        return found
 
     # ---- clauses -----------------------------------------------------------------------------------------------------
 

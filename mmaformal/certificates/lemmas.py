@@ -68,10 +68,12 @@ def write_certificate(script: str, folder: Path, seconds: float) -> LemmaFiles |
             return NoCertificate(name, str(error), time.monotonic() - start)
         derivation = derivation_text(steps)
         for kind, content in (("smt2", script), ("cnf", text), ("lrat", derivation)):
-            _write(folder / f"{name}.{kind}", content)
+            write_whole(folder / f"{name}.{kind}", content)
         cnf, lrat = (hashlib.sha256(each.encode()).hexdigest() for each in (text, derivation))
         size = len(text) + len(derivation)
         return LemmaFiles(name, cnf, lrat, multiplied_out, size, time.monotonic() - start)
+    if why.startswith("not settled"):  # in the time of the last try
+        why = ""
     return NoCertificate(name, why or f"not settled in {seconds:g} s", time.monotonic() - start)
 
 
@@ -97,7 +99,7 @@ def derivation_text(steps: list[Step]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8", newline="\n")

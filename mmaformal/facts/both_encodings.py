@@ -32,6 +32,11 @@ LONG_CHAIN = 64
 _PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
 
 
+def forget() -> None:
+    """What was proved in this process is not to be used any more: it is to be asked again."""
+    _PROVED.clear()
+
+
 def _encodings() -> tuple[object, ...]:
     """Everything that the two encodings are made of, by identity."""
     names = (executable.__name__, smt.__name__)

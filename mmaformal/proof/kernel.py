@@ -20,7 +20,9 @@ that nothing gives, and a solver finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import InitVar, dataclass
 from functools import partial
 from types import MappingProxyType
@@ -301,6 +303,8 @@ class LemmaCache:
     def demand_premises(self, asker: Asker, theorem: Theorem) -> None:
         """Raises ArgumentError if nothing meets a theorem's premises, NotProvedError if that is not settled."""
         words, premises = theorem.premises
+        if (noted := _noted.get()) is not None:
+            noted.append(Premises(tuple(words), premises))
         if premises.get_id() in self._met:
             return
         outcome = asker.meet(premises)
@@ -345,6 +349,28 @@ class LemmaCache:
             demand_proved(asker, theorem, lemma, outcome)
             self._by_formula[key] = lemma.refuted, asker.proved[-1]
         return self._by_formula[key][1]
+
+
+@dataclass(frozen=True)
+class Premises:
+    """A theorem's premises: in words, and as a claim that something has to meet."""
+
+    words: tuple[str, ...]
+    claim: z3.BoolRef
+
+
+_noted: ContextVar[list[Premises] | None] = ContextVar("premises", default=None)
+
+
+@contextmanager
+def noting_premises() -> Iterator[list[Premises]]:
+    """Give a list, to which the premises of each theorem are added that is proved within this block."""
+    noted: list[Premises] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 def demand_proved(

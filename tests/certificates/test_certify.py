@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import TypedDict
 
 import pytest
+import z3
 
 from mmaformal import Certificates, certify, check_certificate
-from mmaformal.certificates.check import RefusedError, check_folder
+from mmaformal.architectures.meant import instruction_meant
+from mmaformal.certificates.check import RefusedError, check_folder, check_premises
 from mmaformal.cli import main
+from mmaformal.proof import kernel
+from mmaformal.proof.kernel import LemmaCache, Premises, Theorem
+from mmaformal.queries.witnesses import NoWitnessError, witnesses
 
 UNIT = "volta HMMA.884.F32.F32"
 
@@ -32,6 +37,14 @@ class Manifest(TypedDict):
 def written(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     pytest.importorskip("pysat", reason="no SAT solver that writes proofs")
     return certify(UNIT, tmp_path_factory.mktemp("certificates"), jobs=1)
+
+
+@pytest.fixture(scope="module")
+def given(written: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a statement that has premises."""
+    folder = Path(shutil.copytree(written.folder, tmp_path_factory.mktemp("given") / "copy"))
+    assert certify(UNIT, folder, properties=["zero-padding"], jobs=1).verdict == "certified"
+    return folder
 
 
 @pytest.fixture
@@ -237,6 +250,111 @@ def test_a_model_that_changed_since_is_refused(folder: Path, monkeypatch: pytest
     put(folder, manifest)
     with pytest.raises(RefusedError, match=f"no certificate of its lemma {name}"):
         check_certificate(folder)
+
+
+# ---- premises --------------------------------------------------------------------------------------------------------
+
+
+def _witness(manifest: Manifest) -> dict[str, object]:
+    premises = manifest["statements"][1]["premises"]
+    assert isinstance(premises, list)
+    found: dict[str, object] = premises[0]
+    return found
+
+
+def test_premises_have_a_witness_that_runs_through_both_encodings(given: Path) -> None:
+    witness = _witness(manifest_in(given))
+    assert witness["assumed"] == ["the products dropped are zero"]
+    assert len(check_certificate(given).statements) == 2
+    run = subprocess.run(
+        [sys.executable, "-I", "check.py", "."], cwd=given, env={}, capture_output=True, text=True, check=True
+    )
+    assert "assumed, and met by a witness: the products dropped are zero" in run.stdout
+
+
+#: Changes to the witness of premises, with what is said.
+EMPTIED: dict[str, tuple[Callable[[Manifest], object], str]] = {
+    "no premises": (lambda m: m["statements"][1].pop("premises"), "without a witness"),
+    "premises that are not told": (
+        lambda m: m["statements"][1].update(premises=[{**_witness(m), "assumed": []}]),
+        "without a witness of its premises: the products",
+    ),
+    "other premises": (
+        lambda m: m["statements"][1].update(premises=m["statements"][0]["premises"]),
+        "without a witness of its premises: the products",
+    ),
+    "values that do not meet them": (
+        lambda m: _witness(m).update(values={"a3": 1, "b3": 1}),
+        "both encodings",
+    ),
+    "another result": (lambda m: _witness(m).update(d="0x1"), "both encodings"),
+    "other inputs": (lambda m: _witness(m).update(inputs={}), "both encodings"),
+    "no result": (lambda m: _witness(m).pop("d"), "without what is assumed, or its result"),
+    "no assignment": (lambda m: _witness(m).pop("model"), "without the SHA-256"),
+    "a path for a name": (lambda m: _witness(m).update(smt2="../x"), "name is a SHA-256"),
+    "a constant that there is not": (lambda m: _witness(m)["values"].update(x=1), "no constant x"),  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("attack", EMPTIED)
+def test_a_witness_that_was_changed_is_refused(
+    attack: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmaformal.queries.check_certificate._check", lambda *_: None)
+    folder = Path(shutil.copytree(given, tmp_path / "copy"))
+    change, why = EMPTIED[attack]
+    manifest = manifest_in(folder)
+    change(manifest)
+    put(folder, manifest)
+    with pytest.raises(RefusedError, match=why):
+        check_certificate(folder)
+
+
+def test_an_assignment_with_one_literal_changed_is_refused_with_the_clause(
+    given: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(given, tmp_path / "copy"))
+    manifest = manifest_in(folder)
+    witness = _witness(manifest)
+    path = folder / "premises" / f"{witness['smt2']}.model"
+    first, rest = path.read_text().split(" ", 1)
+    path.write_text(f"-{first} {rest}")
+    witness["model"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    put(folder, manifest)
+    with pytest.raises(RefusedError, match=rf"^{path.stem}\.cnf, line 2: the values of {path.stem}\.model"):
+        check_premises(folder, dict(manifest["statements"][1]))
+
+
+def test_premises_that_contradict_each_other_have_no_witness(tmp_path: Path) -> None:
+    x = z3.BitVec("x", 8)
+    for claim in (z3.BoolVal(False), z3.And(z3.ULT(x, 3), z3.UGT(x, 3))):
+        with pytest.raises(NoWitnessError, match="x is odd: nothing meets them"):
+            witnesses(instruction_meant(UNIT), [Premises(("x is odd",), claim)], tmp_path, 5.0)
+
+
+def test_a_statement_whose_premises_nothing_meets_is_not_certified(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel refuses it first: here it is made to take such premises, and certify refuses it by itself."""
+    folder = Path(shutil.copytree(given, tmp_path / "copy"))
+    of = Theorem.premises.fget
+    assert of is not None
+    monkeypatch.setattr(
+        Theorem, "premises", property(lambda self: ([*of(self)[0], "1 = 2"], z3.BoolVal(False)))
+    )
+    monkeypatch.setattr(LemmaCache, "demand_premises", _note)
+    found = certify(UNIT, folder, jobs=1)
+    assert found.verdict == "incomplete"
+    assert "1 = 2: nothing meets them" in str(found)
+    with pytest.raises(RefusedError, match="without a statement"):
+        check_certificate(folder)
+
+
+def _note(_cache: LemmaCache, _asker: object, theorem: Theorem) -> None:
+    words, claim = theorem.premises
+    noted = kernel._noted.get()
+    assert noted is not None
+    noted.append(Premises(tuple(words), claim))
 
 
 @pytest.mark.parametrize(
