@@ -19,10 +19,11 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.certificates import check
-from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write_certificate
+from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write_certificate, write_whole
 from mmaformal.certificates.refuting import sat_solver
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
@@ -213,7 +214,13 @@ class _Writing:
         obligations = {each.digest: each for each in answer.proof.obligations}
         self._solving |= {name: each.seconds for name, each in obligations.items()}
         self._said |= {name: each.statement for name, each in obligations.items()}
-        self._certify([each for name, each in obligations.items() if name not in self._lemmas])
+        try:
+            self._certify([each for name, each in obligations.items() if name not in self._lemmas])
+        except BaseException:  # interrupted: what was written is not made again
+            for draft in (self._folder / "lemmas").glob("*.*.[0-9]*"):  # of a process that was ended
+                draft.unlink(missing_ok=True)
+            self._write_manifest(self._before)
+            raise
         if all(name in self._lemmas for name in obligations):
             entry: dict[str, object] = {"statement": answer.headline, "asked": statement.to_json()}
             parts = {"premises": met, "lemmas": list(obligations), "rules": list(answer.proof.rules)}
@@ -243,19 +250,19 @@ class _Writing:
                     self._without[found.name] = self._said[found.name], found
                 self.tell(f"certificates: {count} of {len(waiting)} lemmas")
 
-    def _write_manifest(self) -> None:
-        (self._folder / "check.py").write_text(
-            Path(check.__file__).read_text(encoding="utf-8"), encoding="utf-8"
-        )
+    def _write_manifest(self, others: Mapping[str, Mapping[str, str]] = MappingProxyType({})) -> None:
+        """Write the checker and the manifest, with other lemmas that the folder has."""
+        write_whole(self._folder / "check.py", Path(check.__file__).read_text(encoding="utf-8"))
         manifest = {
             "format": check.FORMAT,
             "statements": self._statements,
-            "lemmas": {
+            "lemmas": dict(others)
+            | {
                 name: {"statement": self._said[name], **each.to_json()} for name, each in self._lemmas.items()
             },
         }
         text = json.dumps(manifest, indent=1, ensure_ascii=False)
-        (self._folder / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+        write_whole(self._folder / "manifest.json", text)
 
     def finished(self, start: float) -> Certificates:
         """Return what was written."""
@@ -271,13 +278,13 @@ class _Writing:
 
 
 def _lemmas_before(folder: Path) -> Mapping[str, Mapping[str, str]]:
-    """Return the lemmas of a manifest that the folder has already."""
+    """Return the lemmas of a manifest that the folder has already, which may have no statement yet."""
     try:
-        lemmas = check.manifest_of(folder)["lemmas"]
-    except check.RefusedError:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        lemmas = manifest["lemmas"] if manifest["format"] == check.FORMAT else {}
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
-    assert isinstance(lemmas, dict)
-    return lemmas
+    return {name: each for name, each in lemmas.items() if isinstance(each, dict)}
 
 
 def _names(statement: Mapping[str, object]) -> Iterator[str]:

@@ -41,6 +41,10 @@ class RefusedError(Exception):
     """A certificate does not show what it is to show; the text says where."""
 
 
+class ChangedError(RefusedError):
+    """A file is not the one that the manifest tells."""
+
+
 # ---- derivations -----------------------------------------------------------------------------------------------------
 
 
@@ -126,7 +130,7 @@ def read_file(path: Path, sha256: str) -> str:
     except OSError as error:
         raise RefusedError(f"{path.name}: {error.strerror}") from None
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise RefusedError(f"{path.name}: not the file that the manifest tells: another SHA-256")
+        raise ChangedError(f"{path.name}: not the file that the manifest tells: another SHA-256")
     try:
         return data.decode("ascii" if path.suffix != ".json" else "utf-8")
     except UnicodeDecodeError:
@@ -189,9 +193,29 @@ def check_folder(folder: Path) -> Iterator[str]:
     lemmas = manifest_of(folder)["lemmas"]
     assert isinstance(lemmas, dict)
     for name, digests in lemmas.items():
-        _, clauses, derivation = lemma_texts(folder, name, digests)
-        check_derivation(clauses_in(clauses, f"{name}.cnf"), derivation.splitlines(), f"{name}.lrat")
+        check_lemma(folder, name, digests)
         yield name
+
+
+def check_lemma(folder: Path, name: str, digests: Mapping[str, str]) -> None:
+    """Raises RefusedError unless a lemma's files are those told and derive the empty clause; a wrong line is
+    told first."""
+    changed = None
+    try:
+        _, clauses, derivation = lemma_texts(folder, name, digests)
+    except ChangedError as error:
+        changed = error
+        clauses, derivation = (_as_it_is(folder / "lemmas" / f"{name}.{kind}") for kind in ("cnf", "lrat"))
+    check_derivation(clauses_in(clauses, f"{name}.cnf"), derivation.splitlines(), f"{name}.lrat")
+    if changed is not None:
+        raise changed
+
+
+def _as_it_is(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        raise RefusedError(f"{path.name}: {error.strerror}") from None
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -102,5 +102,8 @@ def derivation_text(steps: list[Step]) -> str:
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8", newline="\n")
-    draft.replace(path)
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

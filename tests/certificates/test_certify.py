@@ -17,6 +17,7 @@ import z3
 from mmaformal import Certificates, certify, check_certificate
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.certificates.check import RefusedError, check_folder, check_premises
+from mmaformal.certificates.lemmas import write_whole
 from mmaformal.cli import main
 from mmaformal.proof import kernel
 from mmaformal.proof.kernel import LemmaCache, Premises, Theorem
@@ -112,6 +113,34 @@ def test_what_the_folder_has_is_not_made_again(written: Certificates, folder: Pa
     check_certificate(folder)
 
 
+def test_an_interrupted_run_goes_on_where_it_was(
+    written: Certificates, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "lemmas" / f"{smallest(folder)}.lrat").unlink()
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "lemmas").iterdir()}
+    with monkeypatch.context() as patched:
+        patched.setattr("mmaformal.queries.certify.as_completed", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            certify(UNIT, folder, jobs=1)
+    with pytest.raises(RefusedError, match="without a statement"):
+        check_certificate(folder)
+    assert certify(UNIT, folder, jobs=1).verdict == "certified"
+    after = {path.name: path.stat().st_mtime_ns for path in (folder / "lemmas").iterdir()}
+    assert len(after) == 3 * len(written.lemmas)
+    assert sum(before.get(name) != time for name, time in after.items()) <= 3
+
+
+def _interrupted(_futures: object) -> object:
+    raise KeyboardInterrupt
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()  # nothing can be put in its place
+    with pytest.raises(OSError, match="x"):
+        write_whole(tmp_path / "x", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
 def test_a_changed_literal_is_refused_with_file_and_line(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +159,17 @@ def test_a_changed_literal_is_refused_with_file_and_line(
         check_certificate(folder)
     assert main(["check-certificate", str(folder)]) == 1
     assert f"refused: {name}.lrat, line" in capsys.readouterr().err
+
+
+def test_a_changed_literal_is_told_by_line_where_the_manifest_is_as_it_was(folder: Path) -> None:
+    path = folder / "lemmas" / f"{smallest(folder)}.lrat"
+    first, *rest = path.read_text().splitlines()
+    number, literal, *others = first.split()
+    path.write_text("\n".join([f"{number} {-int(literal)} {' '.join(others)}", *rest, ""]))
+    with pytest.raises(RefusedError, match=rf"^{path.name}, line \d+: "):
+        list(check_folder(folder))
+    with pytest.raises(RefusedError, match=rf"^{path.name}, line \d+: "):
+        check_certificate(folder)
 
 
 def test_clauses_that_are_not_the_lemmas_are_refused(folder: Path) -> None:
