@@ -44,7 +44,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def given(written: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with a statement that has premises."""
     folder = Path(shutil.copytree(written.folder, tmp_path_factory.mktemp("given") / "copy"))
-    assert certify(UNIT, folder, properties=["zero-padding"], jobs=1).verdict == "certified"
+    done = certify(UNIT, folder, properties=["zero-padding"], jobs=1)
+    assert done.verdict == "certified", str(done)
     return folder
 
 
