@@ -27,7 +27,7 @@ from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write
 from mmaformal.certificates.refuting import sat_solver
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
-from mmaformal.facts import laws
+from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, Noted, noting
 from mmaformal.proof.written import WrittenArgument, argument_of
@@ -184,7 +184,8 @@ def certify(
     with remembering(cache):
         for statement in asked:
             writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")
-            laws.forget()  # what is remembered notes no theorems
+            both_encodings.forget()  # what is remembered notes no theorems
+            laws.forget()
             with noting() as noted:
                 answer = statement.question()(timeout=timeout, memory=memory, solver=solver)
             writing.add(statement, answer, noted)
