@@ -244,7 +244,7 @@ class _Writing:
             self._write_manifest(self._before)
             raise
         if all(name in self._lemmas for name in obligations):
-            followed = [each for each in arguments if each.lemmas and each.lemmas.keys() <= self._lemmas.keys()]
+            followed = [each for each in arguments if self._is_followed(each)]
             self._by_kernel += len(arguments) - len(followed)
             names = list(dict.fromkeys(map(self._write_argument, followed)))
             self._argued += len(names)
@@ -255,6 +255,16 @@ class _Writing:
         else:
             self._not_proved.append(f"{answer.headline}: a lemma has no certificate")
         self._write_manifest()
+
+    def _is_followed(self, argument: WrittenArgument) -> bool:
+        """Whether the checker follows an argument, and each of its lemmas has a certificate."""
+        if not argument.lemmas or not argument.lemmas.keys() <= self._lemmas.keys():
+            return False
+        try:
+            check.Argument(lambda name: argument.lemmas[name][0]).follow(argument.text, "")
+        except check.RefusedError:
+            return False
+        return True
 
     def _write_argument(self, argument: WrittenArgument) -> str:
         """Write an argument, and return its name."""

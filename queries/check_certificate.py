@@ -4,9 +4,9 @@
 
 A lemma counts once its derivation is checked and its clauses are those that the blaster makes of its script.  Then
 each statement is asked anew, of the encodings as they are now, with a store of evidence that knows those lemmas and no
-others: it stands if every lemma of its proof is among them.  What each of its theorems states has to be what an argument
-of the folder states, which is followed step by step; theorems that have none are told, as those that the kernel is
-believed of.  Solvers are asked only for what is no lemma of a proof, such as whether premises can be met.
+others: it stands if every lemma of its proof is among them.  What each of its theorems states has to be what an
+argument of the folder states, which is followed step by step; theorems that have none are told, as those that the
+kernel is believed of.  Solvers are asked only for what is no lemma of a proof, such as whether premises can be met.
 """
 
 from __future__ import annotations

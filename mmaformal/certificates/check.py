@@ -133,7 +133,10 @@ _WORD = re.compile(r"[ \t\r\n]+|;[^\n]*|([()]|\|[^|\\]*\||[^\s()|;\"]+)")
 
 #: Operators whose value is a Bool; those of bit-vectors begin with `bv`, or are named below.
 _BOOLS = frozenset(
-    "and or not => xor = distinct bvult bvule bvugt bvuge bvslt bvsle bvsgt bvsge".split()
+    (
+        *("and", "or", "not", "=>", "xor", "=", "distinct"),
+        *("bvult", "bvule", "bvugt", "bvuge", "bvslt", "bvsle", "bvsgt", "bvsge"),
+    )
 )
 
 
@@ -404,10 +407,16 @@ class Argument:
                 if term not in places and not self._is_value(term):
                     places[term] = terms.put(value, dict(places))
             said, claim = self._implication(self._instance(str(name), pairs))
-            may = frozenset(part for each in (*premises, *known) for part in terms.parts(terms.put(each, places)))
+            may = frozenset(
+                part for each in (*premises, *known) for part in terms.parts(terms.put(each, places))
+            )
             if not said <= may or not terms.parts(terms.put(goal, places)) <= terms.parts(claim):
                 raise RefusedError(f"lemma {name} says something else")
-        if not uses or any(not self._is_every(term, found) for term, found in values.items()) or len(values) > 1:
+        if (
+            not uses
+            or any(not self._is_every(term, found) for term, found in values.items())
+            or len(values) > 1
+        ):
             raise RefusedError("no lemma, or not one for each value")
         equal = [terms.make("=", pair, 0) for pair in defined]
         self._inferred.add((terms.parts(terms.all_of([*premises, *equal])), terms.parts(goal)))
@@ -510,7 +519,9 @@ def check_premises(folder: Path, statement: Mapping[str, object]) -> list[str]:
     return found
 
 
-def check_arguments(folder: Path, statement: Mapping[str, object], lemmas: Mapping[str, object]) -> dict[str, Argument]:
+def check_arguments(
+    folder: Path, statement: Mapping[str, object], lemmas: Mapping[str, object]
+) -> dict[str, Argument]:
     """Return a statement's arguments by their texts, after following each; its lemmas are to be checked besides.
 
     Raises RefusedError.

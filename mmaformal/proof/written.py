@@ -1,8 +1,9 @@
 """A theorem's argument as text, which `certificates/check.py` follows without z3 and without this project.
 
-The text begins with the statement: what is assumed, which lanes are taken to be in their ranges and the lemmas that give
-these, what rules gave, and what is concluded.  Steps follow, each with the lemmas that show it and the terms that a lemma's constants
-stand for.  Of all this `statement_of` alone is trusted: a step that is written down wrongly does not check.
+The text begins with the statement: what is assumed, which lanes are taken to be in their ranges and the lemmas that
+give these, what rules gave, and what is concluded.  Steps follow, each with the lemmas that show it and the terms that
+a lemma's constants stand for.  Of all this `statement_of` alone is trusted: a step that is written down wrongly does
+not check.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def _small(made: Theorem) -> None:
     made.split("low or high", [low, high], terms=[DOUBLE])
     even = Link(z3.Extract(0, 0, DOUBLE) == 0)
     made.derive("step", "a double is even", [even], each_value_of=Y)
-    goal = Link(z3.Or(*(DOUBLE == value for value in (0, 2, 4, 6))))
+    goal = Link(z3.Or(*(value == DOUBLE for value in (0, 2, 4, 6))))
     for part in (low, high):
         made.derive("step", "an even number", [goal], [part, even], [DOUBLE])
     both = Link(z3.And(goal.claim, twice.claim))
@@ -128,7 +128,9 @@ def _is_true(text: str) -> bool:
     script = [line for line in lines if line.startswith(("(declare", "(define"))]
     for line in lines:
         if line.startswith(("(assumed", "(range", "(by-rule")):
-            script.append("(assert " + line.rpartition(" ")[2] if line.count("(") == 1 else f"(assert {_last(line)})")
+            script.append(
+                "(assert " + line.rpartition(" ")[2] if line.count("(") == 1 else f"(assert {_last(line)})"
+            )
         elif line.startswith("(concluded"):
             script.append(f"(assert (not {_last(line)}))")
     return _proved("\n".join(script))
@@ -208,7 +210,19 @@ def _name_of(written: WrittenArgument, said: str = "a lemma") -> str:
 
 BIT, OTHER = z3.BitVec("b", 1), z3.BitVec("c", 1)
 NEGATED = _lemma(-BIT == BIT)  # of one bit alone
-LESS = _lemma(z3.Implies(z3.ULT(BIT, OTHER), OTHER == 1))
+P, Q, R = z3.BitVecs("p q r", 3)
+
+
+def _transitive() -> WrittenArgument:
+    made = Theorem()
+    links = [made.assume("p is q", Link(P == Q, (P, Q))), made.assume("q is r", Link(Q == R, (Q, R)))]
+    made.derive("step", "a lemma", [Link(P == R)], links)
+    made.conclude("so", Link(P == R))
+    return argument_of(made)
+
+
+TRANSITIVE = _transitive()
+SHARED = _lemma((P + Q) * (P + Q) == P * P + 2 * P * Q + Q * Q)
 
 #: Steps that are wrong, behind a statement that is false, with what is said.
 WRONG = {
@@ -231,8 +245,12 @@ WRONG = {
         "a range that is not known",
     ),
     "a premise that is left out": (
-        f"(infer () ((= c (_ bv1 1))) () (({_name_of(LESS)} () ())))",
+        f"(infer () ((= x y)) () (({_name_of(TRANSITIVE)} ((t0_3 x) (t1_3 y) (t2_3 y)) ())))",
         "says something else",
+    ),
+    "a term in the place of one that has a meaning": (
+        f"(infer () ((= x y)) () (({_name_of(SHARED)} (($0 x)) ())))",
+        "is no constant",
     ),
     "a value of another sort": (
         f"(infer ((true ((x (_ bv0 2))))) ((= x y)) () (({_name_of(NEGATED)} () ())))",
@@ -256,7 +274,7 @@ def test_a_wrong_step_is_refused(wrong: str) -> None:
     step, why = WRONG[wrong]
     declared = "(declare-fun b () (_ BitVec 1))\n(declare-fun c () (_ BitVec 1))\n"
     with pytest.raises(RefusedError, match=why):
-        _followed(f"{declared}{FALSE}{step}\n", NEGATED.lemmas | LESS.lemmas)
+        _followed(f"{declared}{FALSE}{step}\n", NEGATED.lemmas | TRANSITIVE.lemmas | SHARED.lemmas)
 
 
 def test_every_value_of_a_term_has_a_lemma() -> None:
