@@ -360,6 +360,23 @@ def test_premises_have_a_witness_that_runs_through_both_encodings(given: Path) -
     assert "assumed, and met by a witness: the products dropped are zero" in run.stdout
 
 
+def test_a_witness_has_the_constants_of_its_premises_alone(tmp_path: Path) -> None:
+    """z3's models have what scripts defined, too, once this process has read one."""
+    y = "(declare-fun y () (_ BitVec 3))"
+    z3.Solver().from_string(f"{y}(define-fun $0 () (_ BitVec 3) (bvadd y y))(assert (not (= $0 y)))")
+    a, b = z3.BitVecs("a0 b0", 16)
+    claim = z3.And(z3.Or(a & 0x7FFF == 0, b & 0x7FFF == 0), z3.Extract(14, 10, a) != 31)
+    found = witnesses(instruction_meant(UNIT), [Premises(("a zero",), claim)], _folder(tmp_path), 5.0)
+    values = found[0]["values"]
+    assert isinstance(values, dict)
+    assert values.keys() <= {"a0", "b0"}
+
+
+def _folder(path: Path) -> Path:
+    (path / "premises").mkdir()
+    return path / "premises"
+
+
 #: Changes to the witness of premises, with what is said.
 EMPTIED: dict[str, tuple[Callable[[Manifest], object], str]] = {
     "no premises": (lambda m: m["statements"][1].pop("premises"), "without a witness"),
