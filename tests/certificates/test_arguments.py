@@ -119,6 +119,17 @@ def _are_written(asker: Asker) -> None:
     assert "(by-rule instance" in statement_of(theory)
 
 
+@pytest.mark.parametrize("build", [_small, _given])
+def test_every_step_is_needed(build: Callable[[Theorem], None]) -> None:
+    written = argument_of(_theorem(build))
+    lines = written.text.splitlines()
+    steps = [line for line in lines if line.startswith(("(infer", "(cases", "(conclude ", "(assumed"))]
+    assert len(steps) >= 3
+    for step in steps:
+        with pytest.raises(RefusedError, match=r"not inferred|does not reach"):
+            _followed("\n".join(line for line in lines if line != step), written.lemmas)
+
+
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +233,22 @@ def _transitive() -> WrittenArgument:
 
 
 TRANSITIVE = _transitive()
+SAME = _lemma(BIT == BIT)
+
+
+class _Simplified(Theorem):
+    simplified = True
+
+
+def _written_simplified() -> WrittenArgument:
+    made = _Simplified()
+    below = [made.assume(f"{x} ≤ {y}", Link(z3.ULE(x, y), (x, y))) for x, y in ((P, Q), (Q, P))]
+    made.derive("step", "so they are equal", [Link(P == Q)], below)
+    made.conclude("so", Link(P == Q))
+    return argument_of(made)
+
+
+SIMPLIFIED = _written_simplified()
 SHARED = _lemma((P + Q) * (P + Q) == P * P + 2 * P * Q + Q * Q)
 
 #: Steps that are wrong, behind a statement that is false, with what is said.
@@ -252,6 +279,16 @@ WRONG = {
         f"(infer () ((= x y)) () (({_name_of(SHARED)} (($0 x)) ())))",
         "is no constant",
     ),
+    "a premise that is left out of a lemma that is simplified": (
+        f"(infer () ((= x y)) () (({_name_of(SIMPLIFIED, 'so they are equal')} ((t0_3 x) (t1_3 y)) ())))",
+        "says something else",
+    ),
+    "values of two terms": (
+        "(infer () ((= b c)) () ("
+        + " ".join(f"({_name_of(SAME)} ((b (_ bv{n} 1))) ((b (_ bv{n} 1)) (c (_ bv{n} 1))))" for n in (0, 1))
+        + "))",
+        "not one for each value",
+    ),
     "a value of another sort": (
         f"(infer ((true ((x (_ bv0 2))))) ((= x y)) () (({_name_of(NEGATED)} () ())))",
         "a value of another sort",
@@ -269,12 +306,19 @@ WRONG = {
 }
 
 
+LEMMAS = {
+    name: lemma
+    for each in (NEGATED, TRANSITIVE, SHARED, SIMPLIFIED, SAME)
+    for name, lemma in each.lemmas.items()
+}
+
+
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_step_is_refused(wrong: str) -> None:
     step, why = WRONG[wrong]
     declared = "(declare-fun b () (_ BitVec 1))\n(declare-fun c () (_ BitVec 1))\n"
     with pytest.raises(RefusedError, match=why):
-        _followed(f"{declared}{FALSE}{step}\n", NEGATED.lemmas | TRANSITIVE.lemmas | SHARED.lemmas)
+        _followed(f"{declared}{FALSE}{step}\n", LEMMAS)
 
 
 def test_every_value_of_a_term_has_a_lemma() -> None:
