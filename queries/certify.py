@@ -261,7 +261,7 @@ class _Writing:
         if not argument.lemmas or not argument.lemmas.keys() <= self._lemmas.keys():
             return False
         try:
-            check.Argument(lambda name: argument.lemmas[name][0]).follow(argument.text, "")
+            check.FollowedArgument(lambda name: argument.lemmas[name][0]).follow(argument.text, "")
         except check.RefusedError:
             return False
         return True

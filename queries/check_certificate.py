@@ -101,10 +101,7 @@ def check_certificate(
     """
     caller(progress)
     start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
-    manifest = manifest_of(path)
-    lemmas, statements = manifest["lemmas"], manifest["statements"]
-    assert isinstance(lemmas, dict)
-    assert isinstance(statements, list)
+    statements, lemmas = manifest_of(path)
     argued = by_kernel = 0
     with EvidenceStore(":memory:") as store:
         for count, (name, entry) in enumerate(lemmas.items(), 1):

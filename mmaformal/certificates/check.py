@@ -1,23 +1,20 @@
 """Check a folder of certificates: python check.py FOLDER.  This file stands alone: it needs Python and nothing else.
 
-`mmaformal certify` writes such a folder.  Its manifest has statements, and for each the lemmas that it rests on.  A
-lemma is three files under its name, the SHA-256 of the first:
+`mmaformal certify` writes such a folder.  Its manifest has statements, and for each the lemmas that it rests on.  Files
+are named by their SHA-256, those of a lemma or of premises by that of the first:
 
-    lemmas/NAME.smt2    the lemma's opposite, in SMT-LIB 2
-    lemmas/NAME.cnf     clauses that can be met if and only if the opposite can (DIMACS)
-    lemmas/NAME.lrat    a derivation of the empty clause from them (LRAT)
+    lemmas/NAME.smt2, .cnf, .lrat      a lemma's opposite (SMT-LIB 2), clauses that can be met if and only if the
+                                       opposite can (DIMACS), and a derivation of the empty clause from them (LRAT)
+    arguments/NAME.txt                 what a theorem states, and steps, each with the lemmas that show it and the
+                                       terms that stand in the places of a lemma's constants
+    premises/NAME.smt2, .cnf, .model   what a statement assumes, its clauses, and an assignment that meets them, so
+                                       that the statement is not about nothing
 
-A statement's theorems are argued from lemmas, each in a file of its own, arguments/NAME.txt: what it states, and steps,
-each with the lemmas that show it and the terms that stand in the places of a lemma's constants.
-
-What a statement assumes is three files under its own name: premises/NAME.smt2, its clauses NAME.cnf, and NAME.model, an
-assignment that meets them, so that the statement is not about nothing.
-
-What is checked here: that each file is the one that the manifest tells by its SHA-256, that each derivation derives
-the empty clause from the clauses, step by step, that each argument reaches what it states from lemmas that are among
-those, and that assignments meet clauses.  `mmaformal check-certificate` checks the rest: that clauses are those of the
-texts, that what arguments state is the statement, of the encodings as they are now, under these premises, and that both
-encodings give the witness the result that is told.
+What is checked here: that each file is the one that the manifest tells, that each derivation derives the empty clause
+from the clauses, step by step, that each argument reaches what it states from lemmas that are among those, and that
+assignments meet clauses.  `mmaformal check-certificate` checks the rest: that clauses are those of the texts, that what
+arguments state is the statement, of the encodings as they are now, under these premises, and that both encodings give
+the witness the result that is told.
 
 A step of LRAT is a clause and the numbers of earlier clauses, its hints.  It follows if, once its literals are taken to
 be false, each hint in turn has one literal left that is not false, which is taken to be true, and the last hint has
@@ -33,6 +30,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 FORMAT = "mmaformal certificate 3"
 
@@ -132,12 +130,19 @@ Expression = str | list["Expression"]
 _WORD = re.compile(r"[ \t\r\n]+|;[^\n]*|([()]|\|[^|\\]*\||[^\s()|;\"]+)")
 
 #: Operators whose value is a Bool; those of bit-vectors begin with `bv`, or are named below.
-_BOOLS = frozenset(
-    (
-        *("and", "or", "not", "=>", "xor", "=", "distinct"),
-        *("bvult", "bvule", "bvugt", "bvuge", "bvslt", "bvsle", "bvsgt", "bvsge"),
-    )
-)
+_BOOLS = {"and", "or", "not", "=>", "xor", "=", "distinct"}
+_BOOLS |= {f"bv{signs}{order}" for signs in "us" for order in ("lt", "le", "gt", "ge")}
+
+#: The bits of what other operators give, from those of their operands and the numbers that they have.
+_SIZES: Mapping[str, Callable[[Sequence[int], Sequence[int]], int]] = {
+    "concat": lambda sizes, _: sum(sizes),
+    "bvcomp": lambda _, __: 1,
+    "ite": lambda sizes, _: sizes[1],
+    "extract": lambda _, ends: ends[0] - ends[1] + 1,
+    "zero_extend": lambda sizes, more: sizes[0] + more[0],
+    "sign_extend": lambda sizes, more: sizes[0] + more[0],
+    "repeat": lambda sizes, times: sizes[0] * times[0],
+}
 
 
 def expressions(text: str, name: str) -> Iterator[Expression]:
@@ -182,25 +187,11 @@ class Terms:
     def _bits(self, head: str, operands: tuple[int, ...]) -> int:
         sizes = [self.nodes[each][2] for each in operands]
         word, *numbers = head.split()
-        if not operands:
-            if word not in ("true", "false"):
-                raise RefusedError(f"{head} has no meaning")
+        if (word in _BOOLS and operands) or (word in ("true", "false") and not operands):
             return 0
-        if word in _BOOLS:
-            return 0
-        if word == "concat":
-            return sum(sizes)
-        if word == "bvcomp":
-            return 1
-        if word == "ite":
-            return sizes[1]
-        if word == "extract":
-            return int(numbers[0]) - int(numbers[1]) + 1
-        if word in ("zero_extend", "sign_extend"):
-            return sizes[0] + int(numbers[0])
-        if word == "repeat":
-            return sizes[0] * int(numbers[0])
-        if word.startswith(("bv", "rotate_")):
+        if operands and word in _SIZES:
+            return _SIZES[word](sizes, list(map(int, numbers)))
+        if operands and word.startswith(("bv", "rotate_")):
             return sizes[0]
         raise RefusedError(f"{head} has no meaning")
 
@@ -241,18 +232,15 @@ class Terms:
         """Return a term with others in the places of some, all at once; `places` remembers what was found."""
         stack = [term]
         while stack:
-            top = stack[-1]
-            if top in places:
+            if stack[-1] in places:
                 stack.pop()
                 continue
-            head, operands, bits = self.nodes[top]
+            head, operands, bits = self.nodes[stack[-1]]
             missing = [each for each in operands if each not in places]
             if missing:
                 stack += missing
-                continue
-            changed = tuple(places[each] for each in operands)
-            places[top] = top if changed == operands else self.make(head, changed, bits)
-            stack.pop()
+            else:
+                places[stack.pop()] = self.make(head, tuple(places[each] for each in operands), bits)
         return places[term]
 
     def parts(self, term: int) -> frozenset[int]:
@@ -282,7 +270,14 @@ def _bits_of(sort: Expression) -> int:
             raise RefusedError(f"not a sort: {str(sort)[:60]}")
 
 
-class Argument:
+def _pairs(expression: Expression) -> list[tuple[Expression, Expression]]:
+    """Return a list of pairs.  Raises RefusedError for anything else."""
+    if isinstance(expression, str) or any(isinstance(each, str) or len(each) != 2 for each in expression):
+        raise RefusedError(f"not a list of pairs: {str(expression)[:60]}")
+    return [(each[0], each[1]) for each in expression]
+
+
+class FollowedArgument:
     """A theorem's argument that is followed step by step; `scripts` gives the opposite of a lemma that is proved."""
 
     def __init__(self, scripts: Callable[[str], str]) -> None:
@@ -312,23 +307,21 @@ class Argument:
 
     def _step(self, line: Expression) -> None:
         match line:
+            case ["assumed" | "range" | "by-rule" | "rule" | "concluded", *_] if self._concluded is not None:
+                raise RefusedError("something is stated after the statement")
             case ["assumed" | "range", claim]:
-                if self._concluded is not None:
-                    raise RefusedError("something is assumed after the statement")
+                self._known |= self.terms.parts(self._term(claim))
+            case ["by-rule", str(name), claim]:
+                self.rules.append(name)
                 self._known |= self.terms.parts(self._term(claim))
             case ["rule", str(name)]:
                 self._lemma(name)
             case ["concluded", claim]:
-                if self._concluded is not None:
-                    raise RefusedError("a second statement")
                 self._concluded = self._term(claim)
-            case ["infer" | "cases" as kind, [*given], [*claims], [*ranges], [*uses]]:
+            case ["infer" | "cases" as kind, given, [*claims], [*ranges], [*uses]]:
                 self._infer(kind == "cases", given, [self._term(each) for each in claims], ranges, uses)
-            case ["conclude", str(name), [*pairs]]:
+            case ["conclude", str(name), pairs]:
                 self._conclude(name, pairs)
-            case ["by-rule", str(name), claim] if self._concluded is None:
-                self.rules.append(name)
-                self._known |= self.terms.parts(self._term(claim))
             case _:
                 raise RefusedError(f"not a step: {str(line)[:60]}")
 
@@ -338,22 +331,21 @@ class Argument:
             names: dict[str, int] = {}
             asserted = []
             for each in expressions(self._scripts(name), name):
-                rest = self.terms.command(each, names)
-                if rest is not None:
-                    word, claim = rest
-                    if word != "assert":
+                match self.terms.command(each, names):
+                    case ["assert", claim]:
+                        asserted.append(self.terms.read(claim, names))
+                    case rest if rest is not None:
                         raise RefusedError(f"{name}: not a script of a lemma")
-                    asserted.append(self.terms.read(claim, names))
             self._refuted[name] = self.terms.all_of(asserted), names
             self.lemmas.add(name)
         return self._refuted[name]
 
-    def _instance(self, name: str, pairs: Sequence[Expression]) -> int:
+    def _instance(self, name: str, pairs: Sequence[tuple[Expression, Expression]]) -> int:
         """Return what a lemma refutes with terms in the places of its constants."""
         refuted, names = self._lemma(name)
         places: dict[int, int] = {}
         for constant, expression in pairs:
-            if constant not in names:  # the lemma says nothing of it
+            if str(constant) not in names:  # the lemma says nothing of it
                 continue
             place, term = names[str(constant)], self._term(expression)
             if self.terms.nodes[place][2] != self.terms.nodes[term][2]:
@@ -378,7 +370,7 @@ class Argument:
         return terms.parts(terms.all_of(before)), claim
 
     def _infer(
-        self, cases: bool, given: Sequence[Expression], claims: list[int], ranges: Sequence[Expression],
+        self, cases: bool, given: Expression, claims: list[int], ranges: Sequence[Expression],
         uses: Sequence[Expression],
     ) -> None:  # fmt: skip
         """Note that the claims, or one of them, follow from what is given, after looking at the lemmas that say so.
@@ -387,9 +379,9 @@ class Argument:
         """
         terms = self.terms
         premises, defined = [], []
-        for claim, pairs in given:
+        for claim, pairs in _pairs(given):
             premises.append(self._term(claim))
-            defined += [(self._term(term), self._term(value)) for term, value in pairs]
+            defined += self._terms(pairs)
         if any(terms.nodes[term][2] != terms.nodes[value][2] for term, value in defined):
             raise RefusedError("a term is given a value of another sort")
         known = [self._term(each) for each in ranges]
@@ -397,29 +389,38 @@ class Argument:
             raise RefusedError("a range that is not known")
         goal = terms.make("or", tuple(claims), 0) if cases and len(claims) > 1 else terms.all_of(claims)
         values: dict[int, set[int]] = {}
-        for name, pairs, fixed in uses:
-            places = {self._term(term): self._term(value) for term, value in fixed}
-            for term, value in places.items():
+        for use in uses:
+            match use:
+                case [str(name), pairs, fixed]:
+                    self._look_at(name, _pairs(pairs), self._terms(fixed), defined, [*premises, *known], goal)
+                case _:
+                    raise RefusedError("not a use of a lemma")
+            for term, value in self._terms(fixed):
                 values.setdefault(term, set()).add(value)
-            for _, expression in pairs:
-                places.setdefault(self._term(expression), self._term(expression))
-            for term, value in defined:
-                if term not in places and not self._is_value(term):
-                    places[term] = terms.put(value, dict(places))
-            said, claim = self._implication(self._instance(str(name), pairs))
-            may = frozenset(
-                part for each in (*premises, *known) for part in terms.parts(terms.put(each, places))
-            )
-            if not said <= may or not terms.parts(terms.put(goal, places)) <= terms.parts(claim):
-                raise RefusedError(f"lemma {name} says something else")
-        if (
-            not uses
-            or any(not self._is_every(term, found) for term, found in values.items())
-            or len(values) > 1
-        ):
+        every = all(self._is_every(term, found) for term, found in values.items())
+        if not uses or not every or len(values) > 1:
             raise RefusedError("no lemma, or not one for each value")
         equal = [terms.make("=", pair, 0) for pair in defined]
         self._inferred.add((terms.parts(terms.all_of([*premises, *equal])), terms.parts(goal)))
+
+    def _look_at(
+        self, name: str, pairs: Sequence[tuple[Expression, Expression]], fixed: Sequence[tuple[int, int]],
+        defined: Sequence[tuple[int, int]], premises: Sequence[int], goal: int,
+    ) -> None:  # fmt: skip
+        """Raises RefusedError unless a lemma says that a goal follows from premises, with values for some terms."""
+        terms, places = self.terms, dict(fixed)
+        for _, expression in pairs:  # such a term stays as it is
+            places.setdefault(self._term(expression), self._term(expression))
+        for term, value in defined:
+            if term not in places and not self._is_value(term):
+                places[term] = terms.put(value, dict(places))
+        said, claim = self._implication(self._instance(name, pairs))
+        may = {part for each in premises for part in terms.parts(terms.put(each, places))}
+        if not said <= may or not terms.parts(terms.put(goal, places)) <= terms.parts(claim):
+            raise RefusedError(f"lemma {name} says something else")
+
+    def _terms(self, pairs: Expression) -> list[tuple[int, int]]:
+        return [(self._term(one), self._term(other)) for one, other in _pairs(pairs)]
 
     def _is_value(self, term: int) -> bool:
         head, operands, _ = self.terms.nodes[term]
@@ -443,8 +444,8 @@ class Argument:
                 return False
         return True
 
-    def _conclude(self, name: str, pairs: Sequence[Expression]) -> None:
-        premises, claim = self._implication(self._instance(name, pairs))
+    def _conclude(self, name: str, pairs: Expression) -> None:
+        premises, claim = self._implication(self._instance(name, _pairs(pairs)))
         for each in premises:
             if not self._holds(each):
                 raise RefusedError(f"lemma {name} supposes what is not inferred")
@@ -468,8 +469,8 @@ def read_file(path: Path, sha256: str) -> str:
         raise RefusedError(f"{path.name}: not text") from None
 
 
-def manifest_of(folder: Path) -> dict[str, object]:
-    """Return the manifest.  Raises RefusedError if it is none, or a statement's lemma is not in it."""
+def manifest_of(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return a manifest's statements and lemmas.  Raises RefusedError if it is none, or lacks a statement's lemma."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         lemmas, statements = manifest["lemmas"], manifest["statements"]
@@ -483,7 +484,7 @@ def manifest_of(folder: Path) -> dict[str, object]:
                     raise RefusedError(f"manifest.json: a statement's lemma {name} is not there")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RefusedError(f"manifest.json: {type(error).__name__}: {error}") from None
-    return dict(manifest)
+    return statements, lemmas
 
 
 def lemma_texts(folder: Path, name: str, digests: Mapping[str, str]) -> tuple[str, str, str]:
@@ -521,11 +522,8 @@ def check_premises(folder: Path, statement: Mapping[str, object]) -> list[str]:
 
 def check_arguments(
     folder: Path, statement: Mapping[str, object], lemmas: Mapping[str, object]
-) -> dict[str, Argument]:
-    """Return a statement's arguments by their texts, after following each; its lemmas are to be checked besides.
-
-    Raises RefusedError.
-    """
+) -> dict[str, FollowedArgument]:
+    """Return a statement's arguments by their texts, after following each, but for lemmas.  Raises RefusedError."""
     said, names = statement["statement"], statement.get("arguments")
     if not isinstance(names, list):
         raise RefusedError(f"manifest.json: {said}: without arguments")
@@ -539,7 +537,7 @@ def check_arguments(
     for name in names:
         if not isinstance(name, str) or not re.fullmatch(r"[0-9a-f]{64}", name):
             raise RefusedError(f"manifest.json: an argument's name is a SHA-256, and not {str(name)[:70]!r}")
-        text, argument = read_file(folder / "arguments" / f"{name}.txt", name), Argument(script)
+        text, argument = read_file(folder / "arguments" / f"{name}.txt", name), FollowedArgument(script)
         argument.follow(text, f"{name}.txt")
         found[text] = argument
     return found
@@ -547,9 +545,7 @@ def check_arguments(
 
 def check_folder(folder: Path) -> Iterator[str]:
     """Yield the name of each lemma that is checked.  Raises RefusedError."""
-    lemmas = manifest_of(folder)["lemmas"]
-    assert isinstance(lemmas, dict)
-    for name, digests in lemmas.items():
+    for name, digests in manifest_of(folder)[1].items():
         check_lemma(folder, name, digests)
         yield name
 
@@ -583,21 +579,18 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[0])
     try:
         count = sum(1 for _ in check_folder(folder))
-        manifest = manifest_of(folder)
-        statements, lemmas = manifest["statements"], manifest["lemmas"]
-        assert isinstance(statements, list)
-        assert isinstance(lemmas, dict)
+        statements, lemmas = manifest_of(folder)
         assumed = [check_premises(folder, each) for each in statements]
-        argued = [list(check_arguments(folder, each, lemmas).values()) for each in statements]
+        argued = [check_arguments(folder, each, lemmas).values() for each in statements]
     except RefusedError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1
     print(f"{count} lemmas checked, each by its derivation; from them are argued, step by step:")
-    for each, words, arguments in zip(statements, assumed, argued, strict=True):
-        print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas, {len(arguments)} arguments)")
+    for each, words, followed in zip(statements, assumed, argued, strict=True):
+        print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas, {len(each['arguments'])} arguments)")
         for premise in words:
             print(f"    assumed, and met by a witness: {premise}")
-        for rule in sorted({rule for argument in arguments for rule in argument.rules}):
+        for rule in sorted({rule for argument in followed for rule in argument.rules}):
             print(f"    concluded by a rule, and not by lemmas: {rule}")
     return 0
 

@@ -10,7 +10,7 @@ import pytest
 import z3
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.certificates.check import Argument, RefusedError, expressions
+from mmaformal.certificates.check import FollowedArgument, RefusedError, expressions
 from mmaformal.facts import equality
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import Link, Theorem
@@ -59,7 +59,7 @@ def _proved(script: str) -> bool:
     return bool(solver.check() == z3.unsat)
 
 
-def _followed(text: str, lemmas: dict[str, tuple[str, str]]) -> Argument:
+def _followed(text: str, lemmas: dict[str, tuple[str, str]]) -> FollowedArgument:
     """Follow an argument; a lemma counts if it is one of those and does hold."""
 
     def script(name: str) -> str:
@@ -67,7 +67,7 @@ def _followed(text: str, lemmas: dict[str, tuple[str, str]]) -> Argument:
             raise RefusedError("no lemma")
         return lemmas[name][0]
 
-    argument = Argument(script)
+    argument = FollowedArgument(script)
     argument.follow(text, "text")
     return argument
 
@@ -91,12 +91,12 @@ def test_the_argument_of_a_unit_needs_the_ranges_of_its_lanes() -> None:
     def script(name: str) -> str:
         return written.lemmas[name][0]
 
-    argument = Argument(script)
+    argument = FollowedArgument(script)
     argument.follow(written.text, "text")
     assert argument.lemmas == written.lemmas.keys()
     without = "\n".join(line for line in written.text.splitlines() if not line.startswith("(range"))
     with pytest.raises(RefusedError, match="a range that is not known"):
-        Argument(script).follow(without, "text")
+        FollowedArgument(script).follow(without, "text")
 
 
 def test_claims_proved_as_they_are_made_and_rules_are_written_too() -> None:
@@ -190,7 +190,7 @@ def test_whatever_is_followed_to_the_end_is_true(build: Callable[[Theorem], None
     for _ in range(3000):
         text = _changed(written.text, chance)
         try:
-            Argument(script).follow(text, "text")
+            FollowedArgument(script).follow(text, "text")
         except RefusedError:
             refused += 1
             continue
@@ -295,8 +295,8 @@ WRONG = {
     ),
     "an assumption after the statement": ("(assumed (= x y))", "after the statement"),
     "a range after the statement": ("(range (= x y))", "after the statement"),
-    "a rule after the statement": ("(by-rule instance (= x y))", "not a step"),
-    "a second statement": ("(concluded true)", "a second statement"),
+    "a rule after the statement": ("(by-rule instance (= x y))", "after the statement"),
+    "a second statement": ("(concluded true)", "after the statement"),
     "a step that there is not": ("(believe (= x y))", "not a step"),
     "nothing": ("", "does not reach"),
     "a name that has a meaning": ("(define-fun x () (_ BitVec 3) y)", "has a meaning already"),
