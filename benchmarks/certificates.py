@@ -3,9 +3,9 @@
     python benchmarks/certificates.py results.jsonl [--timeout 60] [--jobs 2] [--every 4]
 
 Each specification's lemmas are made without a solver, and each lemma's certificate is written, checked by the plain
-checker (`check.py`'s) and by the compiled one, and thrown away; its argument is written, and followed by the checker.  A
-line of results.jsonl is a lemma: its logic, seconds to solve, to make and to check, bytes; or an argument.  Run again,
-it goes on where it was.  `--every N` takes every N-th specification.
+checker (`check.py`'s) and by the compiled one, and thrown away; its argument is written, and followed by the checker.
+A line of results.jsonl is a lemma: its logic, seconds to solve, to make and to check, bytes; or an argument.  Run
+again, it goes on where it was.  `--every N` takes every N-th specification.
 """
 
 from __future__ import annotations
