@@ -122,11 +122,12 @@ def check_certificate(
             laws.forget()
             with recording(store), noting() as noted:
                 statement = _ask(each, timeout, memory)
-            premises = [theorem.premises for theorem in noted]
-            check_witnesses(statement.meant(), premises, each["premises"], each["statement"])
+            premises, told = [theorem.premises for theorem in noted], each["premises"]
+            assert isinstance(told, list)
+            check_witnesses(statement.meant(), premises, told, str(each["statement"]))
             followed = [_is_argued(theorem, arguments) for theorem in noted]
             argued, by_kernel = argued + sum(followed), by_kernel + followed.count(False)
-    said = tuple(each["statement"] for each in statements)
+    said = tuple(str(each["statement"]) for each in statements)
     return Checked(said, len(lemmas), argued, by_kernel, checking, time.monotonic() - start)
 
 

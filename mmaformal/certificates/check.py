@@ -30,7 +30,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 FORMAT = "mmaformal certificate 3"
 
@@ -469,7 +468,7 @@ def read_file(path: Path, sha256: str) -> str:
         raise RefusedError(f"{path.name}: not text") from None
 
 
-def manifest_of(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def manifest_of(folder: Path) -> tuple[list[dict[str, Sequence[str]]], dict[str, dict[str, str]]]:
     """Return a manifest's statements and lemmas.  Raises RefusedError if it is none, or lacks a statement's lemma."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
