@@ -11,6 +11,9 @@ kernel is believed of.  Solvers are asked only for what is no lemma of a proof, 
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -43,6 +46,9 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 #: The solver of what a certificate proves.
 _CHECKED = "certificate"
 
+#: What cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
+_VERIFIED = re.compile(r"^(s VERIFIED( UNSAT)?|c VERIFIED)\s*$", re.MULTILINE)
+
 
 @dataclass(frozen=True, repr=False)
 class Checked(Result):
@@ -52,6 +58,7 @@ class Checked(Result):
     lemmas: int
     argued: int  #: theorems whose arguments were followed step by step
     by_kernel: int  #: theorems that the kernel is believed of
+    also: str | None  #: the other checker that accepted each lemma, if one was asked
     checking: float  #: seconds that the lemmas took
     seconds: float
 
@@ -64,8 +71,9 @@ class Checked(Result):
     def summary(self) -> str:
         """One line."""
         by_kernel = f", {self.by_kernel} by the kernel" if self.by_kernel else ""
+        also = f" (by {self.also} too)" if self.also else ""
         return (
-            f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}, "
+            f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}{also}, "
             f"{counted(self.argued, 'argument')}{by_kernel}"
         )
 
@@ -81,6 +89,7 @@ class Checked(Result):
             "lemmas": self.lemmas,
             "argued": self.argued,
             "by_kernel": self.by_kernel,
+            "also": self.also,
             "checking_seconds": self.checking,
             "seconds": self.seconds,
         }
@@ -89,23 +98,31 @@ class Checked(Result):
 def check_certificate(
     folder: str | Path,
     *,
+    also: str | None = None,
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     progress: Progress | None = None,
 ) -> Checked:
     """Check every lemma and every statement of a folder that `certify` wrote.
 
-    `timeout` is in seconds, for each statement's argument; `memory` in megabytes for each solver's process.
+    `also` is the name or the path of another checker, which is given each lemma's clauses and derivation as well:
+    cake_lpr, which is itself proved correct (Tan, Heule and Myreen, "cake_lpr: Verified Propagation Redundancy Checking
+    in CakeML", 2021), lrat-check or lrat-trim.  `timeout` is in seconds, for each statement's argument, and for that
+    checker at each lemma; `memory` in megabytes for each solver's process.
 
-    Raises RefusedError, which says which line of which file is wrong, or which lemma a statement lacks.
+    Raises RefusedError, which says which line of which file is wrong, or which lemma a statement lacks; OSError if
+    there is no such checker.
     """
     caller(progress)
+    program = None if also is None else _program(also)
     start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
     statements, lemmas = manifest_of(path)
     argued = by_kernel = 0
     with EvidenceStore(":memory:") as store:
         for count, (name, entry) in enumerate(lemmas.items(), 1):
             _check(path, name, entry)
+            if program is not None:
+                _check_also(program, path / "lemmas" / name, timeout)
             store.add(
                 name,
                 "lemma",
@@ -128,7 +145,8 @@ def check_certificate(
             followed = [_is_argued(theorem, arguments) for theorem in noted]
             argued, by_kernel = argued + sum(followed), by_kernel + followed.count(False)
     said = tuple(str(each["statement"]) for each in statements)
-    return Checked(said, len(lemmas), argued, by_kernel, checking, time.monotonic() - start)
+    other = program and Path(program).name
+    return Checked(said, len(lemmas), argued, by_kernel, other, checking, time.monotonic() - start)
 
 
 def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:
@@ -155,6 +173,30 @@ def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
         raise RefusedError(f"{name}.smt2: {error}") from None
     if made != clauses:
         raise RefusedError(f"{name}.cnf: not the clauses of {name}.smt2")
+
+
+def _program(name: str) -> str:
+    """Return the path of a program.  Raises FileNotFoundError."""
+    found = shutil.which(name)
+    if found is None:
+        raise FileNotFoundError(f"no program {name}: give the path of a checker of LRAT, such as cake_lpr")
+    return found
+
+
+def _check_also(program: str, lemma: Path, seconds: float) -> None:
+    """Raises RefusedError unless another checker says that a lemma's derivation refutes its clauses."""
+    files = [str(lemma.with_suffix(kind)) for kind in (".cnf", ".lrat")]
+    try:
+        run = subprocess.run(
+            [program, *files], capture_output=True, text=True, errors="replace", timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RefusedError(f"{lemma.name}.lrat: {Path(program).name} did not end in {seconds:g} s") from None
+    if not _VERIFIED.search(run.stdout):
+        said = (run.stdout + run.stderr).strip().splitlines()
+        raise RefusedError(
+            f"{lemma.name}.lrat: {Path(program).name}: {said[-1][:200] if said else 'no word'}"
+        )
 
 
 def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> Statement:
