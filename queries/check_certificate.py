@@ -4,9 +4,9 @@
 
 A lemma counts once its derivation is checked and its clauses are those that the blaster makes of its script.  Then
 each statement is asked anew, of the encodings as they are now, with a store of evidence that knows those lemmas and no
-others: it stands if every lemma of its proof is among them.  What each of its theorems states has to be what an
-argument of the folder states, which is followed step by step; theorems that have none are told, as those that the
-kernel is believed of.  Solvers are asked only for what is no lemma of a proof, such as whether premises can be met.
+others.  What each of its theorems states has to be what an argument of the folder states, which is followed step by
+step.  A theorem that has none is told, as one that the kernel is believed of: every lemma of it has to be among those.
+Solvers are asked for the rest, and not believed.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from mmaformal.display import counted
 from mmaformal.facts import both_encodings, laws
 from mmaformal.proof.kernel import ArgumentError, Noted, noting
 from mmaformal.proof.written import statement_of
-from mmaformal.queries.certify import Statement
+from mmaformal.queries.certify import Statement, not_argued
 from mmaformal.queries.witnesses import check_witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Holds
+from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 
@@ -138,11 +138,16 @@ def check_certificate(
             both_encodings.forget()  # what this process proved before is by solvers, and notes no theorems
             laws.forget()
             with recording(store), noting() as noted:
-                statement = _ask(each, timeout, memory)
+                statement, proof = _ask(each, timeout, memory)
             premises, told = [theorem.premises for theorem in noted], each["premises"]
             assert isinstance(told, list)
             check_witnesses(statement.meant(), premises, told, str(each["statement"]))
             followed = [_is_argued(theorem, arguments) for theorem in noted]
+            for lemma in not_argued(proof, noted, followed):
+                if lemma.solver != _CHECKED:
+                    raise RefusedError(
+                        f"{each['statement']}: no certificate of its lemma {lemma.digest}: {lemma.statement}"
+                    )
             argued, by_kernel = argued + sum(followed), by_kernel + followed.count(False)
     said = tuple(str(each["statement"]) for each in statements)
     other = program and Path(program).name
@@ -199,8 +204,8 @@ def _check_also(program: str, lemma: Path, seconds: float) -> None:
         )
 
 
-def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> Statement:
-    """Return a statement that is proved by lemmas with certificates alone.  Raises RefusedError."""
+def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Statement, Proof]:
+    """Return a statement, asked anew, and its proof.  Raises RefusedError."""
     asked, said = entry.get("asked"), entry["statement"]
     if not isinstance(asked, dict):
         raise RefusedError(f"manifest.json: {said}: cannot be asked: no question")
@@ -214,7 +219,4 @@ def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> Statement:
         raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}")
     if answer.headline != said:
         raise RefusedError(f"{said}: what is proved is another statement: {answer.headline}")
-    for each in answer.proof.obligations:
-        if each.solver != _CHECKED:
-            raise RefusedError(f"{said}: no certificate of its lemma {each.digest}: {each.statement}")
-    return statement
+    return statement, answer.proof
