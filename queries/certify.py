@@ -330,13 +330,10 @@ class _Writing:
 
 
 def not_argued(proof: Proof, noted: Sequence[Noted], followed: Sequence[bool]) -> list[Obligation]:
-    """Return the obligations of a proof that are no lemma of a theorem whose argument is followed, or of another theorem
-    as well."""
-    others: set[str] = set().union(
-        *(each.obligations for each, is_ in zip(noted, followed, strict=True) if not is_)
-    )
-    argued: set[str] = set().union(
-        *(each.obligations for each, is_ in zip(noted, followed, strict=True) if is_)
+    """Return a proof's obligations but for lemmas of theorems that are followed, and of no others."""
+    argued, others = (
+        {name for each, is_ in zip(noted, followed, strict=True) if is_ == kind for name in each.obligations}
+        for kind in (True, False)
     )
     return [
         each for each in proof.obligations if each.whole or each.digest in others or each.digest not in argued
