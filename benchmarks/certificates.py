@@ -3,8 +3,9 @@
     python benchmarks/certificates.py results.jsonl [--timeout 60] [--jobs 2] [--every 4]
 
 Each specification's lemmas are made without a solver, and each lemma's certificate is written, checked by the plain
-checker (`check.py`'s) and by the compiled one, and thrown away.  A line of results.jsonl is a lemma: its logic, seconds
-to solve, to make and to check, bytes; run again, it goes on where it was.  `--every N` takes every N-th specification.
+checker (`check.py`'s) and by the compiled one, and thrown away; its argument is written, and followed by the checker.
+A line of results.jsonl is a lemma: its logic, seconds to solve, to make and to check, bytes; or an argument.  Run
+again, it goes on where it was.  `--every N` takes every N-th specification.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from concurrent.futures import as_completed
 from pathlib import Path
 
 from mmaformal import ARCHITECTURES
-from mmaformal.certificates.check import check_derivation, clauses_in
+from mmaformal.certificates.check import FollowedArgument, RefusedError, check_derivation, clauses_in
 from mmaformal.certificates.fast_check import accepts
 from mmaformal.certificates.lemmas import NoCertificate, write_certificate
 from mmaformal.facts.equality import argue
-from mmaformal.proof.kernel import Scripts, lemmas_of
+from mmaformal.proof.kernel import Scripts, Theorem, lemmas_of
+from mmaformal.proof.written import argument_of
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.pool import processes
 from mmaformal.solver.portfolio import Portfolio
@@ -50,8 +52,23 @@ def lemma(script: str, label: str, statement: str, timeout: float) -> dict[str, 
     return line | costs | {"multiplied_out": made.multiplied_out}
 
 
+def argument(theorem: Theorem, label: str) -> dict[str, object]:
+    """Return what an argument cost; `why` where the checker does not follow it."""
+    start = time.perf_counter()
+    written = argument_of(theorem)
+    made = time.perf_counter()
+    line: dict[str, object] = {"argument": label, "bytes": len(written.text), "seconds": made - start}
+    try:
+        FollowedArgument(lambda name: written.lemmas[name][0]).follow(written.text, label)
+    except RefusedError as error:
+        line["why"] = str(error)
+    return line | {"plain": time.perf_counter() - made}
+
+
 def summary(lines: list[dict[str, object]]) -> str:
     """Return totals, and those that have no certificate."""
+    arguments = [line for line in lines if "argument" in line]
+    lines = [line for line in lines if "argument" not in line]
 
     def total(name: str) -> float:
         return sum(float(str(line.get(name, 0))) for line in lines)
@@ -64,6 +81,19 @@ def summary(lines: list[dict[str, object]]) -> str:
     ]
     logics = Counter(str(line["logic"]) for line in lines)
     out += [f"  {count} of the logic {logic}" for logic, count in logics.most_common()]
+    told = [
+        f"{len(arguments)} arguments, {sum('why' not in line for line in arguments)} of them followed, "
+        + ", ".join(
+            f"{words} {sum(float(str(line[name])) for line in arguments) / unit:.0f} {of}"
+            for words, name, unit, of in (
+                ("written in", "seconds", 1, "s"),
+                ("followed in", "plain", 1, "s"),
+                ("in all", "bytes", 1e6, "MB"),
+            )
+        )
+    ]
+    told += [f"  {line['argument']}: {line['why']}" for line in arguments if "why" in line]
+    out += told if arguments else []
     return "\n".join([*out, *(f"  {line['of']}: {line['statement']}: {line['why']}" for line in without)])
 
 
@@ -75,12 +105,14 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     args = parser.parse_args()
     lines = [json.loads(x) for x in args.results.read_text().splitlines()] if args.results.exists() else []
-    done, scripts = {line["name"] for line in lines}, Scripts()
+    done, scripts = {line.get("name", line.get("argument")) for line in lines}, Scripts()
     specs = {i.spec: i.label for each in ARCHITECTURES.values() for i in each}
     with processes(args.jobs) as executor, args.results.open("a") as out:
         for spec, label in list(specs.items())[:: args.every]:
-            asked = {}
-            for each in lemmas_of(argue(spec)):
+            if label in done:
+                continue
+            asked, theorem = {}, argue(spec)
+            for each in lemmas_of(theorem):
                 script = scripts[each]
                 if digest(script) not in done:
                     asked[digest(script)] = script, each.statement
@@ -90,7 +122,9 @@ def main() -> None:
                 lines.append(future.result())
                 out.write(json.dumps(lines[-1]) + "\n")
                 out.flush()
-            print(f"{label}: {len(lines)} lemmas", flush=True)
+            lines.append(argument(theorem, label))
+            out.write(json.dumps(lines[-1]) + "\n")
+            print(f"{label}: {len(lines)} lemmas and arguments", flush=True)
     print(summary(lines))
 
 

@@ -4,9 +4,9 @@
     check_certificate("certificate")
 
 A proof is made as always.  Then the opposite of each lemma is made clauses, a SAT solver refutes those, and its
-refutation is written as a derivation of the empty clause (`mmaformal/certificates/check.py` has the files).  What a
-statement then rests on is the terms that both encodings give, the kernel that makes lemmas of them, the blaster that
-makes clauses of lemmas, and the checker: docs/certificates.md.
+refutation is written as a derivation of the empty clause (`mmaformal/certificates/check.py` has the files).  How a
+theorem follows from its lemmas is written down step by step.  What a statement then rests on is the terms that both
+encodings give, the blaster that makes clauses of lemmas, and the checker: docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write
 from mmaformal.certificates.refuting import sat_solver
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
-from mmaformal.facts import laws
+from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import Premises, noting_premises
+from mmaformal.proof.kernel import ArgumentError, Noted, noting
+from mmaformal.proof.written import WrittenArgument, argument_of
 from mmaformal.queries.properties import property_named
 from mmaformal.queries.verify import verify
 from mmaformal.queries.witnesses import NoWitnessError, witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Answer, Holds, Obligation
+from mmaformal.solver.answers import Answer, Holds
 from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.evidence import digest
 from mmaformal.solver.pool import processes
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
 from mmaformal.solver.session import Cache, Solver, remembering
@@ -82,6 +84,8 @@ class Certificates(Result):
     not_proved: tuple[str, ...]  #: statements that have no proof, with what was found instead
     lemmas: tuple[LemmaFiles, ...]
     without: tuple[tuple[str, NoCertificate], ...]  #: with what they say
+    argued: int  #: theorems whose argument is written down, for the checker to follow
+    by_kernel: int  #: theorems that the kernel is believed of
     solving: float  #: seconds that solvers took for the proofs
     seconds: float
 
@@ -111,6 +115,8 @@ class Certificates(Result):
         out += [f"  no certificate: {statement}: {none.why}" for statement, none in self.without[:10]]
         if len(self.without) > 10:
             out.append(f"  and {len(self.without) - 10} more without")
+        if self.statements:
+            out.append(_argued(self.argued, self.by_kernel))
         making = sum(each.seconds for each in self.lemmas)
         out.append(
             f"solving took {self.solving:.1f} s, certificates {making:.1f} s; {self.seconds:.1f} s in all"
@@ -132,6 +138,8 @@ class Certificates(Result):
             "without": [
                 {"sha256": none.name, "statement": text, "why": none.why} for text, none in self.without
             ],
+            "argued": self.argued,
+            "by_kernel": self.by_kernel,
             "bytes": self.size,
             "solving_seconds": self.solving,
             "certificate_seconds": sum(each.seconds for each in self.lemmas),
@@ -163,7 +171,7 @@ def certify(
     checked_timeout(timeout)
     sat_solver()
     start, folder = time.monotonic(), Path(out)
-    for part in ("lemmas", "premises"):
+    for part in ("lemmas", "premises", "arguments"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     asked = [
         Statement(name, each.architecture, each.name)
@@ -176,11 +184,19 @@ def certify(
     with remembering(cache):
         for statement in asked:
             writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")
-            laws.forget()  # what is remembered notes no premises
-            with noting_premises() as noted:
+            both_encodings.forget()  # what is remembered notes no theorems
+            laws.forget()
+            with noting() as noted:
                 answer = statement.question()(timeout=timeout, memory=memory, solver=solver)
             writing.add(statement, answer, noted)
     return writing.finished(start)
+
+
+def _argued(argued: int, by_kernel: int) -> str:
+    """Return a line that says which theorems are argued in steps, and which the kernel is believed of."""
+    if not by_kernel:
+        return f"{counted(argued, 'theorem')} argued step by step, for the checker to follow"
+    return f"of {counted(argued + by_kernel, 'theorem')}, {argued} argued step by step; {by_kernel} by the kernel"
 
 
 def _canonical(name: str) -> str:
@@ -198,39 +214,66 @@ class _Writing:
         self._statements: list[dict[str, object]] = []
         self._not_proved: list[str] = []
         self._solving: dict[str, float] = {}
+        self._argued = self._by_kernel = 0
         self._before = _lemmas_before(folder)
 
-    def add(self, statement: Statement, answer: Answer, noted: Sequence[Premises]) -> None:
+    def add(self, statement: Statement, answer: Answer, noted: Sequence[Noted]) -> None:
         """Write certificates of the lemmas of an answer's proof that have none yet."""
         if not isinstance(answer, Holds):
             self._not_proved.append(str(answer).partition("\n")[0])
             return
         try:
-            met = witnesses(statement.meant(), noted, self._folder / "premises", self._seconds)
+            premises = [each.premises for each in noted]
+            met = witnesses(statement.meant(), premises, self._folder / "premises", self._seconds)
         except (NoWitnessError, WitnessError) as error:
             self._not_proved.append(f"{answer.headline}: {error}")
             self._write_manifest()
             return
         obligations = {each.digest: each for each in answer.proof.obligations}
         self._solving |= {name: each.seconds for name, each in obligations.items()}
-        self._said |= {name: each.statement for name, each in obligations.items()}
+        scripts = {name: (each.script, each.statement) for name, each in obligations.items()}
+        arguments = [_argument_of(each) for each in noted]
+        for argument in arguments:
+            scripts = argument.lemmas | scripts
+        self._said |= {name: said for name, (_, said) in scripts.items()}
         try:
-            self._certify([each for name, each in obligations.items() if name not in self._lemmas])
+            self._certify({name: script for name, (script, _) in scripts.items() if name not in self._lemmas})
         except BaseException:  # interrupted: what was written is not made again
             for draft in (self._folder / "lemmas").glob("*.*.[0-9]*"):  # of a process that was ended
                 draft.unlink(missing_ok=True)
             self._write_manifest(self._before)
             raise
         if all(name in self._lemmas for name in obligations):
+            followed = [each for each in arguments if self._is_followed(each)]
+            self._by_kernel += len(arguments) - len(followed)
+            names = list(dict.fromkeys(map(self._write_argument, followed)))
+            self._argued += len(names)
             entry: dict[str, object] = {"statement": answer.headline, "asked": statement.to_json()}
-            parts = {"premises": met, "lemmas": list(obligations), "rules": list(answer.proof.rules)}
-            self._statements.append(entry | parts)
+            lemmas = dict.fromkeys([*obligations, *(name for each in followed for name in each.lemmas)])
+            parts = {"premises": met, "arguments": names, "lemmas": list(lemmas)}
+            self._statements.append(entry | parts | {"rules": list(answer.proof.rules)})
         else:
             self._not_proved.append(f"{answer.headline}: a lemma has no certificate")
         self._write_manifest()
 
-    def _certify(self, obligations: Sequence[Obligation]) -> None:
-        scripts = {each.digest: each.script for each in obligations}
+    def _is_followed(self, argument: WrittenArgument) -> bool:
+        """Whether the checker follows an argument, and each of its lemmas has a certificate."""
+        if not argument.lemmas or not argument.lemmas.keys() <= self._lemmas.keys():
+            return False
+        try:
+            check.FollowedArgument(lambda name: argument.lemmas[name][0]).follow(argument.text, "")
+        except check.RefusedError:
+            return False
+        return True
+
+    def _write_argument(self, argument: WrittenArgument) -> str:
+        """Write an argument, and return its name."""
+        name = digest(argument.text)
+        write_whole(self._folder / "arguments" / f"{name}.txt", argument.text)
+        return name
+
+    def _certify(self, scripts: dict[str, str]) -> None:
+        """Write certificates of scripts, by their digests."""
         for name in [name for name in scripts if name in self._before]:
             if (there := kept(self._folder, name, self._before[name])) is not None:
                 self._lemmas[name] = there
@@ -272,9 +315,19 @@ class _Writing:
             tuple(self._not_proved),
             tuple(self._lemmas.values()),
             tuple(self._without.values()),
+            self._argued,
+            self._by_kernel,
             sum(self._solving.values()),
             time.monotonic() - start,
         )
+
+
+def _argument_of(noted: Noted) -> WrittenArgument:
+    """Return a theorem's argument; one without text and lemmas if it is over real numbers."""
+    try:
+        return argument_of(noted.theorem)
+    except (ValueError, ArgumentError):
+        return WrittenArgument("", {})
 
 
 def _lemmas_before(folder: Path) -> Mapping[str, Mapping[str, str]]:

@@ -4,14 +4,15 @@
 
 A lemma counts once its derivation is checked and its clauses are those that the blaster makes of its script.  Then
 each statement is asked anew, of the encodings as they are now, with a store of evidence that knows those lemmas and no
-others: it stands if every lemma of its proof is among them.  Solvers are asked only for what is no lemma of a proof,
-such as whether premises can be met.
+others: it stands if every lemma of its proof is among them.  What each of its theorems states has to be what an
+argument of the folder states, which is followed step by step; theorems that have none are told, as those that the
+kernel is believed of.  Solvers are asked only for what is no lemma of a proof, such as whether premises can be met.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from mmaformal.certificates.blaster import ScriptError, clauses_of
 from mmaformal.certificates.check import (
     ChangedError,
     RefusedError,
+    check_arguments,
     check_lemma,
     check_premises,
     lemma_texts,
@@ -29,7 +31,8 @@ from mmaformal.certificates.refuting import dimacs
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.facts import both_encodings, laws
-from mmaformal.proof.kernel import noting_premises
+from mmaformal.proof.kernel import ArgumentError, Noted, noting
+from mmaformal.proof.written import statement_of
 from mmaformal.queries.certify import Statement
 from mmaformal.queries.witnesses import check_witnesses
 from mmaformal.result import Result
@@ -47,6 +50,8 @@ class Checked(Result):
 
     statements: tuple[str, ...]
     lemmas: int
+    argued: int  #: theorems whose arguments were followed step by step
+    by_kernel: int  #: theorems that the kernel is believed of
     checking: float  #: seconds that the lemmas took
     seconds: float
 
@@ -58,7 +63,11 @@ class Checked(Result):
     @property
     def summary(self) -> str:
         """One line."""
-        return f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}"
+        by_kernel = f", {self.by_kernel} by the kernel" if self.by_kernel else ""
+        return (
+            f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}, "
+            f"{counted(self.argued, 'argument')}{by_kernel}"
+        )
 
     def __str__(self) -> str:
         times = f"lemmas {self.checking:.1f} s, statements {self.seconds - self.checking:.1f} s"
@@ -70,6 +79,8 @@ class Checked(Result):
             "verdict": self.verdict,
             "statements": list(self.statements),
             "lemmas": self.lemmas,
+            "argued": self.argued,
+            "by_kernel": self.by_kernel,
             "checking_seconds": self.checking,
             "seconds": self.seconds,
         }
@@ -90,10 +101,8 @@ def check_certificate(
     """
     caller(progress)
     start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
-    manifest = manifest_of(path)
-    lemmas, statements = manifest["lemmas"], manifest["statements"]
-    assert isinstance(lemmas, dict)
-    assert isinstance(statements, list)
+    statements, lemmas = manifest_of(path)
+    argued = by_kernel = 0
     with EvidenceStore(":memory:") as store:
         for count, (name, entry) in enumerate(lemmas.items(), 1):
             _check(path, name, entry)
@@ -108,13 +117,27 @@ def check_certificate(
         for each in statements:
             tell(f"asking anew: {each['statement']}")
             check_premises(path, each)
-            both_encodings.forget()  # what this process proved before is by solvers, and notes no premises
+            arguments = check_arguments(path, each, lemmas)
+            both_encodings.forget()  # what this process proved before is by solvers, and notes no theorems
             laws.forget()
-            with recording(store), noting_premises() as noted:
+            with recording(store), noting() as noted:
                 statement = _ask(each, timeout, memory)
-            check_witnesses(statement.meant(), noted, each["premises"], each["statement"])
-    said = tuple(each["statement"] for each in statements)
-    return Checked(said, len(lemmas), checking, time.monotonic() - start)
+            premises, told = [theorem.premises for theorem in noted], each["premises"]
+            assert isinstance(told, list)
+            check_witnesses(statement.meant(), premises, told, str(each["statement"]))
+            followed = [_is_argued(theorem, arguments) for theorem in noted]
+            argued, by_kernel = argued + sum(followed), by_kernel + followed.count(False)
+    said = tuple(str(each["statement"]) for each in statements)
+    return Checked(said, len(lemmas), argued, by_kernel, checking, time.monotonic() - start)
+
+
+def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:
+    """Whether one of the arguments, which were followed, is of what a theorem states."""
+    try:
+        statement = statement_of(noted.theorem)
+    except (ValueError, ArgumentError):
+        return False
+    return any(text.startswith(statement) for text in arguments)
 
 
 def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:

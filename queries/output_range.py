@@ -71,15 +71,14 @@ def no_nan(spec: DotAdd) -> Pairing:
     return pairing
 
 
+def relation_no_nan(spec: DotAdd) -> Relation:
+    return _runs(spec, lambda d: negation(is_nan(d, spec.d_format)), all_finite(spec))
+
+
 def answer_no_nan(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label} gives no NaN for finite inputs"
-    relation = _runs(
-        spec,
-        lambda d: negation(is_nan(d, spec.d_format)),
-        all_finite(spec),
-    )
-    return settle(instruction, asker, question, [relation], lambda: [no_nan(spec)])
+    return settle(instruction, asker, question, [relation_no_nan(spec)], lambda: [no_nan(spec)])
 
 
 # ---- never −0 ----------------------------------------------------------------------------------------------------
@@ -98,10 +97,14 @@ def never_minus_zero(spec: DotAdd) -> Pairing:
     return pairing
 
 
+def relation_minus_zero(spec: DotAdd) -> Relation:
+    return _runs(spec, lambda d: d != spec.d_format.sign_mask, lambda _: True)
+
+
 def answer_minus_zero(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label} never gives −0"
-    relation = _runs(spec, lambda d: d != spec.d_format.sign_mask, lambda _: True)
+    relation = relation_minus_zero(spec)
     return settle(instruction, asker, question, [relation], lambda: [never_minus_zero(spec)])
 
 

@@ -17,6 +17,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Premises
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.script import smtlib
+from mmaformal.solver.terms import constants_of
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
@@ -61,13 +62,13 @@ def _values(premises: Premises, seconds: float) -> dict[str, int]:
         why = "nothing meets them" if verdict == z3.unsat else solver.reason_unknown()
         raise NoWitnessError(f"no witness of its premises, {' and '.join(premises.words)}: {why}")
     model, found = solver.model(), {}
-    for each in model.decls():
+    for each in constants_of(premises.claim):  # a model also has what scripts defined that this process read
         value = model[each]
+        if value is None:  # any does
+            continue
         if not z3.is_bv_value(value) and not z3.is_true(value) and not z3.is_false(value):
-            raise NoWitnessError(f"no witness of bits: {each.name()} is {value}")
-        found[z3.Const(each.name(), each.range()).sexpr()] = (
-            value.as_long() if z3.is_bv_value(value) else int(z3.is_true(value))
-        )
+            raise NoWitnessError(f"no witness of bits: {each} is {value}")
+        found[each.sexpr()] = value.as_long() if z3.is_bv_value(value) else int(z3.is_true(value))
     return dict(sorted(found.items()))
 
 

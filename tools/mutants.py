@@ -315,11 +315,11 @@ queries/long_chains.py: blocks are equal from the accumulators that are allowed
 -one = self._short(1, ()).answer()
 +one = self._short(1, self.constraints).answer()
 proof/kernel.py: an inference forgets its premises
--Inference([link.said for link in given], [link.said for link in links])
-+Inference((), [link.said for link in links])
+-Inference(premises, claims, uses=uses, given=given)
++Inference((), claims, uses=uses, given=given)
 proof/kernel.py: an inference forgets its first premise
--Inference([link.said for link in given], [link.said for link in links])
-+Inference([link.said for link in given[1:]], [link.said for link in links])
+-Inference(premises, claims, uses=uses, given=given)
++Inference(premises[1:], claims, uses=uses, given=given)
 proof/claims.py: premises of an inference are alternatives
 -premises = conjunction([self(claim) for claim in inference.premises])
 +premises = z3.Or([self(claim) for claim in inference.premises])
@@ -327,8 +327,8 @@ proof/claims.py: an inference goes both ways
 -return said if inference.assumed else z3.Implies(premises, said)
 +return said if inference.assumed else premises == said
 proof/kernel.py: a split claims its first case
--[link.said for link in given], claims, cases=True
-+[link.said for link in given], claims[:1], cases=True
+-premises, claims, cases=True
++premises, claims[:1], cases=True
 proof/kernel.py: all terms are cut to one constant
 -wanted = [_constant(n, term) for n, term in enumerate(free.values(), len(pairs))]
 +wanted = [_constant(0, term) for term in free.values()]
@@ -336,8 +336,8 @@ proof/kernel.py: the conclusion is the last claim, whatever is said
 -        claim = conclusion.said if isinstance(conclusion, Link) else conclusion
 +        claim = self.inferences[-1].claims[0]
 proof/claims.py: the conclusion is the first claim
--return z3.Implies(conjunction(premises), said(conclusion))
-+return z3.Implies(conjunction(premises), z3.Bool('p0'))
+-formula = z3.Implies(conjunction(premises), said(conclusion))
++formula = z3.Implies(conjunction(premises), z3.Bool('p0'))
 proof/kernel.py: two conclusions change places
 -self._concluded = self._add(lemma, text), claim
 +self._concluded = self.composition or self._add(lemma, text), claim
@@ -358,8 +358,8 @@ solver/answers.py: anybody has the kernel's key
 -    if module not in _KEYS:
 +    if not _KEYS.get(module, _KEYS["mmaformal.proof.kernel"]):
 proof/composition.py: a claim's premises are forgotten
--            self._inferences.append(Inference(using, (claim,)))
-+            self._inferences.append(Inference((), (claim,)))
+-            self._infers(Inference(using, (claim,), uses=uses
++            self._infers(Inference((), (claim,), uses=uses
 solver/asking.py: claims are cut to one constant
 -z3.Const(f"cut{i}", term.sort())
 +z3.Const("cut", term.sort())

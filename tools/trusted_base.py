@@ -90,14 +90,14 @@ BASE: dict[str, tuple[Part, ...]] = {
             "which lemmas are those of which instruction; what was answered in other processes",
         ),
     ),
-    "Certificates, in the place of solvers": (
+    "Certificates, in the place of solvers and of the kernel": (
         Part(
             "mmaformal/certificates/check.py",
-            "a derivation derives the empty clause from the clauses, step by step",
+            "derivations and arguments are followed step by step",
         ),
         Part(
             "mmaformal/certificates/fast_check.py",
-            "the same, compiled; what it does not accept goes to `check.py`",
+            "derivations, compiled; what it does not accept goes to `check.py`",
         ),
         Part(
             "mmaformal/certificates/blaster.py",
@@ -105,6 +105,7 @@ BASE: dict[str, tuple[Part, ...]] = {
         ),
         Part("mmaformal/certificates/circuits.py", "gates and their clauses"),
         Part("mmaformal/certificates/premises.py", "an assignment is of the premises' clauses"),
+        Part("mmaformal/proof/written.py", "`statement_of` alone: what a theorem states, as text"),
         Part("queries/witnesses.py", "a witness is of the premises that a theorem has, and runs as it tells"),
         Part("queries/check_certificate.py", "a statement's proof rests on lemmas that were checked alone"),
     ),
@@ -158,6 +159,14 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part("mmaformal/hardware/module.py", "which port is which input"),
     ),
 }
+
+#: What a statement with certificates rests on where each of its theorems is argued in a file: these and the encodings.
+ARGUED = (
+    *(part.path for part in BASE["Certificates, in the place of solvers and of the kernel"]),
+    "mmaformal/lanes",
+    "mmaformal/solver/script.py",
+    "mmaformal/solver/terms.py",
+)
 
 #: What only modules do that make or name proofs, by where it is imported from.
 _MADE = {
@@ -247,11 +256,18 @@ def tables() -> str:
     lines = ["| what | files and folders | lines of code |", "|---|---|---|"]
     lines += [f"| {name} | {len(group)} | {total[name]} |" for name, group in groups.items()]
     lines += [f"| all | {sum(map(len, groups.values()))} | {sum(total.values())} |", ""]
+    names = ", ".join(f"`{path}`" for path in ARGUED)
+    lines += [f"What `check-certificate` says rests on {argued()} lines besides the encodings: {names}.", ""]
     for name, group in groups.items():
         lines += [f"**{name}**", "", "| file | lines | why |", "|---|---|---|"]
         lines += [f"| `{part.path}` | {part.lines} | {part.reason} |" for part in group]
         lines.append("")
     return "\n".join(lines)
+
+
+def argued() -> int:
+    """Lines that a statement with certificates rests on, without the encodings and the statement itself."""
+    return sum(part.lines for group in BASE.values() for part in group if part.path in ARGUED)
 
 
 def written(text: str) -> str:

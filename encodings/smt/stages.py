@@ -266,8 +266,8 @@ def quiet(code: BitVec, source: Format, target: Format) -> BitVec:
     """The code of a NaN of `source` as one of `target`, made quiet, the fraction's bits at the top."""
     top, bits = code.size() - 1, source.fraction_bits
     exponent = z3.BitVecVal(-1, target.exponent_bits + 1)  # and the bit of a quiet NaN
-    rest = pad(z3.Extract(bits - 2, 0, code), target.fraction_bits - bits)
-    return z3.Concat(z3.Extract(top, top, code), exponent, rest)
+    payload = [z3.Extract(bits - 2, 0, code)] if bits > 1 else []  # a fraction of one bit is that bit
+    return pad(z3.Concat(z3.Extract(top, top, code), exponent, *payload), target.fraction_bits - bits)
 
 
 __all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages", "quiet"]

@@ -1,19 +1,20 @@
 """Check a folder of certificates: python check.py FOLDER.  This file stands alone: it needs Python and nothing else.
 
-`mmaformal certify` writes such a folder.  Its manifest has statements, and for each the lemmas that it rests on.  A
-lemma is three files under its name, the SHA-256 of the first:
+`mmaformal certify` writes such a folder.  Its manifest has statements, and for each the lemmas that it rests on.  Files
+are named by their SHA-256, those of a lemma or of premises by that of the first:
 
-    lemmas/NAME.smt2    the lemma's opposite, in SMT-LIB 2
-    lemmas/NAME.cnf     clauses that can be met if and only if the opposite can (DIMACS)
-    lemmas/NAME.lrat    a derivation of the empty clause from them (LRAT)
+    lemmas/NAME.smt2, .cnf, .lrat      a lemma's opposite (SMT-LIB 2), clauses that can be met if and only if the
+                                       opposite can (DIMACS), and a derivation of the empty clause from them (LRAT)
+    arguments/NAME.txt                 what a theorem states, and steps, each with the lemmas that show it and the
+                                       terms that stand in the places of a lemma's constants
+    premises/NAME.smt2, .cnf, .model   what a statement assumes, its clauses, and an assignment that meets them, so
+                                       that the statement is not about nothing
 
-What a statement assumes is three files under its own name: premises/NAME.smt2, its clauses NAME.cnf, and NAME.model, an
-assignment that meets them, so that the statement is not about nothing.
-
-What is checked here: that each file is the one that the manifest tells by its SHA-256, that each derivation derives
-the empty clause from the clauses, step by step, that each statement's lemmas are among those, and that assignments
-meet clauses.  `mmaformal check-certificate` checks the rest: that clauses are those of the texts, that the lemmas give
-the statement under these premises, and that both encodings give the witness the result that is told.
+What is checked here: that each file is the one that the manifest tells, that each derivation derives the empty clause
+from the clauses, step by step, that each argument reaches what it states from lemmas that are among those, and that
+assignments meet clauses.  `mmaformal check-certificate` checks the rest: that clauses are those of the texts, that what
+arguments state is the statement, of the encodings as they are now, under these premises, and that both encodings give
+the witness the result that is told.
 
 A step of LRAT is a clause and the numbers of earlier clauses, its hints.  It follows if, once its literals are taken to
 be false, each hint in turn has one literal left that is not false, which is taken to be true, and the last hint has
@@ -27,10 +28,10 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-FORMAT = "mmaformal certificate 2"
+FORMAT = "mmaformal certificate 3"
 
 Clause = tuple[int, ...]
 
@@ -120,6 +121,336 @@ def check_assignment(clauses: Mapping[int, Clause], text: str, name: str) -> Non
             raise RefusedError(f"{name}.cnf, line {number + 1}: the values of {name}.model do not meet it")
 
 
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+#: An expression: a word, or a list of them.
+Expression = str | list["Expression"]
+
+_WORD = re.compile(r"[ \t\r\n]+|;[^\n]*|([()]|\|[^|\\]*\||[^\s()|;\"]+)")
+
+#: Operators whose value is a Bool; those of bit-vectors begin with `bv`, or are named below.
+_BOOLS = {"and", "or", "not", "=>", "xor", "=", "distinct"}
+_BOOLS |= {f"bv{signs}{order}" for signs in "us" for order in ("lt", "le", "gt", "ge")}
+
+#: The bits of what other operators give, from those of their operands and the numbers that they have.
+_SIZES: Mapping[str, Callable[[Sequence[int], Sequence[int]], int]] = {
+    "concat": lambda sizes, _: sum(sizes),
+    "bvcomp": lambda _, __: 1,
+    "ite": lambda sizes, _: sizes[1],
+    "extract": lambda _, ends: ends[0] - ends[1] + 1,
+    "zero_extend": lambda sizes, more: sizes[0] + more[0],
+    "sign_extend": lambda sizes, more: sizes[0] + more[0],
+    "repeat": lambda sizes, times: sizes[0] * times[0],
+}
+
+
+def expressions(text: str, name: str) -> Iterator[Expression]:
+    """Yield the expressions of a text.  Raises RefusedError if it is no list of them."""
+    lists: list[list[Expression]] = []
+    at = 0
+    while at < len(text):
+        token = _WORD.match(text, at)
+        if token is None or (token[1] == ")" and not lists):
+            raise RefusedError(f"{name}: not an expression: {text[at : at + 20]!r}")
+        at, word = token.end(), token[1]
+        if word == "(":
+            lists.append([])
+        elif word is not None:
+            found: Expression = lists.pop() if word == ")" else word.strip("|")
+            if lists:
+                lists[-1].append(found)
+            else:
+                yield found
+    if lists:
+        raise RefusedError(f"{name}: a parenthesis is not closed")
+
+
+class Terms:
+    """Terms, each once, as numbers: two that are written alike are the same number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, tuple[int, ...], int], int] = {}
+        self.nodes: list[tuple[str, tuple[int, ...], int]] = []  #: head, operands, bits (0: a Bool)
+        self.true = self.make("true", ())
+
+    def make(self, head: str, operands: tuple[int, ...], bits: int | None = None) -> int:
+        """Return the number of a term, x = y being y = x.  Raises RefusedError for an operator that is not known."""
+        if head == "=":
+            operands = tuple(sorted(operands))
+        node = head, operands, self._bits(head, operands) if bits is None else bits
+        found = self._numbers.setdefault(node, len(self.nodes))
+        if found == len(self.nodes):
+            self.nodes.append(node)
+        return found
+
+    def _bits(self, head: str, operands: tuple[int, ...]) -> int:
+        sizes = [self.nodes[each][2] for each in operands]
+        word, *numbers = head.split()
+        if (word in _BOOLS and operands) or (word in ("true", "false") and not operands):
+            return 0
+        if operands and word in _SIZES:
+            return _SIZES[word](sizes, list(map(int, numbers)))
+        if operands and word.startswith(("bv", "rotate_")):
+            return sizes[0]
+        raise RefusedError(f"{head} has no meaning")
+
+    def read(self, expression: Expression, names: Mapping[str, int]) -> int:
+        """Return the term of an expression.  Raises RefusedError."""
+        match expression:
+            case str(word):
+                return names[word] if word in names else self.make(word, ())
+            case ["_", str(numeral), str(bits)] if re.fullmatch(r"bv[0-9]+", numeral):
+                return self.make(numeral, (), int(bits))
+            case [["_", *words], *operands] if operands and all(isinstance(each, str) for each in words):
+                head = " ".join(map(str, words))
+            case [str(head), *operands] if operands:
+                pass
+            case _:
+                raise RefusedError(f"not a term: {str(expression)[:60]}")
+        return self.make(head, tuple(self.read(each, names) for each in operands))
+
+    def command(self, expression: Expression, names: dict[str, int]) -> Expression | None:
+        """Obey what declares or defines a name; return anything else.  Raises RefusedError."""
+        match expression:
+            case ["set-logic", "QF_BV"] | ["check-sat"]:
+                return None
+            case ["declare-fun", str(name), [], sort]:
+                made = self.make(f"constant {name}", (), _bits_of(sort))
+            case ["define-fun", str(name), [], sort, body]:
+                made = self.read(body, names)
+                if self.nodes[made][2] != _bits_of(sort):
+                    raise RefusedError(f"{name} is not of its sort")
+            case _:
+                return expression
+        if name in names:
+            raise RefusedError(f"{name} has a meaning already")
+        names[name] = made
+        return None
+
+    def put(self, term: int, places: dict[int, int]) -> int:
+        """Return a term with others in the places of some, all at once; `places` remembers what was found."""
+        stack = [term]
+        while stack:
+            if stack[-1] in places:
+                stack.pop()
+                continue
+            head, operands, bits = self.nodes[stack[-1]]
+            missing = [each for each in operands if each not in places]
+            if missing:
+                stack += missing
+            else:
+                places[stack.pop()] = self.make(head, tuple(places[each] for each in operands), bits)
+        return places[term]
+
+    def parts(self, term: int) -> frozenset[int]:
+        """Return what a conjunction is made of, those within it too; nothing of `true`."""
+        found, stack = set(), [term]
+        while stack:
+            each = stack.pop()
+            head, operands, _ = self.nodes[each]
+            if head == "and":
+                stack += operands
+            elif each != self.true:
+                found.add(each)
+        return frozenset(found)
+
+    def all_of(self, terms: Sequence[int]) -> int:
+        """Return the conjunction of terms."""
+        return terms[0] if len(terms) == 1 else self.make("and", tuple(terms), 0) if terms else self.true
+
+
+def _bits_of(sort: Expression) -> int:
+    match sort:
+        case "Bool":
+            return 0
+        case ["_", "BitVec", str(bits)] if int(bits) > 0:
+            return int(bits)
+        case _:
+            raise RefusedError(f"not a sort: {str(sort)[:60]}")
+
+
+def _pairs(expression: Expression) -> list[tuple[Expression, Expression]]:
+    """Return a list of pairs.  Raises RefusedError for anything else."""
+    if isinstance(expression, str) or any(isinstance(each, str) or len(each) != 2 for each in expression):
+        raise RefusedError(f"not a list of pairs: {str(expression)[:60]}")
+    return [(each[0], each[1]) for each in expression]
+
+
+class FollowedArgument:
+    """A theorem's argument that is followed step by step; `scripts` gives the opposite of a lemma that is proved."""
+
+    def __init__(self, scripts: Callable[[str], str]) -> None:
+        self.terms = Terms()
+        self.lemmas: set[str] = set()  #: those that were used
+        self.rules: list[str] = []  #: rules by which something was concluded, and not by lemmas
+        self._scripts, self._names = scripts, dict[str, int]()
+        self._refuted: dict[str, tuple[int, dict[str, int]]] = {}
+        self._known: set[int] = set()
+        self._inferred: set[tuple[frozenset[int], frozenset[int]]] = set()
+        self._concluded: int | None = None
+
+    def follow(self, text: str, name: str) -> None:
+        """Follow an argument to the end.  Raises RefusedError."""
+        for number, expression in enumerate(expressions(text, name), 1):
+            try:
+                rest = self.terms.command(expression, self._names)
+                if rest is not None:
+                    self._step(rest)
+            except (RefusedError, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+                raise RefusedError(f"{name}, expression {number}: {error}") from None
+        if self._concluded is None or not self._holds(self._concluded):
+            raise RefusedError(f"{name}: does not reach what it states")
+
+    def _term(self, expression: Expression) -> int:
+        return self.terms.read(expression, self._names)
+
+    def _step(self, line: Expression) -> None:
+        match line:
+            case ["assumed" | "range" | "by-rule" | "rule" | "concluded", *_] if self._concluded is not None:
+                raise RefusedError("something is stated after the statement")
+            case ["assumed" | "range", claim]:
+                self._known |= self.terms.parts(self._term(claim))
+            case ["by-rule", str(name), claim]:
+                self.rules.append(name)
+                self._known |= self.terms.parts(self._term(claim))
+            case ["rule", str(name)]:
+                self._lemma(name)
+            case ["concluded", claim]:
+                self._concluded = self._term(claim)
+            case ["infer" | "cases" as kind, given, [*claims], [*ranges], [*uses]]:
+                self._infer(kind == "cases", given, [self._term(each) for each in claims], ranges, uses)
+            case ["conclude", str(name), pairs]:
+                self._conclude(name, pairs)
+            case _:
+                raise RefusedError(f"not a step: {str(line)[:60]}")
+
+    def _lemma(self, name: str) -> tuple[int, dict[str, int]]:
+        """Return what is refuted by a lemma, and its constants."""
+        if name not in self._refuted:
+            names: dict[str, int] = {}
+            asserted = []
+            for each in expressions(self._scripts(name), name):
+                match self.terms.command(each, names):
+                    case ["assert", claim]:
+                        asserted.append(self.terms.read(claim, names))
+                    case rest if rest is not None:
+                        raise RefusedError(f"{name}: not a script of a lemma")
+            self._refuted[name] = self.terms.all_of(asserted), names
+            self.lemmas.add(name)
+        return self._refuted[name]
+
+    def _instance(self, name: str, pairs: Sequence[tuple[Expression, Expression]]) -> int:
+        """Return what a lemma refutes with terms in the places of its constants."""
+        refuted, names = self._lemma(name)
+        places: dict[int, int] = {}
+        for constant, expression in pairs:
+            if str(constant) not in names:  # the lemma says nothing of it
+                continue
+            place, term = names[str(constant)], self._term(expression)
+            if self.terms.nodes[place][2] != self.terms.nodes[term][2]:
+                raise RefusedError(f"{name}: {constant} is of another sort than what it stands for")
+            if not self.terms.nodes[place][0].startswith("constant ") or place in places:
+                raise RefusedError(f"{name}: {constant} is no constant, or stands for two terms")
+            places[place] = term
+        return self.terms.put(refuted, places)
+
+    def _implication(self, refuted: int) -> tuple[frozenset[int], int]:
+        """Return (premises, claim) of what is refuted: not (premises => claim), or premises and not claim."""
+        terms = self.terms
+        head, operands, _ = terms.nodes[refuted]
+        *before, last = operands if head == "and" else (refuted,)
+        head, operands, _ = terms.nodes[last]
+        if head != "not":
+            raise RefusedError("a lemma is no implication")
+        (claim,) = operands
+        head, operands, _ = terms.nodes[claim]
+        if not before and head == "=>" and len(operands) == 2:
+            return terms.parts(operands[0]), operands[1]
+        return terms.parts(terms.all_of(before)), claim
+
+    def _infer(
+        self, cases: bool, given: Expression, claims: list[int], ranges: Sequence[Expression],
+        uses: Sequence[Expression],
+    ) -> None:  # fmt: skip
+        """Note that the claims, or one of them, follow from what is given, after looking at the lemmas that say so.
+
+        A lemma may have a term's value, which is given, in the term's place; or be about one of all values of a term.
+        """
+        terms = self.terms
+        premises, defined = [], []
+        for claim, pairs in _pairs(given):
+            premises.append(self._term(claim))
+            defined += self._terms(pairs)
+        if any(terms.nodes[term][2] != terms.nodes[value][2] for term, value in defined):
+            raise RefusedError("a term is given a value of another sort")
+        known = [self._term(each) for each in ranges]
+        if not all(map(self._holds, known)):
+            raise RefusedError("a range that is not known")
+        goal = terms.make("or", tuple(claims), 0) if cases and len(claims) > 1 else terms.all_of(claims)
+        values: dict[int, set[int]] = {}
+        for use in uses:
+            match use:
+                case [str(name), pairs, fixed]:
+                    self._look_at(name, _pairs(pairs), self._terms(fixed), defined, [*premises, *known], goal)
+                case _:
+                    raise RefusedError("not a use of a lemma")
+            for term, value in self._terms(fixed):
+                values.setdefault(term, set()).add(value)
+        every = all(self._is_every(term, found) for term, found in values.items())
+        if not uses or not every or len(values) > 1:
+            raise RefusedError("no lemma, or not one for each value")
+        equal = [terms.make("=", pair, 0) for pair in defined]
+        self._inferred.add((terms.parts(terms.all_of([*premises, *equal])), terms.parts(goal)))
+
+    def _look_at(
+        self, name: str, pairs: Sequence[tuple[Expression, Expression]], fixed: Sequence[tuple[int, int]],
+        defined: Sequence[tuple[int, int]], premises: Sequence[int], goal: int,
+    ) -> None:  # fmt: skip
+        """Raises RefusedError unless a lemma says that a goal follows from premises, with values for some terms."""
+        terms, places = self.terms, dict(fixed)
+        for _, expression in pairs:  # such a term stays as it is
+            places.setdefault(self._term(expression), self._term(expression))
+        for term, value in defined:
+            if term not in places and not self._is_value(term):
+                places[term] = terms.put(value, dict(places))
+        said, claim = self._implication(self._instance(name, pairs))
+        may = {part for each in premises for part in terms.parts(terms.put(each, places))}
+        if not said <= may or not terms.parts(terms.put(goal, places)) <= terms.parts(claim):
+            raise RefusedError(f"lemma {name} says something else")
+
+    def _terms(self, pairs: Expression) -> list[tuple[int, int]]:
+        return [(self._term(one), self._term(other)) for one, other in _pairs(pairs)]
+
+    def _is_value(self, term: int) -> bool:
+        head, operands, _ = self.terms.nodes[term]
+        return not operands and not head.startswith("constant ")
+
+    def _is_every(self, term: int, values: set[int]) -> bool:
+        bits = self.terms.nodes[term][2]
+        return bits <= 16 and {self.terms.make(f"bv{n}", (), bits) for n in range(1 << bits)} == values
+
+    def _holds(self, claim: int) -> bool:
+        """Whether a claim is known, or an inference that was noted, or all parts of it are."""
+        terms = self.terms
+        for part in terms.parts(claim):
+            if part in self._known:
+                continue
+            head, operands, _ = terms.nodes[part]
+            if head != "=>" or len(operands) != 2:
+                return False
+            inferred = terms.parts(operands[0]), terms.parts(operands[1])
+            if inferred not in self._inferred and not self._holds(operands[1]):
+                return False
+        return True
+
+    def _conclude(self, name: str, pairs: Expression) -> None:
+        premises, claim = self._implication(self._instance(name, _pairs(pairs)))
+        for each in premises:
+            if not self._holds(each):
+                raise RefusedError(f"lemma {name} supposes what is not inferred")
+        self._known |= self.terms.parts(claim)
+
+
 # ---- folders ---------------------------------------------------------------------------------------------------------
 
 
@@ -137,8 +468,8 @@ def read_file(path: Path, sha256: str) -> str:
         raise RefusedError(f"{path.name}: not text") from None
 
 
-def manifest_of(folder: Path) -> dict[str, object]:
-    """Return the manifest.  Raises RefusedError if it is none, or a statement's lemma is not in it."""
+def manifest_of(folder: Path) -> tuple[list[dict[str, Sequence[str]]], dict[str, dict[str, str]]]:
+    """Return a manifest's statements and lemmas.  Raises RefusedError if it is none, or lacks a statement's lemma."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         lemmas, statements = manifest["lemmas"], manifest["statements"]
@@ -152,7 +483,7 @@ def manifest_of(folder: Path) -> dict[str, object]:
                     raise RefusedError(f"manifest.json: a statement's lemma {name} is not there")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RefusedError(f"manifest.json: {type(error).__name__}: {error}") from None
-    return dict(manifest)
+    return statements, lemmas
 
 
 def lemma_texts(folder: Path, name: str, digests: Mapping[str, str]) -> tuple[str, str, str]:
@@ -188,11 +519,32 @@ def check_premises(folder: Path, statement: Mapping[str, object]) -> list[str]:
     return found
 
 
+def check_arguments(
+    folder: Path, statement: Mapping[str, object], lemmas: Mapping[str, object]
+) -> dict[str, FollowedArgument]:
+    """Return a statement's arguments by their texts, after following each, but for lemmas.  Raises RefusedError."""
+    said, names = statement["statement"], statement.get("arguments")
+    if not isinstance(names, list):
+        raise RefusedError(f"manifest.json: {said}: without arguments")
+    found = {}
+
+    def script(name: str) -> str:
+        if name not in lemmas:
+            raise RefusedError(f"a lemma that there is not: {name[:70]}")
+        return read_file(folder / "lemmas" / f"{name}.smt2", name)
+
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(r"[0-9a-f]{64}", name):
+            raise RefusedError(f"manifest.json: an argument's name is a SHA-256, and not {str(name)[:70]!r}")
+        text, argument = read_file(folder / "arguments" / f"{name}.txt", name), FollowedArgument(script)
+        argument.follow(text, f"{name}.txt")
+        found[text] = argument
+    return found
+
+
 def check_folder(folder: Path) -> Iterator[str]:
     """Yield the name of each lemma that is checked.  Raises RefusedError."""
-    lemmas = manifest_of(folder)["lemmas"]
-    assert isinstance(lemmas, dict)
-    for name, digests in lemmas.items():
+    for name, digests in manifest_of(folder)[1].items():
         check_lemma(folder, name, digests)
         yield name
 
@@ -226,17 +578,19 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[0])
     try:
         count = sum(1 for _ in check_folder(folder))
-        statements = manifest_of(folder)["statements"]
-        assert isinstance(statements, list)
+        statements, lemmas = manifest_of(folder)
         assumed = [check_premises(folder, each) for each in statements]
+        argued = [check_arguments(folder, each, lemmas).values() for each in statements]
     except RefusedError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1
-    print(f"{count} lemmas checked, each by its derivation; they are those of:")
-    for each, words in zip(statements, assumed, strict=True):
-        print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas)")
+    print(f"{count} lemmas checked, each by its derivation; from them are argued, step by step:")
+    for each, words, followed in zip(statements, assumed, argued, strict=True):
+        print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas, {len(each['arguments'])} arguments)")
         for premise in words:
             print(f"    assumed, and met by a witness: {premise}")
+        for rule in sorted({rule for argument in followed for rule in argument.rules}):
+            print(f"    concluded by a rule, and not by lemmas: {rule}")
     return 0
 
 

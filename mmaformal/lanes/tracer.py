@@ -46,6 +46,11 @@ class Tracer:
         """What is to be proved of the operations.  Nothing can be taken out of it: ranges of lanes rest on them all."""
         return MappingProxyType(self._rules)
 
+    @property
+    def made(self) -> tuple[Lane, ...]:
+        """All lanes that a strict tracer made."""
+        return tuple(self._made)
+
     def _lane(
         self,
         op: str,

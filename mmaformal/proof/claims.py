@@ -74,6 +74,15 @@ class Lemma:
 
 
 @dataclass(frozen=True)
+class LemmaUse:
+    """A lemma with the terms that its constants stand for, and the values of terms that it is about."""
+
+    lemma: Lemma
+    cut: Cut
+    values: Cut = ()
+
+
+@dataclass(frozen=True)
 class Inference:
     """That claims follow from premises; of `cases`, that one of them does.  What is `assumed` has no premises."""
 
@@ -81,11 +90,30 @@ class Inference:
     claims: Sequence[z3.BoolRef]
     cases: bool = False
     assumed: str = ""  #: what is assumed, in words
+    uses: Sequence[LemmaUse] = ()  #: the lemmas that show it, for whoever writes the argument down
+    given: Sequence[Link] = ()  #: the premises as links
 
     def __post_init__(self) -> None:
         """Make tuples of what may be an iterator, which is read once, or a list, which may change."""
-        object.__setattr__(self, "premises", tuple(self.premises))
-        object.__setattr__(self, "claims", tuple(self.claims))
+        for name in ("premises", "claims", "uses", "given"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A claim, the lemma that it follows from what was inferred, and the propositions that stand for claims there."""
+
+    claim: z3.BoolRef
+    lemma: Lemma
+    propositions: Cut
+
+
+@dataclass(frozen=True)
+class RuleStep:
+    """A claim that a rule gives."""
+
+    rule: Rule
+    claim: z3.BoolRef
 
 
 class NotProvedError(Exception):
@@ -128,10 +156,21 @@ def composition(
     connectives: bool = True,
 ) -> z3.BoolRef:
     """Return the claim that a conclusion holds if every inference does, and what is assumed, in propositions."""
+    return composed(inferences, conclusion, whole, connectives)[0]
+
+
+def composed(
+    inferences: Iterable[Inference],
+    conclusion: z3.BoolRef,
+    whole: Sequence[z3.BoolRef] = (),
+    connectives: bool = True,
+) -> tuple[z3.BoolRef, Cut]:
+    """Return what `composition` returns, and the claims with the propositions that stand for them."""
     said = _Propositions(connectives, whole)
     steps = [(said.of(inference), inference.assumed) for inference in inferences]
     premises = [step for step, what in steps if what] + [step for step, what in steps if not what]
-    return z3.Implies(conjunction(premises), said(conclusion))
+    formula = z3.Implies(conjunction(premises), said(conclusion))
+    return formula, tuple(said.names.values())
 
 
 _CONNECTIVES = {
@@ -149,12 +188,13 @@ class _Propositions:
     def __init__(self, connectives: bool, whole: Sequence[z3.BoolRef]) -> None:
         self._connectives = _CONNECTIVES if connectives else {}
         self._of: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = {}
+        self.names: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = {}  #: claims, and the proposition of each
         for claim in whole:
             self._name(claim)
 
     def _name(self, claim: z3.BoolRef) -> None:
         if claim.get_id() not in self._of:  # one that is told twice has one name
-            self._of[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
+            self._of[claim.get_id()] = self.names[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
 
     def __call__(self, claim: z3.BoolRef) -> z3.BoolRef:
         demand(claim.ctx is z3.main_ctx(), "a claim is of another z3 context, where ids are of other terms")

@@ -20,6 +20,7 @@ from mmaformal.proof.interfaces import HINT, UNCUT, Ways
 from mmaformal.proof.kernel import (
     Inference,
     Lemma,
+    LemmaUse,
     Link,
     NotProvedError,
     Theorem,
@@ -73,16 +74,16 @@ class Composing(Theorem):
         inputs: Iterable[z3.ExprRef],
         each_value_of: z3.BitVecRef | None = None,
         alone: bool = False,
-    ) -> list[Lemma]:
+    ) -> list[LemmaUse]:
         """The lemmas, proved.  Raises NotProvedError, and nothing is left of them: another way may be tried."""
         before = set(self.lemmas)
-        lemmas = super()._infer(stage, statement, links, given, inputs, each_value_of, alone)
+        uses = super()._infer(stage, statement, links, given, inputs, each_value_of, alone)
         try:
-            self._settle(lemmas)
+            self._settle([each.lemma for each in uses])
         except NotProvedError:
             self._withdraw(before)
             raise
-        return lemmas
+        return uses
 
     def _withdraw(self, before: Collection[tuple[int, str]]) -> None:
         """Take back the lemmas that came after those of before: no inference was made of them."""
@@ -120,21 +121,25 @@ class Composing(Theorem):
         proves it, if it does not hold of all of these.  Raises NotProvedError."""
         using = tuple(using)
 
-        def prove() -> None:
+        def prove() -> list[LemmaUse]:
             try:
-                self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut, value)
+                return self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut, value)
             except NotProvedError:
-                self._prove_some_way(name, statement, claim, using, ())
+                return self._prove_some_way(name, statement, claim, using, ())
 
         return self._claimed(name, claim, using, prove)
 
     def _claimed(
-        self, name: str, claim: z3.BoolRef, using: tuple[z3.BoolRef, ...], prove: Callable[[], None]
+        self,
+        name: str,
+        claim: z3.BoolRef,
+        using: tuple[z3.BoolRef, ...],
+        prove: Callable[[], list[LemmaUse]],
     ) -> z3.BoolRef:
         """The claim, inferred from claims before, once it is proved."""
         if claim.get_id() not in self.steps:
-            prove()
-            self._inferences.append(Inference(using, (claim,)))
+            uses = prove()
+            self._infers(Inference(using, (claim,), uses=uses, given=map(Link, using)))  # type: ignore[arg-type]
             self.steps[claim.get_id()] = using, claim
         self.named[name] = claim
         return claim
@@ -146,7 +151,7 @@ class Composing(Theorem):
         claim: z3.BoolRef,
         using: Sequence[z3.BoolRef],
         hint: Iterable[z3.ExprRef],
-    ) -> None:
+    ) -> list[LemmaUse]:
         """Ask one way after another, for longer each round, beginning with the one that was proved here before, or else
         with the hint: these may have longer than the others at once."""
         argued, refuted, why = (place_of_argument(), _NUMBERS.sub("", name)), set[int](), "no time was left"
@@ -161,22 +166,23 @@ class Composing(Theorem):
                     seconds = self.asker.left / max(ways.count - len(refuted), 1)
                 else:
                     seconds = max(limit, longer.get(way, 0.0))
-                lemma, outcome = self._attempt(name, statement, claim, using, cut, seconds)
+                use, outcome = self._attempt(name, statement, claim, using, cut, seconds)
                 if outcome.verdict == "unsat":
                     self._worked[argued] = way, outcome.seconds
-                    self._settle([lemma])
-                    return
+                    self._settle([use.lemma])
+                    return [use]
                 if outcome.verdict == "sat" and way == UNCUT:
-                    demand_proved(self.asker, self, lemma, outcome)
+                    demand_proved(self.asker, self, use.lemma, outcome)
                 elif outcome.verdict == "sat":
-                    shown = lemma, outcome
+                    shown = use.lemma, outcome
                     refuted.add(way)
                 else:
                     why = outcome.why
                     unsettled.add(way)
         unknown = Outcome("unknown", "", "", 0.0, why=why)
-        lemma, _ = self._attempt(name, statement, claim, using, [], 0.0)
-        demand_proved(self.asker, self, lemma, unknown, shown)
+        use, _ = self._attempt(name, statement, claim, using, [], 0.0)
+        demand_proved(self.asker, self, use.lemma, unknown, shown)
+        return []  # not reached: it raised
 
     def _attempt(
         self,
@@ -186,15 +192,15 @@ class Composing(Theorem):
         using: Sequence[z3.BoolRef],
         cut: Sequence[z3.ExprRef],
         seconds: float,
-    ) -> tuple[Lemma, Outcome]:
+    ) -> tuple[LemmaUse, Outcome]:
         """A lemma of the claim, and what a solver says of it; it is kept only if it was proved."""
         before = set(self.lemmas)
         links, given = [Link(claim)], [Link(each) for each in using]
-        (lemma,) = super()._infer(name, statement, links, given, cut)
-        outcome = cache_of(self.asker).attempt(self.asker, lemma, seconds)
+        (use,) = super()._infer(name, statement, links, given, cut)
+        outcome = cache_of(self.asker).attempt(self.asker, use.lemma, seconds)
         if outcome.verdict != "unsat":
             self._withdraw(before)
-        return lemma, outcome
+        return use, outcome
 
     def _settle(self, lemmas: Iterable[Lemma]) -> None:
         cache = cache_of(self.asker)

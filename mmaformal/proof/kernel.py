@@ -32,14 +32,17 @@ import z3
 
 from mmaformal.lanes import Lane
 from mmaformal.proof.claims import ArgumentError as ArgumentError
+from mmaformal.proof.claims import Conclusion as Conclusion
 from mmaformal.proof.claims import Inference as Inference
 from mmaformal.proof.claims import Lemma as Lemma
+from mmaformal.proof.claims import LemmaUse as LemmaUse
 from mmaformal.proof.claims import Link as Link
 from mmaformal.proof.claims import NotProvedError as NotProvedError
 from mmaformal.proof.claims import Rule as Rule
+from mmaformal.proof.claims import RuleStep as RuleStep
+from mmaformal.proof.claims import composed, premise_of, says_nothing
 from mmaformal.proof.claims import composition as composition
 from mmaformal.proof.claims import demand as demand
-from mmaformal.proof.claims import premise_of, says_nothing
 from mmaformal.proof.failure import failure_of, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
 from mmaformal.solver.asking import Asker, Cut, opposite, restated
@@ -65,6 +68,7 @@ class Theorem:
     def __init__(self) -> None:
         self._lemmas: dict[tuple[int, str], Lemma] = {}
         self._inferences: list[Inference] = []
+        self._history: list[Inference | Conclusion | RuleStep] = []
         self._concluded: tuple[Lemma, z3.BoolRef] | None = None
         self._given = z3.BoolVal(True)  #: what the conclusion is given under
         #: the interfaces that terms are, by name: asked for when a proof has failed
@@ -97,6 +101,20 @@ class Theorem:
         """What was inferred, and assumed: only `assume`, `derive` and `split`, and rules, add to it."""
         return tuple(self._inferences)
 
+    @property
+    def history(self) -> tuple[Inference | Conclusion | RuleStep, ...]:
+        """Everything that was assumed, inferred and concluded, in its order, for whoever writes it down."""
+        return tuple(self._history)
+
+    @property
+    def lanes(self) -> tuple[Sequence[Lane], Sequence[z3.BoolRef]]:
+        """The lanes whose ranges are taken for granted, and the rules that give these; none but in an `Argument`."""
+        return (), ()
+
+    def _infers(self, inference: Inference) -> None:
+        self._inferences.append(inference)
+        self._history.append(inference)
+
     def rests_on(self, rule: Rule) -> None:
         """The proof will tell the rule."""
         if rule not in self._rules:
@@ -112,7 +130,7 @@ class Theorem:
         self._look_at([link])
         if link.defined:
             raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
-        self._inferences.append(Inference((), (link.said,), assumed=what))
+        self._infers(Inference((), (link.said,), assumed=what))
         return link
 
     def derive(
@@ -134,7 +152,7 @@ class Theorem:
         links, given = list(links), list(given)
         demand(bool(links), f"nothing is derived: {statement}")
         self._look_at([*links, *given])
-        self._infer(
+        uses = self._infer(
             stage,
             statement,
             links=links,
@@ -143,7 +161,8 @@ class Theorem:
             each_value_of=each_value_of,
             alone=alone,
         )
-        self._inferences.append(Inference([link.said for link in given], [link.said for link in links]))
+        premises, claims = ([link.said for link in each] for each in (given, links))
+        self._infers(Inference(premises, claims, uses=uses, given=given))
         return links
 
     def split(
@@ -157,8 +176,9 @@ class Theorem:
         links, given = list(links), list(given)
         self._look_at([*links, *given])
         claims = [link.said for link in links]
-        self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)
-        self._inferences.append(Inference([link.said for link in given], claims, cases=True))
+        uses = self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)
+        premises = [link.said for link in given]
+        self._infers(Inference(premises, claims, cases=True, uses=uses, given=given))
 
     def _look_at(self, links: Iterable[Link]) -> None:
         """Raises ArgumentError for links of lanes and flags whose rules are no lemmas here: of any, but in an
@@ -177,11 +197,11 @@ class Theorem:
         inputs: Iterable[z3.ExprRef],
         each_value_of: z3.BitVecRef | None = None,
         alone: bool = False,
-    ) -> list[Lemma]:
+    ) -> list[LemmaUse]:
         """The lemmas of an inference: one, or one for each value of a term."""
         premises = [*(link.claim for link in given), *(lane.in_range for lane in _lanes(given))]
         goal = opposite(premises, [link.said for link in links], whole=not self.simplified)
-        where, inputs, lemmas = place(), list(inputs), []
+        where, inputs, uses = place(), list(inputs), []
         values: list[tuple[tuple[z3.ExprRef, z3.ExprRef], ...]] = [()]
         if each_value_of is not None:
             bits, alone = each_value_of.size(), True
@@ -189,8 +209,8 @@ class Theorem:
         for pairs in values:
             refuted, cut = self._cut(goal, inputs, given, pairs)
             lemma = Lemma(stage, statement, refuted, alone, where, cut, self.simplified)
-            lemmas.append(self._add(lemma))
-        return lemmas
+            uses.append(LemmaUse(self._add(lemma), cut, pairs))
+        return uses
 
     def _cut(
         self,
@@ -228,11 +248,12 @@ class Theorem:
             self._look_at([conclusion])
         claim = conclusion.said if isinstance(conclusion, Link) else conclusion
         demand(not says_nothing(claim), f"nothing is concluded: {statement}")
-        formula = composition(self.inferences, claim, whole, self.connectives)
+        formula, propositions = composed(self.inferences, claim, whole, self.connectives)
         given = [f"if {what}" for what in dict.fromkeys(each.assumed for each in self.inferences) if what]
         text = ", ".join(["from all of these", *given, statement])
         lemma = Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
         self._concluded = self._add(lemma, text), claim
+        self._history.append(Conclusion(claim, lemma, propositions))
         self._given = premise_of(conclusion.claim if isinstance(conclusion, Link) else conclusion)
 
     @property
@@ -303,8 +324,6 @@ class LemmaCache:
     def demand_premises(self, asker: Asker, theorem: Theorem) -> None:
         """Raises ArgumentError if nothing meets a theorem's premises, NotProvedError if that is not settled."""
         words, premises = theorem.premises
-        if (noted := _noted.get()) is not None:
-            noted.append(Premises(tuple(words), premises))
         if premises.get_id() in self._met:
             return
         outcome = asker.meet(premises)
@@ -359,13 +378,26 @@ class Premises:
     claim: z3.BoolRef
 
 
-_noted: ContextVar[list[Premises] | None] = ContextVar("premises", default=None)
+@dataclass(frozen=True)
+class Noted:
+    """A theorem that was proved, with the digests of its obligations."""
+
+    theorem: Theorem
+    obligations: frozenset[str]
+
+    @property
+    def premises(self) -> Premises:
+        words, claim = self.theorem.premises
+        return Premises(tuple(words), claim)
+
+
+_noted: ContextVar[list[Noted] | None] = ContextVar("noted", default=None)
 
 
 @contextmanager
-def noting_premises() -> Iterator[list[Premises]]:
-    """Give a list, to which the premises of each theorem are added that is proved within this block."""
-    noted: list[Premises] = []
+def noting() -> Iterator[list[Noted]]:
+    """Give a list, to which each theorem is added that is proved within this block."""
+    noted: list[Noted] = []
     token = _noted.set(noted)
     try:
         yield noted
@@ -412,6 +444,8 @@ def prove(asker: Asker, *theorems: Theorem) -> Proof:
         proved = [cache.settle(asker, theorem, lemma) for lemma in lemmas_of(theorem)]
         rules = dict.fromkeys(map(str, theorem.rules))
         proofs.append(Proof(_each_once(proved), tuple(rules), key=_KEY))
+        if (noted := _noted.get()) is not None:
+            noted.append(Noted(theorem, frozenset(each.digest for each in proved)))
     return together(*proofs)
 
 

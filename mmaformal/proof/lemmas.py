@@ -98,6 +98,11 @@ class Argument(Theorem):
             text = f"{rule.where}: {rule.statement}"
             self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
 
+    @property
+    def lanes(self) -> tuple[Sequence[Lane], Sequence[z3.BoolRef]]:
+        """All lanes of the trace, each in its range, and the rules that give the ranges, operation by operation."""
+        return self._tracer.made, [rule.claim for rule in self._tracer.rules.values()]
+
     def _look_at(self, links: Iterable[Link]) -> None:
         """The rules of the trace are lemmas, so that each lane is in its range, operation by operation."""
         nodes = [node for link in links for each in (link.lanes, link.flags) for node in each]

@@ -17,7 +17,7 @@ import z3
 
 from mmaformal.cases.out_of_order import order
 from mmaformal.proof.composition import Composing, Rule
-from mmaformal.proof.kernel import ArgumentError, Inference, Link
+from mmaformal.proof.kernel import ArgumentError, Inference, Link, RuleStep
 from mmaformal.solver.asking import Asker, constants_of
 
 
@@ -58,7 +58,8 @@ class Theory(Composing):
         self, name: str, statement: str, claim: z3.BoolRef, cut: Sequence[z3.ExprRef] = ()
     ) -> z3.BoolRef:
         """A claim without premises, whatever it was claimed under before: a theorem.  Raises NotProvedError."""
-        self._settle(self._infer(name, statement, [Link(claim)], [], cut))
+        uses = self._infer(name, statement, [Link(claim)], [], cut)
+        self._history.append(Inference((), (claim,), uses=uses))
         self._add_theorem(claim)
         return claim
 
@@ -75,6 +76,7 @@ class Theory(Composing):
                 raise RuleError(f"the rule {step.rule.name} needs a theorem, and this is none: {each}")
         claim = step.conclusion
         self.rests_on(step.rule)
+        self._history.append(RuleStep(step.rule, claim))
         self._add_theorem(claim)
         return claim
 

@@ -78,10 +78,10 @@ def processes(jobs: int) -> Iterator[Executor]:
     try:
         yield executor
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
-        executor.shutdown(wait=True)
+        # It joins its thread only if the first `shutdown` waits; the interpreter's end would race with that thread.
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin() -> None:

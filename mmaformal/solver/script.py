@@ -84,8 +84,18 @@ _END = "(check-sat)\n"
 
 def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str, str]:
     """The declarations, the definitions, what is asserted, and of which logic it is."""
+    declared, defined, said, logic = definitions(assertions, prefix)
+    return "".join(declared), "".join(defined), "".join(f"(assert {each})\n" for each in said), logic
+
+
+def definitions(terms_: Sequence[z3.ExprRef], prefix: str) -> tuple[list[str], list[str], list[str], str]:
+    """Return lines that declare the constants of terms, lines that define what they share, each term in these names,
+    and the logic.
+
+    Raises ValueError as `smtlib`.
+    """
     context, sorts, heads = terms.main_context(), _Sorts(), _Heads()
-    nodes, uses = operands_first(assertions)
+    nodes, uses = operands_first(terms_)
     said: dict[int, str] = {}
     declared: list[str] = []
     defined: list[str] = []
@@ -105,8 +115,7 @@ def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str
                 defined.append(f"(define-fun {name} () {sorts[context, handle]} {text})\n")
                 text = name
         said[number] = text
-    asserted = [f"(assert {said[term.get_id()]})\n" for term in assertions]
-    return "".join(declared), "".join(defined), "".join(asserted), sorts.logic
+    return declared, defined, [said[term.get_id()] for term in terms_], sorts.logic
 
 
 def _name(text: str, names: set[str]) -> None:

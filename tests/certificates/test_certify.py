@@ -19,7 +19,6 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.certificates.check import RefusedError, check_folder, check_premises
 from mmaformal.certificates.lemmas import write_whole
 from mmaformal.cli import main
-from mmaformal.proof import kernel
 from mmaformal.proof.kernel import LemmaCache, Premises, Theorem
 from mmaformal.queries.witnesses import NoWitnessError, witnesses
 
@@ -44,7 +43,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def given(written: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with a statement that has premises."""
     folder = Path(shutil.copytree(written.folder, tmp_path_factory.mktemp("given") / "copy"))
-    assert certify(UNIT, folder, properties=["zero-padding"], jobs=1).verdict == "certified"
+    done = certify(UNIT, folder, properties=["zero-padding"], jobs=1)
+    assert done.verdict == "certified", str(done)
     return folder
 
 
@@ -89,6 +89,52 @@ def test_every_lemma_has_a_certificate_and_all_are_checked(written: Certificates
     )
     assert str(written).count("\n") < 10
     assert json.loads(written.json())["certificates"] == checked.lemmas
+
+
+def test_every_theorem_is_argued_and_the_kernel_is_not_believed(given: Path, tmp_path: Path) -> None:
+    checked = check_certificate(given)
+    assert (checked.by_kernel, checked.argued >= 3) == (0, True)
+    folder = Path(shutil.copytree(given, tmp_path / "copy"))
+    manifest = manifest_in(folder)
+    for each in manifest["statements"]:
+        each["arguments"] = []
+    put(folder, manifest)
+    again = check_certificate(folder)
+    assert (again.argued, again.by_kernel) == (0, checked.argued)
+    assert f"{checked.argued} by the kernel" in again.summary
+
+
+def test_a_kernel_that_forgets_lemmas_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It proves the conclusion from inferences that nothing shows; the checker does not follow."""
+    monkeypatch.setattr(Theorem, "_infer", lambda *_, **__: [])
+    found = certify(UNIT, tmp_path, jobs=1)
+    assert (found.argued, found.by_kernel) == (0, 1)
+    assert "1 by the kernel" in str(found)
+    assert check_certificate(tmp_path).by_kernel == 1
+
+
+@pytest.mark.parametrize("left_out", ["(infer", "(conclude ", "(rule"])
+def test_an_argument_that_was_changed_is_refused(folder: Path, left_out: str) -> None:
+    manifest = manifest_in(folder)
+    names = manifest["statements"][0]["arguments"]
+    assert isinstance(names, list)
+    text = (folder / "arguments" / f"{names[0]}.txt").read_text()
+    (line, *_) = (line for line in reversed(text.splitlines()) if line.startswith(left_out))
+    other = text.replace(f"{line}\n", "", 1)
+    (folder / "arguments" / f"{names[0]}.txt").write_text(other)
+    with pytest.raises(RefusedError, match="another SHA-256"):
+        check_certificate(folder)
+    name = hashlib.sha256(other.encode()).hexdigest()
+    (folder / "arguments" / f"{name}.txt").write_text(other)
+    manifest["statements"][0]["arguments"] = [name]
+    put(folder, manifest)
+    if left_out == "(rule":  # then it states something else, and nothing argues what the theorem states
+        assert check_certificate(folder).by_kernel == 1
+    else:
+        with pytest.raises(RefusedError, match=f"{name}.txt"):
+            check_certificate(folder)
 
 
 def test_the_file_that_is_written_beside_them_stands_alone(written: Certificates, tmp_path: Path) -> None:
@@ -241,7 +287,7 @@ def _other_words(manifest: Manifest) -> None:
 
 #: Changes to a manifest, each of which takes from a statement what it rests on; with what is said.
 ATTACKS: dict[str, tuple[Callable[[Manifest], object], str]] = {
-    "a lemma left out": (_without_a_lemma, "no certificate of its lemma"),
+    "a lemma left out": (_without_a_lemma, "no certificate of its lemma|a lemma that there is not"),
     "a statement about another instruction": (_of_another_instruction, "another statement|no certificate"),
     "an instruction that there is not": (_of_none, "cannot be asked"),
     "other words": (_other_words, "another statement"),
@@ -288,7 +334,9 @@ def test_a_model_that_changed_since_is_refused(folder: Path, monkeypatch: pytest
     assert isinstance(names, list)
     names[names.index(name)] = "0" * 64
     put(folder, manifest)
-    with pytest.raises(RefusedError, match=f"no certificate of its lemma {name}"):
+    with pytest.raises(
+        RefusedError, match=f"(no certificate of its lemma|a lemma that there is not:) {name}"
+    ):
         check_certificate(folder)
 
 
@@ -310,6 +358,23 @@ def test_premises_have_a_witness_that_runs_through_both_encodings(given: Path) -
         [sys.executable, "-I", "check.py", "."], cwd=given, env={}, capture_output=True, text=True, check=True
     )
     assert "assumed, and met by a witness: the products dropped are zero" in run.stdout
+
+
+def test_a_witness_has_the_constants_of_its_premises_alone(tmp_path: Path) -> None:
+    """z3's models have what scripts defined, too, once this process has read one."""
+    y = "(declare-fun y () (_ BitVec 3))"
+    z3.Solver().from_string(f"{y}(define-fun $0 () (_ BitVec 3) (bvadd y y))(assert (not (= $0 y)))")
+    a, b = z3.BitVecs("a0 b0", 16)
+    claim = z3.And(z3.Or(a & 0x7FFF == 0, b & 0x7FFF == 0), z3.Extract(14, 10, a) != 31)
+    found = witnesses(instruction_meant(UNIT), [Premises(("a zero",), claim)], _folder(tmp_path), 5.0)
+    values = found[0]["values"]
+    assert isinstance(values, dict)
+    assert values.keys() <= {"a0", "b0"}
+
+
+def _folder(path: Path) -> Path:
+    (path / "premises").mkdir()
+    return path / "premises"
 
 
 #: Changes to the witness of premises, with what is said.
@@ -390,11 +455,8 @@ def test_a_statement_whose_premises_nothing_meets_is_not_certified(
         check_certificate(folder)
 
 
-def _note(_cache: LemmaCache, _asker: object, theorem: Theorem) -> None:
-    words, claim = theorem.premises
-    noted = kernel._noted.get()
-    assert noted is not None
-    noted.append(Premises(tuple(words), claim))
+def _note(_cache: LemmaCache, _asker: object, _theorem: Theorem) -> None:
+    """Any premises are taken."""
 
 
 @pytest.mark.parametrize(

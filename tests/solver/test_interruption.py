@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -60,6 +61,15 @@ def test_ctrl_c_passes_by_workers_that_start() -> None:
         blocked = executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, none).result()
     assert signal.SIGINT in blocked  # since it was started: nothing else blocks it there
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, none)
+
+
+def test_no_thread_of_the_workers_is_left_which_would_race_with_the_end_of_the_interpreter() -> None:
+    before = set(threading.enumerate())
+    with processes(1) as executor:
+        for _ in range(30):
+            executor.submit(time.sleep, 5)
+        time.sleep(1)  # some are under way
+    assert not [thread.name for thread in set(threading.enumerate()) - before if thread.is_alive()]
 
 
 def test_a_limit_holds_while_terms_are_built() -> None:

@@ -1,0 +1,184 @@
+"""Compares the theorems of the smallest units with every input: what is proved has to hold, what is refuted to fail.
+
+    python tools/docs/enumeration_table.py [ALGORITHM …] [--models 2] [--timeout 60]
+
+a and b have 4 bits (e2m1, with infinities and NaNs too), K = 2, c and d are e5m2, the smallest format of results.  Each
+of the 2^24 inputs is run through the executable encoding and through the circuit of the bit-vectors
+(`certificates/all_inputs.py`).  A property is enumerated in both, and asked of `prove`.  Exit status 1 if an answer is
+not what enumeration shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import z3
+from numpy.typing import NDArray
+
+from mmaformal.cases.inputs import Rows, symbolic_inputs
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.run import compiled_results
+from mmaformal.certificates.all_inputs import AllInputs
+from mmaformal.encodings import smt, with_part
+from mmaformal.formats import Format, Specials, e2m1, e5m2
+from mmaformal.instruction import Instruction
+from mmaformal.queries import (
+    commutativity,
+    order_independence,
+    output_range,
+    power_of_two_scaling,
+    sign_symmetry,
+    zero_padding,
+)
+from mmaformal.queries.properties import PROPERTIES
+from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.script import smtlib
+from mmaformal.spaces import details, models
+from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
+
+#: e2m1 with an IEEE format's special values.
+E2M1I = Format("e2m1i", 4, 2, 1, 1, Specials.IEEE, None)
+TYPES = (Types(e2m1, e2m1, e5m2, e5m2), Types(E2M1I, E2M1I, e5m2, e5m2))
+
+#: Rows that are computed at once.
+BLOCK = 1 << 14
+
+
+def _padded(spec: DotAdd) -> Relation | None:
+    try:
+        pad = zero_padding.padding(spec)
+    except ValueError:  # there is no shorter one
+        return None
+    return zero_padding.relation(pad) if pad.longer == spec else None
+
+
+def _exchanged(spec: DotAdd) -> Relation:
+    return order_independence.relation(spec, (1, 0))
+
+
+#: What each property says of two runs; None where there is nothing to exchange, or an input of another K.
+RELATIONS: dict[str, Callable[[DotAdd], Relation | None]] = {
+    "order-independence": lambda spec: _exchanged(spec) if spec.parameters.step_products > 1 else None,
+    "order-independence-across-blocks": _exchanged,
+    "commutativity": commutativity.relation,
+    "sign-symmetry": sign_symmetry.relation,
+    "zero-padding": _padded,
+    "power-of-two-scaling": power_of_two_scaling.relation,
+    "no-nan-from-finite": output_range.relation_no_nan,
+    "never-minus-zero": output_range.relation_minus_zero,
+}
+
+
+def every_row(spec: DotAdd) -> Iterator[Rows]:
+    """All inputs, in blocks: the lowest bits of a row's number are c, then come a and b."""
+    widths = [spec.c_format.storage_bits] + [spec.a_format.storage_bits] * spec.k
+    widths += [spec.b_format.storage_bits] * spec.k
+    for start in range(0, 1 << sum(widths), BLOCK):
+        left = np.arange(start, min(start + BLOCK, 1 << sum(widths)), dtype=np.uint64)
+        codes = []
+        for width in widths:
+            codes.append(left & np.uint64((1 << width) - 1))
+            left = left >> np.uint64(width)
+        none = np.zeros((len(left), 0), np.uint64)
+        a, b = (np.stack(side, axis=1) for side in (codes[1 : 1 + spec.k], codes[1 + spec.k :]))
+        yield Rows(a, b, codes[0], none, none)
+
+
+def _values(rows: Rows) -> dict[str, NDArray[np.uint64]]:
+    sides = {"a": rows.a, "b": rows.b}
+    return {f"{side}{k}": codes[:, k] for side, codes in sides.items() for k in range(codes.shape[1])} | {
+        "c": rows.c
+    }
+
+
+def _script(claim: z3.BoolRef) -> AllInputs:
+    return AllInputs(smtlib([claim]))
+
+
+def different(spec: DotAdd) -> int:
+    """Return on how many inputs the executable's result is not that of the bit-vectors."""
+    x = symbolic_inputs(spec)
+    d = z3.BitVec("d", spec.d_format.storage_bits)
+    same = _script(smt.dot_add(spec, x.a, x.b, x.c).result == d)
+    blocks = ((_values(rows), compiled_results(spec, rows)) for rows in every_row(spec))
+    return sum(int((~same.hold({**values, "d": d})).sum()) for values, d in blocks)
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """On how many inputs a property is broken, and what is proved of it."""
+
+    by_bits: int  #: by the circuit of the bit-vectors
+    by_numbers: int  #: by the executable encoding
+    verdict: str  #: `holds`, `fails` or `unknown`
+
+    @property
+    def agrees(self) -> bool:
+        proved = {"holds": self.by_bits == 0, "fails": self.by_bits > 0, "unknown": True}[self.verdict]
+        return proved and self.by_bits == self.by_numbers
+
+    @property
+    def cell(self) -> str:
+        known = {"holds": "proved", "fails": f"fails on {self.by_bits:,}", "unknown": f"? ({self.by_bits:,})"}
+        return known[self.verdict] if self.agrees else f"WRONG: {self}"
+
+
+def enumerated(spec: DotAdd, name: str, relation: Relation, timeout: float) -> Enumerated:
+    """Return how often a relation is broken, in both encodings, and what `prove` says of the property."""
+    broken = _script(relation.broken(symbolic_inputs(spec)))
+    bits = numbers = 0
+    for rows in every_row(spec):
+        bits += int(broken.hold(_values(rows)).sum())
+        numbers += int(relation.runs(rows)[2].sum())
+    answer = PROPERTIES[name].prove(Instruction("unit", "small", 1, 1, spec), timeout=timeout)
+    verdict = "holds" if isinstance(answer, Holds) else "fails" if isinstance(answer, Fails) else "unknown"
+    return Enumerated(bits, numbers, verdict)
+
+
+def chosen(algorithm: str, types: Types, number: int) -> list[DotAdd]:
+    """Return models of an algorithm, drawn with a fixed seed from its space; none if it does not take the types."""
+    try:
+        every = list(islice(models(types, 2, algorithm), 500))
+    except ValueError:
+        return []
+    chance = random.Random(algorithm)
+    return [
+        chance.choice(list(islice(details(spec), 200)))
+        for spec in chance.sample(every, min(number, len(every)))
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("algorithm", nargs="*")
+    parser.add_argument("--models", type=int, default=1, help="of each algorithm and kind of a and b")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each property")
+    args = parser.parse_args()
+    names, wrong, without = args.algorithm or sorted(with_part("space")), 0, []
+    print(f"| model | both encodings | {' | '.join(RELATIONS)} |\n|---|{'---|' * (1 + len(RELATIONS))}")
+    for name in names:
+        specs = [spec for types in TYPES for spec in chosen(name, types, args.models)]
+        without += [] if specs else [name]
+        for spec in specs:
+            apart, cells = different(spec), []
+            for each, relation_of in RELATIONS.items():
+                relation = relation_of(spec)
+                found = None if relation is None else enumerated(spec, each, relation, args.timeout)
+                wrong += found is not None and not found.agrees
+                cells.append("–" if found is None else found.cell)
+            wrong += apart > 0
+            same = "equal" if not apart else f"WRONG: {apart:,} differ"
+            print(f"| {spec.types}, {spec.parameters} | {same} | {' | '.join(cells)} |", flush=True)
+    print(f"\nWithout a unit of these types: {', '.join(without) or 'none'}.")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
