@@ -35,7 +35,7 @@ from mmaformal.queries.properties import property_named
 from mmaformal.queries.verify import verify
 from mmaformal.queries.witnesses import NoWitnessError, witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Answer, Holds
+from mmaformal.solver.answers import Answer, Holds, Obligation, Proof
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.pool import processes
@@ -215,6 +215,7 @@ class _Writing:
         self._not_proved: list[str] = []
         self._solving: dict[str, float] = {}
         self._argued = self._by_kernel = 0
+        self._needed: set[str] = set()  #: lemmas that no argument stands for
         self._before = _lemmas_before(folder)
 
     def add(self, statement: Statement, answer: Answer, noted: Sequence[Noted]) -> None:
@@ -229,32 +230,38 @@ class _Writing:
             self._not_proved.append(f"{answer.headline}: {error}")
             self._write_manifest()
             return
-        obligations = {each.digest: each for each in answer.proof.obligations}
-        self._solving |= {name: each.seconds for name, each in obligations.items()}
-        scripts = {name: (each.script, each.statement) for name, each in obligations.items()}
         arguments = [_argument_of(each) for each in noted]
-        for argument in arguments:
-            scripts = argument.lemmas | scripts
-        self._said |= {name: said for name, (_, said) in scripts.items()}
-        try:
-            self._certify({name: script for name, (script, _) in scripts.items() if name not in self._lemmas})
-        except BaseException:  # interrupted: what was written is not made again
-            for draft in (self._folder / "lemmas").glob("*.*.[0-9]*"):  # of a process that was ended
-                draft.unlink(missing_ok=True)
-            self._write_manifest(self._before)
-            raise
-        if all(name in self._lemmas for name in obligations):
-            followed = [each for each in arguments if self._is_followed(each)]
-            self._by_kernel += len(arguments) - len(followed)
-            names = list(dict.fromkeys(map(self._write_argument, followed)))
-            self._argued += len(names)
+        self._certify_all({name: each for argument in arguments for name, each in argument.lemmas.items()})
+        followed = [self._is_followed(each) for each in arguments]
+        needed = {each.digest: each for each in not_argued(answer.proof, noted, followed)}
+        self._certify_all({name: (each.script, each.statement) for name, each in needed.items()})
+        self._without = {
+            name: none for name, none in self._without.items() if name in needed or name in self._needed
+        }
+        self._needed |= needed.keys()
+        self._solving |= {each.digest: each.seconds for each in answer.proof.obligations}
+        if needed.keys() <= self._lemmas.keys():
+            argued = [argument for argument, is_ in zip(arguments, followed, strict=True) if is_]
+            names = list(dict.fromkeys(map(self._write_argument, argued)))
+            self._argued, self._by_kernel = self._argued + len(names), self._by_kernel + followed.count(False)
             entry: dict[str, object] = {"statement": answer.headline, "asked": statement.to_json()}
-            lemmas = dict.fromkeys([*obligations, *(name for each in followed for name in each.lemmas)])
+            lemmas = dict.fromkeys([*(name for each in argued for name in each.lemmas), *needed])
             parts = {"premises": met, "arguments": names, "lemmas": list(lemmas)}
             self._statements.append(entry | parts | {"rules": list(answer.proof.rules)})
         else:
             self._not_proved.append(f"{answer.headline}: a lemma has no certificate")
         self._write_manifest()
+
+    def _certify_all(self, lemmas: Mapping[str, tuple[str, str]]) -> None:
+        """Write certificates of lemmas, each a script and what it says, that have none yet."""
+        self._said |= {name: said for name, (_, said) in lemmas.items() if name not in self._said}
+        try:
+            self._certify({name: script for name, (script, _) in lemmas.items() if name not in self._lemmas})
+        except BaseException:  # interrupted: what was written is not made again
+            for draft in (self._folder / "lemmas").glob("*.*.[0-9]*"):  # of a process that was ended
+                draft.unlink(missing_ok=True)
+            self._write_manifest(self._before)
+            raise
 
     def _is_followed(self, argument: WrittenArgument) -> bool:
         """Whether the checker follows an argument, and each of its lemmas has a certificate."""
@@ -320,6 +327,17 @@ class _Writing:
             sum(self._solving.values()),
             time.monotonic() - start,
         )
+
+
+def not_argued(proof: Proof, noted: Sequence[Noted], followed: Sequence[bool]) -> list[Obligation]:
+    """Return a proof's obligations but for lemmas of theorems that are followed, and of no others."""
+    argued, others = (
+        {name for each, is_ in zip(noted, followed, strict=True) if is_ == kind for name in each.obligations}
+        for kind in (True, False)
+    )
+    return [
+        each for each in proof.obligations if each.whole or each.digest in others or each.digest not in argued
+    ]
 
 
 def _argument_of(noted: Noted) -> WrittenArgument:

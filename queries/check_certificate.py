@@ -4,13 +4,16 @@
 
 A lemma counts once its derivation is checked and its clauses are those that the blaster makes of its script.  Then
 each statement is asked anew, of the encodings as they are now, with a store of evidence that knows those lemmas and no
-others: it stands if every lemma of its proof is among them.  What each of its theorems states has to be what an
-argument of the folder states, which is followed step by step; theorems that have none are told, as those that the
-kernel is believed of.  Solvers are asked only for what is no lemma of a proof, such as whether premises can be met.
+others.  What each of its theorems states has to be what an argument of the folder states, which is followed step by
+step.  A theorem that has none is told, as one that the kernel is believed of: every lemma of it has to be among those.
+Solvers are asked for the rest, and not believed.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,15 +36,18 @@ from mmaformal.display import counted
 from mmaformal.facts import both_encodings, laws
 from mmaformal.proof.kernel import ArgumentError, Noted, noting
 from mmaformal.proof.written import statement_of
-from mmaformal.queries.certify import Statement
+from mmaformal.queries.certify import Statement, not_argued
 from mmaformal.queries.witnesses import check_witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Holds
+from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 
 #: The solver of what a certificate proves.
 _CHECKED = "certificate"
+
+#: What cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
+_VERIFIED = re.compile(r"^(s VERIFIED( UNSAT)?|c VERIFIED)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +58,7 @@ class Checked(Result):
     lemmas: int
     argued: int  #: theorems whose arguments were followed step by step
     by_kernel: int  #: theorems that the kernel is believed of
+    also: str | None  #: the other checker that accepted each lemma, if one was asked
     checking: float  #: seconds that the lemmas took
     seconds: float
 
@@ -64,8 +71,9 @@ class Checked(Result):
     def summary(self) -> str:
         """One line."""
         by_kernel = f", {self.by_kernel} by the kernel" if self.by_kernel else ""
+        also = f" (by {self.also} too)" if self.also else ""
         return (
-            f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}, "
+            f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}{also}, "
             f"{counted(self.argued, 'argument')}{by_kernel}"
         )
 
@@ -81,6 +89,7 @@ class Checked(Result):
             "lemmas": self.lemmas,
             "argued": self.argued,
             "by_kernel": self.by_kernel,
+            "also": self.also,
             "checking_seconds": self.checking,
             "seconds": self.seconds,
         }
@@ -89,23 +98,31 @@ class Checked(Result):
 def check_certificate(
     folder: str | Path,
     *,
+    also: str | None = None,
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     progress: Progress | None = None,
 ) -> Checked:
     """Check every lemma and every statement of a folder that `certify` wrote.
 
-    `timeout` is in seconds, for each statement's argument; `memory` in megabytes for each solver's process.
+    `also` is the name or the path of another checker, which is given each lemma's clauses and derivation as well:
+    cake_lpr, which is itself proved correct (Tan, Heule and Myreen, "cake_lpr: Verified Propagation Redundancy Checking
+    in CakeML", 2021), lrat-check or lrat-trim.  `timeout` is in seconds, for each statement's argument, and for that
+    checker at each lemma; `memory` in megabytes for each solver's process.
 
-    Raises RefusedError, which says which line of which file is wrong, or which lemma a statement lacks.
+    Raises RefusedError, which says which line of which file is wrong, or which lemma a statement lacks; OSError if
+    there is no such checker.
     """
     caller(progress)
+    program = None if also is None else _program(also)
     start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
     statements, lemmas = manifest_of(path)
     argued = by_kernel = 0
     with EvidenceStore(":memory:") as store:
         for count, (name, entry) in enumerate(lemmas.items(), 1):
             _check(path, name, entry)
+            if program is not None:
+                _check_also(program, path / "lemmas" / name, timeout)
             store.add(
                 name,
                 "lemma",
@@ -121,14 +138,20 @@ def check_certificate(
             both_encodings.forget()  # what this process proved before is by solvers, and notes no theorems
             laws.forget()
             with recording(store), noting() as noted:
-                statement = _ask(each, timeout, memory)
+                statement, proof = _ask(each, timeout, memory)
             premises, told = [theorem.premises for theorem in noted], each["premises"]
             assert isinstance(told, list)
             check_witnesses(statement.meant(), premises, told, str(each["statement"]))
             followed = [_is_argued(theorem, arguments) for theorem in noted]
+            for lemma in not_argued(proof, noted, followed):
+                if lemma.solver != _CHECKED:
+                    raise RefusedError(
+                        f"{each['statement']}: no certificate of its lemma {lemma.digest}: {lemma.statement}"
+                    )
             argued, by_kernel = argued + sum(followed), by_kernel + followed.count(False)
     said = tuple(str(each["statement"]) for each in statements)
-    return Checked(said, len(lemmas), argued, by_kernel, checking, time.monotonic() - start)
+    other = program and Path(program).name
+    return Checked(said, len(lemmas), argued, by_kernel, other, checking, time.monotonic() - start)
 
 
 def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:
@@ -157,8 +180,32 @@ def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
         raise RefusedError(f"{name}.cnf: not the clauses of {name}.smt2")
 
 
-def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> Statement:
-    """Return a statement that is proved by lemmas with certificates alone.  Raises RefusedError."""
+def _program(name: str) -> str:
+    """Return the path of a program.  Raises FileNotFoundError."""
+    found = shutil.which(name)
+    if found is None:
+        raise FileNotFoundError(f"no program {name}: give the path of a checker of LRAT, such as cake_lpr")
+    return found
+
+
+def _check_also(program: str, lemma: Path, seconds: float) -> None:
+    """Raises RefusedError unless another checker says that a lemma's derivation refutes its clauses."""
+    files = [str(lemma.with_suffix(kind)) for kind in (".cnf", ".lrat")]
+    try:
+        run = subprocess.run(
+            [program, *files], capture_output=True, text=True, errors="replace", timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RefusedError(f"{lemma.name}.lrat: {Path(program).name} did not end in {seconds:g} s") from None
+    if not _VERIFIED.search(run.stdout):
+        said = (run.stdout + run.stderr).strip().splitlines()
+        raise RefusedError(
+            f"{lemma.name}.lrat: {Path(program).name}: {said[-1][:200] if said else 'no word'}"
+        )
+
+
+def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Statement, Proof]:
+    """Return a statement, asked anew, and its proof.  Raises RefusedError."""
     asked, said = entry.get("asked"), entry["statement"]
     if not isinstance(asked, dict):
         raise RefusedError(f"manifest.json: {said}: cannot be asked: no question")
@@ -172,7 +219,4 @@ def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> Statement:
         raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}")
     if answer.headline != said:
         raise RefusedError(f"{said}: what is proved is another statement: {answer.headline}")
-    for each in answer.proof.obligations:
-        if each.solver != _CHECKED:
-            raise RefusedError(f"{said}: no certificate of its lemma {each.digest}: {each.statement}")
-    return statement
+    return statement, answer.proof

@@ -354,19 +354,19 @@ class FollowedArgument:
             places[place] = term
         return self.terms.put(refuted, places)
 
-    def _implication(self, refuted: int) -> tuple[frozenset[int], int]:
-        """Return (premises, claim) of what is refuted: not (premises => claim), or premises and not claim."""
+    def _readings(self, refuted: int) -> list[tuple[frozenset[int], int]]:
+        """Return (premises, claim) of what is refuted, premises and not claim; and where that is p => q, with p too."""
         terms = self.terms
         head, operands, _ = terms.nodes[refuted]
         *before, last = operands if head == "and" else (refuted,)
         head, operands, _ = terms.nodes[last]
         if head != "not":
             raise RefusedError("a lemma is no implication")
-        (claim,) = operands
-        head, operands, _ = terms.nodes[claim]
-        if not before and head == "=>" and len(operands) == 2:
-            return terms.parts(operands[0]), operands[1]
-        return terms.parts(terms.all_of(before)), claim
+        found = [(terms.parts(terms.all_of(before)), operands[0])]
+        head, operands, _ = terms.nodes[operands[0]]
+        if head == "=>" and len(operands) == 2:
+            found.append((found[0][0] | terms.parts(operands[0]), operands[1]))
+        return found
 
     def _infer(
         self, cases: bool, given: Expression, claims: list[int], ranges: Sequence[Expression],
@@ -408,22 +408,23 @@ class FollowedArgument:
     ) -> None:  # fmt: skip
         """Raises RefusedError unless a lemma says that a goal follows from premises, with values for some terms."""
         terms, places = self.terms, dict(fixed)
-        for _, expression in pairs:  # such a term stays as it is
-            places.setdefault(self._term(expression), self._term(expression))
+        for constant, expression in pairs:
+            if str(constant) in self._lemma(name)[1]:  # such a term stays as it is
+                places.setdefault(self._term(expression), self._term(expression))
         for term, value in defined:
             if term not in places and not self._is_value(term):
                 places[term] = terms.put(value, dict(places))
-        said, claim = self._implication(self._instance(name, pairs))
         may = {part for each in premises for part in terms.parts(terms.put(each, places))}
-        if not said <= may or not terms.parts(terms.put(goal, places)) <= terms.parts(claim):
-            raise RefusedError(f"lemma {name} says something else")
+        for said, claim in self._readings(self._instance(name, pairs)):
+            if said <= may and terms.parts(terms.put(goal, places)) <= terms.parts(claim):
+                return
+        raise RefusedError(f"lemma {name} says something else")
 
     def _terms(self, pairs: Expression) -> list[tuple[int, int]]:
         return [(self._term(one), self._term(other)) for one, other in _pairs(pairs)]
 
     def _is_value(self, term: int) -> bool:
-        head, operands, _ = self.terms.nodes[term]
-        return not operands and not head.startswith("constant ")
+        return not self.terms.nodes[term][1] and not self.terms.nodes[term][0].startswith("constant ")
 
     def _is_every(self, term: int, values: set[int]) -> bool:
         bits = self.terms.nodes[term][2]
@@ -444,7 +445,7 @@ class FollowedArgument:
         return True
 
     def _conclude(self, name: str, pairs: Expression) -> None:
-        premises, claim = self._implication(self._instance(name, _pairs(pairs)))
+        premises, claim = self._readings(self._instance(name, _pairs(pairs)))[-1]
         for each in premises:
             if not self._holds(each):
                 raise RefusedError(f"lemma {name} supposes what is not inferred")
@@ -586,7 +587,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     print(f"{count} lemmas checked, each by its derivation; from them are argued, step by step:")
     for each, words, followed in zip(statements, assumed, argued, strict=True):
-        print(f"  {each['statement']}  ({len(each['lemmas'])} lemmas, {len(each['arguments'])} arguments)")
+        print(f"  {each['statement']}  (lemmas: {len(each['lemmas'])}, arguments: {len(each['arguments'])})")
         for premise in words:
             print(f"    assumed, and met by a witness: {premise}")
         for rule in sorted({rule for argument in followed for rule in argument.rules}):

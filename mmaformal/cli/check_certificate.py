@@ -13,15 +13,20 @@ from mmaformal.cli.terminal import Status, said
 
 @click.command("check-certificate")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--also",
+    metavar="PROGRAM",
+    help="Another checker of LRAT that is given each lemma, too: cake_lpr (itself proved correct), lrat-trim …",
+)
 @options.model
 @options.timeout(600.0, "for the argument of each statement")
 @options.memory(4096)
 @options.json
-def check_certificate(folder: Path, timeout: float, memory: int, as_json: bool) -> int:
+def check_certificate(folder: Path, also: str | None, timeout: float, memory: int, as_json: bool) -> int:
     """Check a folder that `mmaformal certify` wrote, without trusting a solver.
 
-    Each lemma's derivation is checked step by step, its clauses are made anew from its text, and each statement is
-    argued anew from the encodings as they are, by lemmas with a certificate alone.
+    Each lemma's derivation is checked step by step, its clauses are made anew from its text, and each theorem's
+    argument is followed; what they state has to be the statement, of the encodings as they are.
 
     Exit status: 0 everything is checked, 1 something is refused, 2 wrong use.
     """
@@ -30,7 +35,7 @@ def check_certificate(folder: Path, timeout: float, memory: int, as_json: bool) 
 
     try:
         with Status() as status:
-            found = check(folder, timeout=timeout, memory=memory, progress=status.show)
+            found = check(folder, also=also, timeout=timeout, memory=memory, progress=status.show)
     except RefusedError as error:
         said(f"mmaformal: refused: {error}")
         return REFUTED

@@ -149,6 +149,36 @@ def test_the_file_that_is_written_beside_them_stands_alone(written: Certificates
     assert run.stdout.startswith(f"{len(written.lemmas)} lemmas checked")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="scripts are no programs there")
+@pytest.mark.parametrize("said", ["s VERIFIED UNSAT", "s VERIFIED", "c VERIFIED"])
+def test_another_checker_is_asked_of_each_lemma(folder: Path, tmp_path: Path, said: str) -> None:
+    program, log = tmp_path / "other", tmp_path / "log"
+    program.write_text(f"#!/bin/sh\necho $1 $2 >> {log}\necho {said}\n")
+    program.chmod(0o755)
+    checked = check_certificate(folder, also=str(program))
+    assert "(by other too)" in checked.summary
+    lines = log.read_text().splitlines()
+    assert len(lines) == checked.lemmas
+    assert all(line.endswith(".lrat") and ".cnf " in line for line in lines)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="scripts are no programs there")
+@pytest.mark.parametrize("said", ["s NOT VERIFIED", "c s VERIFIED UNSAT", "", "s VERIFIED SAT"])
+def test_what_another_checker_does_not_accept_is_refused(folder: Path, tmp_path: Path, said: str) -> None:
+    program = tmp_path / "other"
+    program.write_text(f"#!/bin/sh\necho {said}\n")
+    program.chmod(0o755)
+    with pytest.raises(RefusedError, match=r"\.lrat: other: "):
+        check_certificate(folder, also=str(program))
+    with pytest.raises(FileNotFoundError, match="no program"):
+        check_certificate(folder, also=str(tmp_path / "none"))
+
+
+@pytest.mark.skipif(shutil.which("cake_lpr") is None, reason="no cake_lpr")
+def test_a_checker_that_is_proved_correct_accepts_every_lemma(written: Certificates) -> None:
+    assert check_certificate(written.folder, also="cake_lpr").also == "cake_lpr"
+
+
 def test_what_the_folder_has_is_not_made_again(written: Certificates, folder: Path) -> None:
     (folder / "lemmas" / f"{smallest(folder)}.lrat").unlink()
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "lemmas").iterdir()}
