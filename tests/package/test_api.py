@@ -62,6 +62,7 @@ OWN = {
     "batch_invariant": {"device", "against"},
     "certify": {"properties"},
     "check": {"architecture", "instruction", "replace"},
+    "check_certificate": {"also"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},
     "explain": {"device", "against", "every_block"},
