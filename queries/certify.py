@@ -29,7 +29,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import ArgumentError, Noted, noting
+from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import WrittenArgument, argument_of
 from mmaformal.queries.properties import property_named
 from mmaformal.queries.verify import verify
@@ -344,7 +344,7 @@ def _argument_of(noted: Noted) -> WrittenArgument:
     """Return a theorem's argument; one without text and lemmas if it is over real numbers."""
     try:
         return argument_of(noted.theorem)
-    except (ValueError, ArgumentError):
+    except ValueError:
         return WrittenArgument("", {})
 
 

@@ -26,15 +26,15 @@ from mmaformal.certificates.check import (
     check_arguments,
     check_lemma,
     check_premises,
-    lemma_texts,
     manifest_of,
+    texts_of,
 )
 from mmaformal.certificates.fast_check import accepts
 from mmaformal.certificates.refuting import dimacs
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.facts import both_encodings, laws
-from mmaformal.proof.kernel import ArgumentError, Noted, noting
+from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import statement_of
 from mmaformal.queries.certify import Statement, not_argued
 from mmaformal.queries.witnesses import check_witnesses
@@ -134,7 +134,7 @@ def check_certificate(
         for each in statements:
             tell(f"asking anew: {each['statement']}")
             check_premises(path, each)
-            arguments = check_arguments(path, each, lemmas)
+            arguments = check_arguments(path, each)
             both_encodings.forget()  # what this process proved before is by solvers, and notes no theorems
             laws.forget()
             with recording(store), noting() as noted:
@@ -158,7 +158,7 @@ def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:
     """Whether one of the arguments, which were followed, is of what a theorem states."""
     try:
         statement = statement_of(noted.theorem)
-    except (ValueError, ArgumentError):
+    except ValueError:  # of real numbers
         return False
     return any(text.startswith(statement) for text in arguments)
 
@@ -166,7 +166,7 @@ def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:
 def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
     """Raises RefusedError unless a lemma's clauses are its script's, and cannot be met."""
     try:
-        script, clauses, derivation = lemma_texts(folder, name, entry)
+        script, clauses, derivation = texts_of(folder / "lemmas", name, entry, "lrat")
         accepted = accepts(clauses, derivation)
     except ChangedError:
         accepted = False

@@ -146,17 +146,18 @@ _SIZES: Mapping[str, Callable[[Sequence[int], Sequence[int]], int]] = {
 
 def expressions(text: str, name: str) -> Iterator[Expression]:
     """Yield the expressions of a text.  Raises RefusedError if it is no list of them."""
-    lists: list[list[Expression]] = []
-    at = 0
+    at, lists = 0, list[list[Expression]]()
     while at < len(text):
         token = _WORD.match(text, at)
-        if token is None or (token[1] == ")" and not lists):
-            raise RefusedError(f"{name}: not an expression: {text[at : at + 20]!r}")
+        if token is None:
+            raise RefusedError(f"{name}: not SMT-LIB 2: {text[at : at + 20]!r}")
         at, word = token.end(), token[1]
+        if word == ")" and not lists:
+            raise RefusedError(f"{name}: a parenthesis closes nothing")
         if word == "(":
             lists.append([])
         elif word is not None:
-            found: Expression = lists.pop() if word == ")" else word.strip("|")
+            found: Expression = lists.pop() if word == ")" else word
             if lists:
                 lists[-1].append(found)
             else:
@@ -265,15 +266,15 @@ def _bits_of(sort: Expression) -> int:
             return 0
         case ["_", "BitVec", str(bits)] if int(bits) > 0:
             return int(bits)
-        case _:
-            raise RefusedError(f"not a sort: {str(sort)[:60]}")
+    raise RefusedError(f"not a sort: {str(sort)[:60]}")
 
 
-def _pairs(expression: Expression) -> list[tuple[Expression, Expression]]:
-    """Return a list of pairs.  Raises RefusedError for anything else."""
-    if isinstance(expression, str) or any(isinstance(each, str) or len(each) != 2 for each in expression):
-        raise RefusedError(f"not a list of pairs: {str(expression)[:60]}")
-    return [(each[0], each[1]) for each in expression]
+def _rows(expression: Expression, width: int = 2) -> list[list[Expression]]:
+    """Return lists of so many expressions each.  Raises RefusedError for anything else."""
+    rows = [each for each in expression if isinstance(each, list) and len(each) == width]
+    if isinstance(expression, str) or len(rows) != len(expression):
+        raise RefusedError(f"not lists of {width}: {str(expression)[:60]}")
+    return rows
 
 
 class FollowedArgument:
@@ -283,6 +284,10 @@ class FollowedArgument:
         self.terms = Terms()
         self.lemmas: set[str] = set()  #: those that were used
         self.rules: list[str] = []  #: rules by which something was concluded, and not by lemmas
+        self._stated: dict[
+            int, tuple[str, list[int]]
+        ] = {}  #: what rules give, by the claim: their names and premises
+        self._supposed = False  #: whether anything is known that was not shown
         self._scripts, self._names = scripts, dict[str, int]()
         self._refuted: dict[str, tuple[int, dict[str, int]]] = {}
         self._known: set[int] = set()
@@ -309,15 +314,16 @@ class FollowedArgument:
             case ["assumed" | "range" | "by-rule" | "rule" | "concluded", *_] if self._concluded is not None:
                 raise RefusedError("something is stated after the statement")
             case ["assumed" | "range", claim]:
-                self._known |= self.terms.parts(self._term(claim))
-            case ["by-rule", str(name), claim]:
-                self.rules.append(name)
-                self._known |= self.terms.parts(self._term(claim))
+                self._supposed, self._known = True, self._known | self.terms.parts(self._term(claim))
+            case ["by-rule", str(name), claim, [*premises]]:
+                self._stated[self._term(claim)] = name, [self._term(each) for each in premises]
+            case ["use-rule", claim]:
+                self._use_rule(self._term(claim))
             case ["rule", str(name)]:
                 self._lemma(name)
             case ["concluded", claim]:
                 self._concluded = self._term(claim)
-            case ["infer" | "cases" as kind, given, [*claims], [*ranges], [*uses]]:
+            case ["infer" | "cases" as kind, given, [*claims], [*ranges], uses]:
                 self._infer(kind == "cases", given, [self._term(each) for each in claims], ranges, uses)
             case ["conclude", str(name), pairs]:
                 self._conclude(name, pairs)
@@ -339,7 +345,7 @@ class FollowedArgument:
             self.lemmas.add(name)
         return self._refuted[name]
 
-    def _instance(self, name: str, pairs: Sequence[tuple[Expression, Expression]]) -> int:
+    def _instance(self, name: str, pairs: Sequence[Sequence[Expression]]) -> int:
         """Return what a lemma refutes with terms in the places of its constants."""
         refuted, names = self._lemma(name)
         places: dict[int, int] = {}
@@ -369,16 +375,17 @@ class FollowedArgument:
         return found
 
     def _infer(
-        self, cases: bool, given: Expression, claims: list[int], ranges: Sequence[Expression],
-        uses: Sequence[Expression],
-    ) -> None:  # fmt: skip
-        """Note that the claims, or one of them, follow from what is given, after looking at the lemmas that say so.
-
-        A lemma may have a term's value, which is given, in the term's place; or be about one of all values of a term.
-        """
+        self,
+        cases: bool,
+        given: Expression,
+        claims: list[int],
+        ranges: Sequence[Expression],
+        uses: Expression,
+    ) -> None:
+        """Note that the claims, or one of them, follow from what is given: by one lemma, or one for each value."""
         terms = self.terms
         premises, defined = [], []
-        for claim, pairs in _pairs(given):
+        for claim, pairs in _rows(given):
             premises.append(self._term(claim))
             defined += self._terms(pairs)
         if any(terms.nodes[term][2] != terms.nodes[value][2] for term, value in defined):
@@ -388,31 +395,29 @@ class FollowedArgument:
             raise RefusedError("a range that is not known")
         goal = terms.make("or", tuple(claims), 0) if cases and len(claims) > 1 else terms.all_of(claims)
         values: dict[int, set[int]] = {}
-        for use in uses:
-            match use:
-                case [str(name), pairs, fixed]:
-                    self._look_at(name, _pairs(pairs), self._terms(fixed), defined, [*premises, *known], goal)
-                case _:
-                    raise RefusedError("not a use of a lemma")
+        for name, pairs, fixed in _rows(uses, 3):
+            self._look_at(str(name), _rows(pairs), self._terms(fixed), defined, [*premises, *known], goal)
             for term, value in self._terms(fixed):
                 values.setdefault(term, set()).add(value)
-        every = all(self._is_every(term, found) for term, found in values.items())
-        if not uses or not every or len(values) > 1:
+        if not uses or len(values) > 1 or not all(self._is_every(*each) for each in values.items()):
             raise RefusedError("no lemma, or not one for each value")
-        equal = [terms.make("=", pair, 0) for pair in defined]
-        self._inferred.add((terms.parts(terms.all_of([*premises, *equal])), terms.parts(goal)))
+        supposed = terms.parts(terms.all_of([*premises, *(terms.make("=", pair, 0) for pair in defined)]))
+        self._inferred.add((supposed, terms.parts(goal)))
+        if not supposed:
+            self._known |= terms.parts(goal)
 
     def _look_at(
-        self, name: str, pairs: Sequence[tuple[Expression, Expression]], fixed: Sequence[tuple[int, int]],
+        self, name: str, pairs: Sequence[Sequence[Expression]], fixed: Sequence[tuple[int, int]],
         defined: Sequence[tuple[int, int]], premises: Sequence[int], goal: int,
     ) -> None:  # fmt: skip
-        """Raises RefusedError unless a lemma says that a goal follows from premises, with values for some terms."""
+        """Raises RefusedError unless a lemma says that a goal follows from premises; terms may have their values."""
         terms, places = self.terms, dict(fixed)
         for constant, expression in pairs:
             if str(constant) in self._lemma(name)[1]:  # such a term stays as it is
                 places.setdefault(self._term(expression), self._term(expression))
         for term, value in defined:
-            if term not in places and not self._is_value(term):
+            head, operands, _ = terms.nodes[term]
+            if term not in places and (operands or head.startswith("constant ")):  # a number stays what it is
                 places[term] = terms.put(value, dict(places))
         may = {part for each in premises for part in terms.parts(terms.put(each, places))}
         for said, claim in self._readings(self._instance(name, pairs)):
@@ -421,10 +426,7 @@ class FollowedArgument:
         raise RefusedError(f"lemma {name} says something else")
 
     def _terms(self, pairs: Expression) -> list[tuple[int, int]]:
-        return [(self._term(one), self._term(other)) for one, other in _pairs(pairs)]
-
-    def _is_value(self, term: int) -> bool:
-        return not self.terms.nodes[term][1] and not self.terms.nodes[term][0].startswith("constant ")
+        return [(self._term(one), self._term(other)) for one, other in _rows(pairs)]
 
     def _is_every(self, term: int, values: set[int]) -> bool:
         bits = self.terms.nodes[term][2]
@@ -444,11 +446,18 @@ class FollowedArgument:
                 return False
         return True
 
+    def _use_rule(self, claim: int) -> None:
+        """Take what a rule gives of theorems, which hold for all values of their constants."""
+        name, premises = self._stated[claim]
+        if self._supposed or not all(map(self._holds, premises)):
+            raise RefusedError(f"the rule {name} is given what is no theorem")
+        self.rules.append(name)
+        self._known |= self.terms.parts(claim)
+
     def _conclude(self, name: str, pairs: Expression) -> None:
-        premises, claim = self._readings(self._instance(name, _pairs(pairs)))[-1]
-        for each in premises:
-            if not self._holds(each):
-                raise RefusedError(f"lemma {name} supposes what is not inferred")
+        premises, claim = self._readings(self._instance(name, _rows(pairs)))[-1]
+        if not all(map(self._holds, premises)):
+            raise RefusedError(f"lemma {name} supposes what is not inferred")
         self._known |= self.terms.parts(claim)
 
 
@@ -487,12 +496,8 @@ def manifest_of(folder: Path) -> tuple[list[dict[str, Sequence[str]]], dict[str,
     return statements, lemmas
 
 
-def lemma_texts(folder: Path, name: str, digests: Mapping[str, str]) -> tuple[str, str, str]:
-    """Return a lemma's opposite, its clauses and their derivation.  Raises RefusedError."""
-    return _texts(folder / "lemmas", name, digests, "lrat")
-
-
-def _texts(folder: Path, name: object, digests: Mapping[str, str], last: str) -> tuple[str, str, str]:
+def texts_of(folder: Path, name: object, digests: Mapping[str, str], last: str) -> tuple[str, str, str]:
+    """Return the script, the clauses and the last file of a lemma, or of premises.  Raises RefusedError."""
     if not isinstance(name, str) or not re.fullmatch(r"[0-9a-f]{64}", name):
         raise RefusedError(f"manifest.json: a lemma's name is a SHA-256, and not {str(name)[:70]!r}")
     try:
@@ -515,14 +520,12 @@ def check_premises(folder: Path, statement: Mapping[str, object]) -> list[str]:
         found += [str(words) for words in each["assumed"] if words not in found]
         if each["assumed"]:
             name = each.get("smt2")
-            _, clauses, model = _texts(folder / "premises", name, each, "model")
+            _, clauses, model = texts_of(folder / "premises", name, each, "model")
             check_assignment(clauses_in(clauses, f"{name}.cnf"), model, str(name))
     return found
 
 
-def check_arguments(
-    folder: Path, statement: Mapping[str, object], lemmas: Mapping[str, object]
-) -> dict[str, FollowedArgument]:
+def check_arguments(folder: Path, statement: Mapping[str, Sequence[str]]) -> dict[str, FollowedArgument]:
     """Return a statement's arguments by their texts, after following each, but for lemmas.  Raises RefusedError."""
     said, names = statement["statement"], statement.get("arguments")
     if not isinstance(names, list):
@@ -530,13 +533,11 @@ def check_arguments(
     found = {}
 
     def script(name: str) -> str:
-        if name not in lemmas:
-            raise RefusedError(f"a lemma that there is not: {name[:70]}")
+        if name not in statement["lemmas"]:
+            raise RefusedError(f"a lemma that the statement does not name: {name[:70]}")
         return read_file(folder / "lemmas" / f"{name}.smt2", name)
 
     for name in names:
-        if not isinstance(name, str) or not re.fullmatch(r"[0-9a-f]{64}", name):
-            raise RefusedError(f"manifest.json: an argument's name is a SHA-256, and not {str(name)[:70]!r}")
         text, argument = read_file(folder / "arguments" / f"{name}.txt", name), FollowedArgument(script)
         argument.follow(text, f"{name}.txt")
         found[text] = argument
@@ -555,7 +556,7 @@ def check_lemma(folder: Path, name: str, digests: Mapping[str, str]) -> None:
     told first."""
     changed = None
     try:
-        _, clauses, derivation = lemma_texts(folder, name, digests)
+        _, clauses, derivation = texts_of(folder / "lemmas", name, digests, "lrat")
     except ChangedError as error:
         changed = error
         clauses, derivation = (_as_it_is(folder / "lemmas" / f"{name}.{kind}") for kind in ("cnf", "lrat"))
@@ -579,9 +580,9 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[0])
     try:
         count = sum(1 for _ in check_folder(folder))
-        statements, lemmas = manifest_of(folder)
+        statements, _ = manifest_of(folder)
         assumed = [check_premises(folder, each) for each in statements]
-        argued = [check_arguments(folder, each, lemmas).values() for each in statements]
+        argued = [check_arguments(folder, each).values() for each in statements]
     except RefusedError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1

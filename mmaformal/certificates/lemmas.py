@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmaformal.certificates.blaster import ScriptError, clauses_of
-from mmaformal.certificates.check import RefusedError, lemma_texts
+from mmaformal.certificates.check import RefusedError, texts_of
 from mmaformal.certificates.elaboration import ElaborationError, Step, elaborated
 from mmaformal.certificates.refuting import NotRefutedError, dimacs, refutation, sat_solver
 from mmaformal.display import ShortRepr
@@ -80,7 +80,7 @@ def write_certificate(script: str, folder: Path, seconds: float) -> LemmaFiles |
 def kept(folder: Path, name: str, entry: Mapping[str, str]) -> LemmaFiles | None:
     """Return what was written of a lemma before, as its manifest tells it; None if the files are others."""
     try:
-        _, clauses, derivation = lemma_texts(folder, name, entry)
+        _, clauses, derivation = texts_of(folder / "lemmas", name, entry, "lrat")
     except RefusedError:
         return None
     size = len(clauses) + len(derivation)

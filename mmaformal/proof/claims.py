@@ -110,10 +110,11 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class RuleStep:
-    """A claim that a rule gives."""
+    """A claim that a rule gives, and the theorems that it gives it of."""
 
     rule: Rule
     claim: z3.BoolRef
+    premises: tuple[z3.BoolRef, ...]
 
 
 class NotProvedError(Exception):
@@ -154,18 +155,9 @@ def composition(
     conclusion: z3.BoolRef,
     whole: Sequence[z3.BoolRef] = (),
     connectives: bool = True,
-) -> z3.BoolRef:
-    """Return the claim that a conclusion holds if every inference does, and what is assumed, in propositions."""
-    return composed(inferences, conclusion, whole, connectives)[0]
-
-
-def composed(
-    inferences: Iterable[Inference],
-    conclusion: z3.BoolRef,
-    whole: Sequence[z3.BoolRef] = (),
-    connectives: bool = True,
 ) -> tuple[z3.BoolRef, Cut]:
-    """Return what `composition` returns, and the claims with the propositions that stand for them."""
+    """Return the claim that a conclusion holds if every inference does, and what is assumed, in propositions; and the
+    claims with the propositions that stand for them."""
     said = _Propositions(connectives, whole)
     steps = [(said.of(inference), inference.assumed) for inference in inferences]
     premises = [step for step, what in steps if what] + [step for step, what in steps if not what]

@@ -139,7 +139,7 @@ class Composing(Theorem):
         """The claim, inferred from claims before, once it is proved."""
         if claim.get_id() not in self.steps:
             uses = prove()
-            self._infers(Inference(using, (claim,), uses=uses, given=map(Link, using)))  # type: ignore[arg-type]
+            self._infers(Inference(using, (claim,), uses=uses, given=[Link(each) for each in using]))
             self.steps[claim.get_id()] = using, claim
         self.named[name] = claim
         return claim
@@ -182,7 +182,7 @@ class Composing(Theorem):
         unknown = Outcome("unknown", "", "", 0.0, why=why)
         use, _ = self._attempt(name, statement, claim, using, [], 0.0)
         demand_proved(self.asker, self, use.lemma, unknown, shown)
-        return []  # not reached: it raised
+        raise AssertionError("what is unknown was taken for proved")
 
     def _attempt(
         self,

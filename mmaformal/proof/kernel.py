@@ -40,9 +40,9 @@ from mmaformal.proof.claims import Link as Link
 from mmaformal.proof.claims import NotProvedError as NotProvedError
 from mmaformal.proof.claims import Rule as Rule
 from mmaformal.proof.claims import RuleStep as RuleStep
-from mmaformal.proof.claims import composed, premise_of, says_nothing
 from mmaformal.proof.claims import composition as composition
 from mmaformal.proof.claims import demand as demand
+from mmaformal.proof.claims import premise_of, says_nothing
 from mmaformal.proof.failure import failure_of, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
 from mmaformal.solver.asking import Asker, Cut, opposite, restated
@@ -248,7 +248,7 @@ class Theorem:
             self._look_at([conclusion])
         claim = conclusion.said if isinstance(conclusion, Link) else conclusion
         demand(not says_nothing(claim), f"nothing is concluded: {statement}")
-        formula, propositions = composed(self.inferences, claim, whole, self.connectives)
+        formula, propositions = composition(self.inferences, claim, whole, self.connectives)
         given = [f"if {what}" for what in dict.fromkeys(each.assumed for each in self.inferences) if what]
         text = ", ".join(["from all of these", *given, statement])
         lemma = Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
@@ -387,6 +387,7 @@ class Noted:
 
     @property
     def premises(self) -> Premises:
+        """The premises of the theorem, each in words, and all as one claim."""
         words, claim = self.theorem.premises
         return Premises(tuple(words), claim)
 

@@ -76,7 +76,7 @@ class Theory(Composing):
                 raise RuleError(f"the rule {step.rule.name} needs a theorem, and this is none: {each}")
         claim = step.conclusion
         self.rests_on(step.rule)
-        self._history.append(RuleStep(step.rule, claim))
+        self._history.append(RuleStep(step.rule, claim, tuple(step.premises)))
         self._add_theorem(claim)
         return claim
 

@@ -18,7 +18,7 @@ from mmaformal.proof.claims import Conclusion, Inference, Lemma, LemmaUse, RuleS
 from mmaformal.proof.kernel import ArgumentError, Theorem
 from mmaformal.solver.asking import Cut
 from mmaformal.solver.evidence import digest
-from mmaformal.solver.script import definitions, smtlib
+from mmaformal.solver.script import definitions, smtlib, symbol
 
 #: What begins the names of terms of the statement, and of those of the steps.
 _STATED, _STEPS = "$", "%"
@@ -54,7 +54,7 @@ def _stated(theorem: Theorem) -> tuple[set[str], str]:
     lines: list[Line] = [["assumed", each] for each in assumed]
     lines += [["range", each] for each in ranges]
     lines += [
-        ["by-rule", each.rule.name.replace(" ", "-"), each.claim]
+        ["by-rule", each.rule.name, each.claim, list(each.premises)]
         for each in theorem.history
         if isinstance(each, RuleStep)
     ]
@@ -109,7 +109,7 @@ class _Steps:
     def line(self, step: Inference | Conclusion | RuleStep) -> Line | None:
         """Return the line of a step, None for what the statement tells."""
         if isinstance(step, RuleStep):
-            return None
+            return ["use-rule", step.claim]
         if isinstance(step, Conclusion):
             return ["conclude", self.lemma(step.lemma), _pairs(step.propositions, constants_first=True)]
         if step.assumed:
@@ -139,5 +139,5 @@ class _Steps:
 def _pairs(pairs: Cut, constants_first: bool = False) -> Line:
     """Return pairs of terms; of those that were cut the constant, by its name alone, comes first."""
     if constants_first:
-        return [[f"|{constant.decl().name()}|", term] for term, constant in pairs]
+        return [[symbol(constant.decl().name()), term] for term, constant in pairs]
     return [[term, value] for term, value in pairs]

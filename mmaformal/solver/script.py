@@ -180,11 +180,16 @@ def _say_leaf(context: Context, handle: Handle) -> tuple[str, bool]:
         return (_say_real(number) if size == REAL else f"(_ bv{number} {size})"), False
     name = name_of(context, handle)
     if is_constant(context, handle):
-        return (name if _SIMPLE.fullmatch(name) else f"|{name}|"), True
+        return symbol(name), True
     kind = terms.decl_kind(context, terms.app_decl(context, handle))
     if kind not in _VALUES:  # a constructor, which may be called as a constant is
         raise ValueError(f"neither a constant nor a value: {name}")
     return _VALUES[kind], False
+
+
+def symbol(name: str) -> str:
+    """Return the name of a constant as a script has it."""
+    return name if _SIMPLE.fullmatch(name) else f"|{name}|"
 
 
 def _say_real(numeral: str) -> str:

@@ -117,6 +117,17 @@ def _are_written(asker: Asker) -> None:
     written = argument_of(theory)
     assert _followed(written.text, written.lemmas).rules == ["instance"]
     assert "(by-rule instance" in statement_of(theory)
+    lines = written.text.splitlines()
+    (premise,) = (line for line in lines if line.startswith("(infer"))
+    (rule,) = (line for line in lines if line.startswith("(use-rule"))
+    without = [line for line in lines if line != premise]
+    changed = {premise: rule, rule: premise}  # then the rule comes first
+    for text in (without, [changed.get(line, line) for line in lines]):
+        with pytest.raises(RefusedError, match="the rule instance is given what is no theorem"):
+            _followed("\n".join(text), written.lemmas)
+    supposed = written.text.replace("(by-rule", "(assumed (= x y))\n(by-rule", 1)
+    with pytest.raises(RefusedError, match="the rule instance is given what is no theorem"):
+        _followed(supposed, written.lemmas)
 
 
 @pytest.mark.parametrize("build", [_small, _given])
@@ -138,18 +149,16 @@ def _is_true(text: str) -> bool:
     lines = text.splitlines()
     script = [line for line in lines if line.startswith(("(declare", "(define"))]
     for line in lines:
-        if line.startswith(("(assumed", "(range", "(by-rule")):
-            script.append(
-                "(assert " + line.rpartition(" ")[2] if line.count("(") == 1 else f"(assert {_last(line)})"
-            )
+        if line.startswith(("(assumed", "(range")):
+            script.append(f"(assert {_last(line)})")
         elif line.startswith("(concluded"):
             script.append(f"(assert (not {_last(line)}))")
     return _proved("\n".join(script))
 
 
 def _last(line: str) -> str:
-    """Return the last expression of a line."""
-    return re.sub(r"^\((assumed|range|concluded|by-rule \S+) (.*)\)$", r"\2", line)
+    """Return the claim of a line."""
+    return re.sub(r"^\((assumed|range|concluded) (.*)\)$", r"\2", line)
 
 
 def _changed(text: str, chance: random.Random) -> str:
@@ -219,7 +228,7 @@ def _name_of(written: WrittenArgument, said: str = "a lemma") -> str:
     return next(name for name, (_, statement) in written.lemmas.items() if statement == said)
 
 
-BIT, OTHER = z3.BitVec("b", 1), z3.BitVec("c", 1)
+BIT = z3.BitVec("b", 1)
 NEGATED = _lemma(-BIT == BIT)  # of one bit alone
 P, Q, R = z3.BitVecs("p q r", 3)
 
@@ -295,7 +304,8 @@ WRONG = {
     ),
     "an assumption after the statement": ("(assumed (= x y))", "after the statement"),
     "a range after the statement": ("(range (= x y))", "after the statement"),
-    "a rule after the statement": ("(by-rule instance (= x y))", "after the statement"),
+    "a rule after the statement": ("(by-rule instance (= x y) ())", "after the statement"),
+    "a rule that is not stated": ("(use-rule (= x y))", "expression"),
     "a second statement": ("(concluded true)", "after the statement"),
     "a step that there is not": ("(believe (= x y))", "not a step"),
     "nothing": ("", "does not reach"),

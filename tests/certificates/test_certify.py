@@ -317,7 +317,10 @@ def _other_words(manifest: Manifest) -> None:
 
 #: Changes to a manifest, each of which takes from a statement what it rests on; with what is said.
 ATTACKS: dict[str, tuple[Callable[[Manifest], object], str]] = {
-    "a lemma left out": (_without_a_lemma, "no certificate of its lemma|a lemma that there is not"),
+    "a lemma left out": (
+        _without_a_lemma,
+        "no certificate of its lemma|a lemma that the statement does not name",
+    ),
     "a statement about another instruction": (_of_another_instruction, "another statement|no certificate"),
     "an instruction that there is not": (_of_none, "cannot be asked"),
     "other words": (_other_words, "another statement"),
@@ -365,7 +368,7 @@ def test_a_model_that_changed_since_is_refused(folder: Path, monkeypatch: pytest
     names[names.index(name)] = "0" * 64
     put(folder, manifest)
     with pytest.raises(
-        RefusedError, match=f"(no certificate of its lemma|a lemma that there is not:) {name}"
+        RefusedError, match=f"(no certificate of its lemma|a lemma that the statement does not name:) {name}"
     ):
         check_certificate(folder)
 

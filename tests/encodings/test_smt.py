@@ -35,7 +35,7 @@ from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.smt import blocks, ieee
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, e5m2fnuz, fp16, fp32, fp64
 from mmaformal.rounding import (
     IEEE_FP16,
@@ -1105,6 +1105,23 @@ def test_conversion_is_exact(source: Format, target: Format) -> None:
             assert target.is_nan(got)
         else:
             assert got == converted(value, source, target)
+
+
+@pytest.mark.parametrize("target", [e5m2, fp32], ids=str)
+@pytest.mark.parametrize("source", [Format("e2m1i", 4, 2, 1, 1, Specials.IEEE, None), e5m2], ids=str)
+def test_a_quiet_nan_keeps_sign_and_payload(source: Format, target: Format) -> None:
+    """A fraction of one bit is the bit of a quiet NaN, and no payload."""
+    code = z3.BitVec("x", source.storage_bits)
+    term = stages.quiet(code, source, target)
+    nans = [value for value in range(source.codes) if source.is_nan(value)]
+    assert nans
+    for value in nans:
+        sign, fraction = value >> (source.storage_bits - 1), value & ((1 << source.fraction_bits) - 1)
+        quiet_bit = 1 << (source.fraction_bits - 1)
+        payload = (fraction | quiet_bit) << (target.fraction_bits - source.fraction_bits)
+        exponent = ((1 << target.exponent_bits) - 1) << target.fraction_bits
+        wanted = sign << (target.storage_bits - 1) | exponent | payload
+        assert on_constants([code], term, [value]) == wanted
 
 
 def test_a_wrong_number_of_codes_is_told() -> None:

@@ -285,7 +285,7 @@ def test_without_a_conclusion_there_is_no_proof() -> None:
     made.derive("step", "a term is itself", [Link(X == X)])
     with pytest.raises(ArgumentError, match="without a conclusion"):
         prove(Forgetful(), made)
-    assert composition([], z3.BoolVal(True)).decl().kind() == z3.Z3_OP_IMPLIES
+    assert composition([], z3.BoolVal(True))[0].decl().kind() == z3.Z3_OP_IMPLIES
 
 
 def test_what_is_not_settled_is_not_proved() -> None:
@@ -333,12 +333,12 @@ def test_connectives_are_what_they_are() -> None:
         ([z3.Not(p)], p, False),
     ]
     for given_, conclusion, holds in follows:
-        said = composition([Inference((), (each,)) for each in given_], conclusion)
+        said = composition([Inference((), (each,)) for each in given_], conclusion)[0]
         assert (prove_here(said) == z3.unsat) == holds, given_
     inferences_ = [Inference((), (both,))]
-    assert prove_here(composition(inferences_, p, whole=[both])) == z3.sat
-    assert prove_here(composition(inferences_, p, connectives=False)) == z3.sat
-    assert prove_here(composition(inferences_, both, whole=[both])) == z3.unsat
+    assert prove_here(composition(inferences_, p, whole=[both])[0]) == z3.sat
+    assert prove_here(composition(inferences_, p, connectives=False)[0]) == z3.sat
+    assert prove_here(composition(inferences_, both, whole=[both])[0]) == z3.unsat
 
 
 def prove_here(formula: z3.BoolRef) -> z3.CheckSatResult:
@@ -350,10 +350,10 @@ def prove_here(formula: z3.BoolRef) -> z3.CheckSatResult:
 def test_a_premise_of_an_inference_is_needed_only_if_it_is_one() -> None:
     p, q, r = X == 0, Y == 0, X == Y
     one = [Inference((p, q), (r,)), Inference((), (p,))]
-    assert prove_here(composition(one, r)) == z3.sat
-    assert prove_here(composition([*one, Inference((), (q,), assumed="y is zero")], r)) == z3.unsat
-    assert prove_here(composition([Inference((), (p, q), cases=True)], p)) == z3.sat
-    assert prove_here(composition([Inference((), (p, q))], q)) == z3.unsat
+    assert prove_here(composition(one, r)[0]) == z3.sat
+    assert prove_here(composition([*one, Inference((), (q,), assumed="y is zero")], r)[0]) == z3.unsat
+    assert prove_here(composition([Inference((), (p, q), cases=True)], p)[0]) == z3.sat
+    assert prove_here(composition([Inference((), (p, q))], q)[0]) == z3.unsat
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------------------
