@@ -26,7 +26,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     clamp,
     classify_addend,
     classify_product,
@@ -40,7 +39,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     where,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.spec import DotAdd
 
 
@@ -132,14 +131,4 @@ def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[Lane], b: Sequence[Lane
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[AccE9s12Step]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(AccE9s12)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(AccE9s12), a, b, c))

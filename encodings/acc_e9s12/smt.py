@@ -32,7 +32,6 @@ from mmaformal.encodings.smt.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
     classify,
     decode,
     encode,
@@ -42,7 +41,7 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     select_special,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.spec import DotAdd
 
 
@@ -130,7 +129,4 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[AccE9s12Step]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(AccE9s12)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(AccE9s12, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c))

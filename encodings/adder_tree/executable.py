@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mmaformal.encodings.adder_tree import AdderTree, C, Tree
-from mmaformal.encodings.executable.blocks import Lane, Trace, quiet_nan
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.blocks import Lane, quiet_nan
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition, convert
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.formats import Format
@@ -51,14 +51,4 @@ def step(
     return TreeStep(tuple(products), tuple(sums), result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[TreeStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters_as(AdderTree), Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(AdderTree), a, b, c, stages))

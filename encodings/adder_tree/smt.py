@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mmaformal.encodings.adder_tree import AdderTree, C, Tree
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import BitVec, Trace, product_range, quiet_nan
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.blocks import BitVec, product_range, quiet_nan
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format
@@ -66,10 +66,4 @@ def step(
     return TreeStep(products, tuple(sums), code)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[TreeStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters_as(AdderTree), Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["Trace", "TreeStep", "dot_add", "step"]
+dot_add = looped(AdderTree, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -285,18 +285,3 @@ def _pairs(z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
             (2 * place + r % 2, r // 2) for r in range(ROWS) for place in range(count // 2)
         )
     ]
-
-
-__all__ = [
-    "Alu",
-    "AmxTrace",
-    "Element",
-    "Fields",
-    "Grid",
-    "Lanes",
-    "State",
-    "Unit",
-    "alu",
-    "execute",
-    "fields",
-]

@@ -281,6 +281,3 @@ def _grid(rho: Conversion, skip: BitVec, elements: list[list[Element]], unit: Un
         for row, after in zip(elements, codes, strict=True)
     ]
     return Grid(elements, codes, merged, [z3.Concat(row[::-1]) for row in merged])
-
-
-__all__ = ["Alu", "AmxTrace", "Element", "Grid", "Lanes", "State", "Unit", "alu", "execute"]

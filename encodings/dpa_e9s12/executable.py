@@ -38,7 +38,6 @@ from mmaformal.encodings.executable.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
     clamp,
     classify_addend,
     classify_product,
@@ -54,7 +53,7 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 
@@ -183,14 +182,4 @@ def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[Lane], b: Sequence[Lane
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[DpaE9s12Step]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(DpaE9s12)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(DpaE9s12), a, b, c))

@@ -33,7 +33,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    Trace,
     addend,
     classify,
     decode,
@@ -48,7 +47,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sticky_sum,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 
@@ -189,7 +188,4 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[DpaE9s12Step]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(DpaE9s12)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(DpaE9s12, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c))

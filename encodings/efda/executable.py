@@ -50,7 +50,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     add,
     encode,
     quiet_nan,
@@ -59,7 +58,7 @@ from mmaformal.encodings.executable.blocks import (
     sum_sign,
     where,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
@@ -342,14 +341,4 @@ def step(
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[EfdaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters_as(Efda), Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Efda), a, b, c, stages))

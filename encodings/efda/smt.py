@@ -47,7 +47,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    Trace,
     encode,
     exponent_range,
     negate_if,
@@ -62,7 +61,7 @@ from mmaformal.encodings.smt.blocks import (
     sticky_shift_right,
     sticky_sum,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
@@ -470,10 +469,4 @@ def step(
     return (fixed_step if fixed else sorted_step)(spec, parameters, inputs)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters_as(Efda), Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["FixedStep", "LongStep", "SortedStep", "Step", "Trace", "dot_add", "step"]
+dot_add = looped(Efda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

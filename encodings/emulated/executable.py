@@ -21,7 +21,7 @@ from typing import NamedTuple
 from mmaformal.encodings import executable
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.executable.blocks import AnyExecutableStep, Lane, Trace, canonical_nan, maximum
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition, convert, convert_exactly
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.formats import Format, fp32
@@ -190,14 +190,4 @@ def step(
     return EmulatedStep(x, y, tuple(runs), total, commons)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[EmulatedStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters_as(Emulated), Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Emulated), a, b, c, stages))

@@ -16,7 +16,7 @@ import z3
 from mmaformal.encodings import smt
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan, maximum, resize
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition, Amount, convert, rescale
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import Format, fp32
@@ -200,10 +200,4 @@ def step(
     return EmulatedStep(of_a, of_b, tuple(runs), runs[-1].result, commons)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[EmulatedStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters_as(Emulated), Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["EmulatedStep", "Trace", "dot_add", "step"]
+dot_add = looped(Emulated, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from mmaformal.encodings.efda import executable as efda
 from mmaformal.encodings.esda import Esda
-from mmaformal.encodings.executable.blocks import Lane, Trace, quiet_nan
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.blocks import Lane, quiet_nan
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.pfma.executable import without_subnormal
@@ -49,14 +49,4 @@ def step(
     return EsdaStep(dot, addition, result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[EsdaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters_as(Esda), Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Esda), a, b, c, stages))

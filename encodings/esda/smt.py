@@ -12,8 +12,8 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.pfma.smt import INVALID, flush
-from mmaformal.encodings.smt.blocks import BitVec, Trace, quiet_nan
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.blocks import BitVec, quiet_nan
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import fp32
@@ -46,7 +46,4 @@ def step(
     return EsdaStep(dot, dot.result, addition, result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[EsdaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters_as(Esda), Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(Esda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from mmaformal.encodings.executable.blocks import Lane, Trace
+from mmaformal.encodings.executable.stages import Stages
 from mmaformal.spec import DotAdd
 from mmaformal.stages import Stage
 
@@ -29,3 +30,21 @@ def chain(
         steps.append(step(slice(start, start + size), c))
         c = steps[-1].result
     return Trace(tuple(steps), c, stages)
+
+
+def looped(
+    step: Callable[[DotAdd, Sequence[Lane], Sequence[Lane], Lane, Stages], Step],
+) -> Callable[..., Trace[Step]]:
+    """Return the `dot_add` of an algorithm without scales, whose steps are alike and take the codes of their products.
+
+    It gives the trace of `c + Σ a_k·b_k`, of K codes a, K codes b and one c.
+    """
+
+    def dot_add(
+        spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane, *no_scales: Sequence[Lane]
+    ) -> Trace[Step]:
+        stages = Stages()
+        return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
+
+    dot_add.__module__ = step.__module__
+    return dot_add

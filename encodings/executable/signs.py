@@ -31,6 +31,3 @@ def dot_add(
     if "d" in spec.negated:
         d = after.change_sign(d, spec.d_format)
     return Trace(trace.steps, d, trace.stages, Inner(tuple(a), c, trace.result, before, after))
-
-
-__all__ = ["dot_add"]

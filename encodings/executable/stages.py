@@ -228,6 +228,3 @@ def quiet(code: Lane, source: Format, target: Format) -> Lane:
     negative = ((code >> (source.storage_bits - 1)) & 1) == 1
     wide = quiet_nan(target) | fraction << (target.fraction_bits - source.fraction_bits)
     return where(negative, wide + sign_word(target), wide)
-
-
-__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages", "quiet"]

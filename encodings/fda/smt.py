@@ -147,6 +147,3 @@ def scales_per_product(spec: DotAdd, scales: Sequence[BitVec], stages: Stages) -
         return []
     decoded = [stages.decode(x, spec.scale_format) for x in scales]
     return [decoded[k // spec.scale_block] for k in range(spec.k)]
-
-
-__all__ = ["FdaStep", "Trace", "dot_add", "exponents_of", "step", "sum_bits"]

@@ -27,7 +27,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     align,
     bit_length,
     classify_addend,
@@ -47,7 +46,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
@@ -208,14 +207,4 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], 
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[FdrdaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Fdrda)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Fdrda), a, b, c))

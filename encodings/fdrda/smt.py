@@ -27,7 +27,6 @@ from mmaformal.encodings.smt.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
     addend,
     align,
     all_of,
@@ -49,7 +48,7 @@ from mmaformal.encodings.smt.blocks import (
     shift_right_signed,
     signed_sum,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.formats import fp32
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -232,10 +231,4 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVe
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[FdrdaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Fdrda)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
-
-
-__all__ = ["FdrdaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Fdrda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c))

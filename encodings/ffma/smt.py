@@ -9,21 +9,17 @@ from collections.abc import Sequence
 
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import on_taken
-from mmaformal.encodings.pfma.smt import FmaStages as Step
+from mmaformal.encodings.pfma.smt import FmaStages, widened
 from mmaformal.encodings.pfma.smt import fma as step
-from mmaformal.encodings.pfma.smt import widened
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[FmaStages]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     assert isinstance(spec.parameters, Ffma)
     stages, taken = Stages(), on_taken(spec)
     a, b = widened(a, spec.a_format, stages), widened(b, spec.b_format, stages)
     return chained(spec, lambda k, c: step(taken, a[k.start], b[k.start], c, stages), c, stages)
-
-
-__all__ = ["Step", "Trace", "dot_add", "step"]

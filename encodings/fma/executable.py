@@ -22,7 +22,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     add,
     bit_length,
     canonical_nan,
@@ -36,7 +35,7 @@ from mmaformal.encodings.executable.blocks import (
     sum_sign,
     where,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.saturating import saturated, the_nan
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.fma import Fma
@@ -170,14 +169,4 @@ def step(spec: DotAdd, p: Fma, a: Lane, b: Lane, c: Lane, stages: Stages) -> Fma
     return FmaStep(x, y, z, special, product, addend, total, rounded, result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[FmaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters_as(Fma), Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Fma), a[0], b[0], c, stages))

@@ -11,7 +11,6 @@ right to be compared with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import z3
@@ -26,7 +25,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    Trace,
     canonical_nan,
     encode,
     exponent_range,
@@ -39,7 +37,7 @@ from mmaformal.encodings.smt.blocks import (
     sign_of_zero,
     sticky_shift_right,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.saturating import project
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.rounding import Rounding, Tininess
@@ -157,10 +155,4 @@ def step(spec: DotAdd, p: Fma, a: BitVec, b: BitVec, c: BitVec, stages: Stages) 
     return FmaStep((a, b, c), x, y, z, special, product, addend, sum_, total, e_max, rounded, result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[FmaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters_as(Fma), Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
-
-
-__all__ = ["FmaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Fma, lambda spec, p, a, b, c, stages: step(spec, p, a[0], b[0], c, stages))

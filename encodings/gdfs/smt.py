@@ -197,6 +197,3 @@ def dot_add(
         return step(spec, parameters, a[k], b[k], c, per_a[groups], per_b[groups], stages)
 
     return chained(spec, of_groups, c, stages)
-
-
-__all__ = ["GdfsStep", "Trace", "dot_add", "step"]

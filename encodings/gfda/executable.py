@@ -23,9 +23,8 @@ from mmaformal.encodings.executable.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.spec import DotAdd
@@ -102,15 +101,4 @@ def step(
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[GfdaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Gfda)
-    stages = Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Gfda), a, b, c, stages))

@@ -23,11 +23,10 @@ from mmaformal.encodings.smt.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
     exponent_range,
     product_range,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
 
@@ -125,11 +124,4 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GfdaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Gfda)
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["GfdaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Gfda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from mmaformal.encodings.executable.blocks import (
     Lane,
-    Trace,
     decode,
     encode,
     maximum,
@@ -22,7 +21,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     shift_right,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.fdrda.executable import (
     Dot,
     FdrdaStep,
@@ -73,14 +72,4 @@ def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[Lane], b: Sequence[Lane],
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[FdrdaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Gfdrda)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Gfdrda), a, b, c))

@@ -29,7 +29,6 @@ from mmaformal.encodings.smt.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
     addend,
     align,
     maximum,
@@ -38,7 +37,7 @@ from mmaformal.encodings.smt.blocks import (
     signed_sum,
     sum_of,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.spec import DotAdd
 
 
@@ -125,10 +124,4 @@ def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[BitVec], b: Sequence[BitV
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GfdrdaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Gfdrda)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
-
-
-__all__ = ["GfdrdaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Gfdrda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c))

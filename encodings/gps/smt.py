@@ -139,6 +139,3 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     stages = Stages()
     start = stages.code("flush", [c], flush(c, keep_sign=False), fp32)
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)
-
-
-__all__ = ["GpsStep", "Trace", "dot_add", "step"]

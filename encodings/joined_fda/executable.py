@@ -17,12 +17,11 @@ from mmaformal.encodings.executable.blocks import (
     Operand,
     Special,
     Term,
-    Trace,
     canonical_nan,
     clamp,
     where,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Aligned, Code, Stages
 from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.spec import DotAdd
@@ -77,14 +76,4 @@ def step(
     return JoinedStep(tuple(x), tuple(y), z, special, terms, e_max, total, lost, whole, code, code.result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[JoinedStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters_as(JoinedFda), Stages()
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(JoinedFda), a, b, c, stages))

@@ -19,7 +19,6 @@ from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
     Term,
-    Trace,
     any_of,
     bit,
     canonical_nan,
@@ -29,7 +28,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     resize,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Aligned, Code, Stages
 from mmaformal.spec import DotAdd
 
@@ -97,10 +96,4 @@ def step(
     return JoinedStep(x, y, z, special, terms, e_max, total, lost, joined, code, code.result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[JoinedStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters_as(JoinedFda), Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["JoinedStep", "Trace", "dot_add", "step"]
+dot_add = looped(JoinedFda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan, quiet_nan
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.blocks import BitVec, canonical_nan, quiet_nan
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import Format
@@ -57,11 +57,4 @@ def step(
     return LoweredStep(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[LoweredStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Lowered)
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["LoweredStep", "Trace", "dot_add", "nan_code", "step"]
+dot_add = looped(Lowered, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -6,11 +6,10 @@ IEEE 754 addition rounded with ρ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.executable.blocks import Lane, Operand, Rounded, Special, Term, Trace, quiet_nan
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.blocks import Lane, Operand, Rounded, Special, Term, quiet_nan
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.muladd import Muladd
@@ -47,21 +46,11 @@ def rounded_product(spec: DotAdd, pi: Conversion, a: Lane, b: Lane, stages: Stag
     return Product(x, y, special, exact, code.total, code.rounded, code.result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[MuladdStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Muladd)
-    rho, stages = parameters.rho, Stages()
+def step(spec: DotAdd, p: Muladd, a: Lane, b: Lane, c: Lane, stages: Stages) -> MuladdStep:
+    """`ρ(c + product)`, where the product is rounded."""
+    product = rounded_product(spec, p.product, a, b, stages)
+    addition = stages.add(c, product.result, p.rho, quiet_nan(p.rho.format))
+    return MuladdStep(product, addition, addition.result)
 
-    def multiply_add(k: slice, c: Lane) -> MuladdStep:
-        product = rounded_product(spec, parameters.product, a[k.start], b[k.start], stages)
-        addition = stages.add(c, product.result, rho, quiet_nan(rho.format))
-        return MuladdStep(product, addition, addition.result)
 
-    return chain(spec, multiply_add, c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Muladd), a[0], b[0], c, stages))

@@ -6,7 +6,6 @@ bit from falling below φ's least (`normalise_and_round`).  The addition is `iee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmaformal.encodings.muladd import Muladd
@@ -16,11 +15,10 @@ from mmaformal.encodings.smt.blocks import (
     Rounded,
     Special,
     Term,
-    Trace,
     product_range,
     quiet_nan,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.rounding import Conversion
@@ -70,11 +68,4 @@ def step(
     return MuladdStep((x,), (y,), product, addition, addition.result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[MuladdStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Muladd)
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
-
-
-__all__ = ["MuladdStep", "Trace", "dot_add", "step"]
+dot_add = looped(Muladd, lambda spec, p, a, b, c, stages: step(spec, p, a[0], b[0], c, stages))

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from mmaformal.encodings.executable.blocks import (
     Lane,
     Sum,
-    Trace,
     classify_product,
     encode,
     multiply,
@@ -25,7 +24,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     signed,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.gps.executable import GpsStep, Product, recorded
 from mmaformal.encodings.oddsum import Oddsum
@@ -60,15 +59,4 @@ def step(
     return GpsStep(products, (pair,), group, addition, result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[GpsStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Oddsum)
-    stages = Stages()
-    return chain(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Oddsum).rho, a, b, c, stages))

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from mmaformal.encodings.gps.smt import NAN, GpsStep, flush_result, product
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.smt import decode_flushed
-from mmaformal.encodings.smt.blocks import BitVec, Trace
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.blocks import BitVec
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import fp32
 from mmaformal.rounding import Conversion
@@ -50,11 +50,4 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GpsStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Oddsum)
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["GpsStep", "Trace", "dot_add", "step"]
+dot_add = looped(Oddsum, lambda spec, p, a, b, c, stages: step(spec, p.rho, a, b, c, stages))

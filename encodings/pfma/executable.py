@@ -26,7 +26,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     add,
     bit_length,
     clamp,
@@ -42,7 +41,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition, convert_exactly, ieee_add
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.ffma import Ffma
@@ -226,14 +225,4 @@ def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: St
     return PfmaStep(tuple(fmas), pair.addition, pair.result, last.addition, last.result)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[PfmaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    stages = Stages()
-    return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, a, b, c, stages))

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.pfma import on_taken
+from mmaformal.encodings.pfma import Pfma, on_taken
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -36,7 +36,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    Trace,
     decode,
     encode,
     negate_if,
@@ -45,7 +44,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     select_special,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format, fp16, fp32, tf32
 from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
@@ -199,10 +198,4 @@ def step(
     return PfmaStep(tuple(fmas), pair, sum_, c, addition, result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[PfmaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
-
-
-__all__ = ["PfmaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Pfma, lambda spec, p, a, b, c, stages: step(spec, a, b, c, stages))

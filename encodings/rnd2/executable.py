@@ -15,7 +15,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     add,
     encode,
     quiet_nan,
@@ -24,7 +23,7 @@ from mmaformal.encodings.executable.blocks import (
     sign_word,
     sum_sign,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.rnd2 import Rnd2
@@ -97,15 +96,4 @@ def _default(rule: NanRule, fmt: Format) -> int:
     return quiet_nan(fmt) | (1 << fmt.storage_bits - 1 if rule.default_is_negative else 0)
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[Rnd2Step]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Rnd2)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Rnd2), a, b, c, stages))

@@ -17,7 +17,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    Trace,
     encode,
     normalise_and_round,
     product_range,
@@ -25,7 +24,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sign_of_zero,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format
@@ -94,8 +93,4 @@ def default_nan(rule: NanRule, fmt: Format) -> int:
     return quiet_nan(fmt) | (fmt.sign_mask if rule.default_is_negative else 0)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Rnd2Step]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters, stages = spec.parameters, Stages()
-    assert isinstance(parameters, Rnd2)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
+dot_add = looped(Rnd2, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

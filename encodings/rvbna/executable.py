@@ -16,7 +16,6 @@ from mmaformal.encodings.executable.blocks import (
     Operand,
     Special,
     Term,
-    Trace,
     bit_length,
     clamp,
     classify_product,
@@ -30,7 +29,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition, ieee_add
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.formats import fp32
@@ -152,15 +151,4 @@ def step(spec: DotAdd, p: Rvbna, a: Sequence[Lane], b: Sequence[Lane], c: Lane) 
     )
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[RvbnaStep]:
-    """Returns the trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Rvbna)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Rvbna), a, b, c))

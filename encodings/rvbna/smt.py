@@ -21,7 +21,6 @@ from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
     Term,
-    Trace,
     bit,
     classify,
     decode,
@@ -36,7 +35,7 @@ from mmaformal.encodings.smt.blocks import (
     shift_right,
     signed_sum,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.ieee import Addition, add
 from mmaformal.formats import fp32
 from mmaformal.rounding import RO_FP32
@@ -174,11 +173,4 @@ def step(spec: DotAdd, p: Rvbna, a: Sequence[BitVec], b: Sequence[BitVec], c: Bi
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[RvbnaStep]:
-    """Returns the trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Rvbna)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
-
-
-__all__ = ["RvbnaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Rvbna, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c))

@@ -24,7 +24,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
     Term,
-    Trace,
     add,
     encode,
     is_zero,
@@ -37,12 +36,11 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, NanRule
-from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
@@ -130,15 +128,8 @@ def _nan_of(rule: NanRule, fmt: Format, nans: Sequence[tuple[Lane, Operand]]) ->
     return nan
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[SfmaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Sfma)
-    rho, nan, stages = parameters.rho, parameters.nan, Stages()
-    return chain(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)
+dot_add = looped(
+    lambda spec, a, b, c, stages: step(
+        spec.parameters_as(Sfma).rho, a[0], b[0], c, spec.parameters_as(Sfma).nan, stages
+    )
+)

@@ -32,7 +32,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
-    Trace,
     encode,
     exponent_range,
     multiply,
@@ -42,11 +41,10 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sign_of_zero,
 )
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, NanRule
-from mmaformal.spec import DotAdd
 
 
 class SfmaStep(NamedTuple):
@@ -135,11 +133,4 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[SfmaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters_as(Sfma)
-    rho, nan, stages = parameters.rho, parameters.nan, Stages()
-    return chained(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)
-
-
-__all__ = ["SfmaStep", "Trace", "dot_add", "step"]
+dot_add = looped(Sfma, lambda spec, p, a, b, c, stages: step(p.rho, a[0], b[0], c, p.nan, stages))

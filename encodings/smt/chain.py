@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from mmaformal.encodings.smt.blocks import BitVec, Trace
-from mmaformal.spec import DotAdd
+from mmaformal.encodings.smt.stages import Stages
+from mmaformal.spec import DotAdd, OfAlgorithm
 from mmaformal.stages import Stage
 
 
@@ -31,3 +32,20 @@ def chained(
         before = done[-1].result if done else c
         done.append(made(slice(first, stop), before))
     return Trace(tuple(done), done[-1].result, stages)
+
+
+def looped(
+    kind: type[OfAlgorithm],
+    made: Callable[[DotAdd, OfAlgorithm, Sequence[BitVec], Sequence[BitVec], BitVec, Stages], Made],
+) -> Callable[..., Trace[Made]]:
+    """Return what makes the trace of `c + Σ a_k·b_k`, of K terms a, K terms b and one c, by `made`, which gives a step.
+
+    The step is given the terms of its own products, its c, and the stages to note what it does in.
+    """
+
+    def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Made]:
+        p, stages = spec.parameters_as(kind), Stages()
+        return chained(spec, lambda own, before: made(spec, p, a[own], b[own], before, stages), c, stages)
+
+    dot_add.__module__ = made.__module__
+    return dot_add

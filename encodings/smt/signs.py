@@ -29,6 +29,3 @@ def dot_add(
     inner = smt.dot_add(spec.plain, taken, b, c, scale_a, scale_b)
     result = after.change_sign(inner.result, spec.d_format) if "d" in spec.negated else inner.result
     return Trace(inner.steps, result, inner.stages, Inner(taken, c, inner.result, before, after))
-
-
-__all__ = ["dot_add"]

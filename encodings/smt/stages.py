@@ -268,6 +268,3 @@ def quiet(code: BitVec, source: Format, target: Format) -> BitVec:
     exponent = z3.BitVecVal(-1, target.exponent_bits + 1)  # and the bit of a quiet NaN
     payload = [z3.Extract(bits - 2, 0, code)] if bits > 1 else []  # a fraction of one bit is that bit
     return pad(z3.Concat(z3.Extract(top, top, code), exponent, *payload), target.fraction_bits - bits)
-
-
-__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages", "quiet"]

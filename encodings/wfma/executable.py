@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.executable.blocks import Lane, Trace
-from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.encodings.wfma import Wfma
@@ -25,21 +24,11 @@ class WfmaStep(NamedTuple):
     result: Lane
 
 
-def dot_add(
-    spec: DotAdd,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    scale_a: Sequence[Lane] = (),
-    scale_b: Sequence[Lane] = (),
-) -> Trace[WfmaStep]:
-    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters_as(Wfma)
-    rho, formats, stages = parameters.rho, (spec.a_format, spec.b_format), Stages()
+def step(spec: DotAdd, p: Wfma, a: Lane, b: Lane, c: Lane, stages: Stages) -> WfmaStep:
+    """`fma(a, b, c)` of two codes of the factors' formats, converted to that of c."""
+    u, v = (stages.convert(x, fmt, p.rho.format) for x, fmt in ((a, spec.a_format), (b, spec.b_format)))
+    fma = sfma.step(p.rho, u, v, c, stages=stages)
+    return WfmaStep(u, v, fma, fma.result)
 
-    def widened(k: slice, c: Lane) -> WfmaStep:
-        u, v = (stages.convert(x[k.start], fmt, rho.format) for x, fmt in zip((a, b), formats, strict=True))
-        fma = sfma.step(rho, u, v, c, stages=stages)
-        return WfmaStep(u, v, fma, fma.result)
 
-    return chain(spec, widened, c, stages)
+dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Wfma), a[0], b[0], c, stages))

@@ -5,12 +5,11 @@ A step is one fma of sfma in ρ's format, which holds all values of the factors'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
-from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special
+from mmaformal.encodings.smt.chain import looped
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.spec import DotAdd
@@ -46,10 +45,4 @@ def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = 
     return WfmaStep(x, y, sfma.step(rho, x, y, c, stages=stages))
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[WfmaStep]:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    stages = Stages()
-    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
-
-
-__all__ = ["Trace", "WfmaStep", "dot_add", "step"]
+dot_add = looped(Wfma, lambda spec, p, a, b, c, stages: step(spec, a[0], b[0], c, stages))

@@ -9,8 +9,9 @@ chain, whose second step takes any accumulator, is proved of the long one, by in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 
 import z3
 
@@ -82,22 +83,42 @@ def _module(encoding: ModuleType, spec: DotAdd) -> ModuleType:
     """Where an algorithm's loop and step are.  Raises ArgumentError if it has none of its own."""
     module = part(spec.parameters.algorithm, encoding.__name__.rpartition(".")[2])
     own = getattr(module, "dot_add", None)
-    if not isinstance(own, FunctionType) or "step" not in _names(own.__code__):
+    if not isinstance(own, FunctionType) or "step" not in _names(own):
         raise ArgumentError(f"the loop of {spec.parameters.algorithm} has no step that could be followed")
     assert isinstance(module, ModuleType)
     return module
 
 
-def _names(code: CodeType) -> set[str]:
+def _parts(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield a function, and those that it was made with."""
+    yield function
+    for cell in function.__closure__ or ():
+        if isinstance(cell.cell_contents, FunctionType):
+            yield from _parts(cell.cell_contents)
+
+
+def _names(function: FunctionType) -> set[str]:
     """Return the names that a function looks up, and those that the functions within it do."""
-    return set(code.co_names).union(*(_names(each) for each in code.co_consts if isinstance(each, CodeType)))
+    found, left = set[str](), [each.__code__ for each in _parts(function)]
+    while left:
+        code = left.pop()
+        found.update(code.co_names)
+        left += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return found
+
+
+def _with(function: FunctionType, names: dict[str, object]) -> FunctionType:
+    """Return a function that finds other things under these names, and so do those that it was made with."""
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    cells = [CellType(_with(each, names) if isinstance(each, FunctionType) else each) for each in held]
+    own, code = function.__globals__ | names, function.__code__
+    return FunctionType(code, own, function.__name__, function.__defaults__, tuple(cells))
 
 
 def _follow(encoding: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, object]:
     """The loop of an encoding on tokens."""
     loop, own = _Loop(), _module(encoding, spec).dot_add
-    names = own.__globals__ | {"step": loop.step, "decode": _Stages.decode, "Stages": _Stages}
-    run = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
+    run = _with(own, {"step": loop.step, "decode": _Stages.decode, "Stages": _Stages})
     sides = [[_Code(side, k) for k in range(spec.k)] for side in ("a", "b")]
     scales = [[_Code(side, k) for k in range(spec.scales)] for side in ("scale_a", "scale_b")]
     try:

@@ -11,9 +11,9 @@ from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
-from mmaformal.encodings.ffma import smt as smt_ffma
 from mmaformal.encodings.ffma.proofs import exactness, monotonicity
 from mmaformal.encodings.pfma import on_taken
+from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.protocol import Facts, ResultFact
@@ -27,7 +27,7 @@ from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_ffma.Step
+Step: TypeAlias = pfma.FmaStages
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:

@@ -11,7 +11,6 @@ import z3
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.proofs.exactness import ExactFma, prove_decoded, prove_operands
 from mmaformal.facts.exact_steps import prove_off, prove_sticky
@@ -31,7 +30,7 @@ def one_of(spec: DotAdd) -> ExactFma:
     """One step, on symbolic inputs."""
     one = one_step(spec)
     x = symbolic_inputs(one)
-    return ExactFma(one, ffma.step(one, x.a[0], x.b[0], x.c), z3.BitVec("z", fp32.storage_bits))
+    return ExactFma(one, pfma.fma(one, x.a[0], x.b[0], x.c), z3.BitVec("z", fp32.storage_bits))
 
 
 def magnitude_and_unit(x: ExactFma) -> tuple[z3.BitVecRef, z3.BitVecRef]:

@@ -14,7 +14,6 @@ import z3
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import BitVec, encode, select_special
 from mmaformal.facts.monotone_sticky import Sticky, StickyPair, prove_pair_in_order
@@ -25,14 +24,14 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
 
 
-def _with_code(step: ffma.Step, code: BitVec) -> ffma.Step:
+def _with_code(step: pfma.FmaStages, code: BitVec) -> pfma.FmaStages:
     """The same whose result is this code where nothing is special, and whose NaN is one and the same."""
     return step._replace(result=select_special(step.special, code, fp32, pfma.INVALID))
 
 
-def _flushed(spec: DotAdd, c: BitVec) -> ffma.Step:
+def _flushed(spec: DotAdd, c: BitVec) -> pfma.FmaStages:
     x = symbolic_inputs(spec)
-    step = ffma.step(spec, x.a[0], x.b[0], c)
+    step = pfma.fma(spec, x.a[0], x.b[0], c)
     return _with_code(step, step.number)
 
 
@@ -50,7 +49,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     conclude_steps(theory, runs, step, theorem, runs.c, links, same)
 
 
-def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -> None:
+def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[pfma.FmaStages]) -> None:
     """What gives `runs.ordered`.  Raises NotProvedError."""
     sides = runs.small, runs.large
     codes = [encode(side.rounded, IEEE_FP32) for side in sides]
@@ -72,7 +71,7 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -
     )
 
 
-def _prove_number(theory: Theory, spec: DotAdd, step: ffma.Step, code: BitVec) -> list[z3.BoolRef]:
+def _prove_number(theory: Theory, spec: DotAdd, step: pfma.FmaStages, code: BitVec) -> list[z3.BoolRef]:
     """Prove that a rounded sum has the sign of the sum, or is zero; and that it is flushed to zero, or is the
     number."""
     total = step.sum.total

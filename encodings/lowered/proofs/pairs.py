@@ -132,6 +132,3 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
         return step.dot, step.dot
 
     growing_pairs.prove_in_products(theory, spec, OddPair(spec), add, taken)
-
-
-__all__ = ["OddPair", "adds_odd_pairs", "prove_in_products"]

@@ -11,8 +11,7 @@ from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps.proofs import exactness, ranges
-from mmaformal.encodings.gps.smt import NAN, flush_result
-from mmaformal.encodings.oddsum import smt as smt_oddsum
+from mmaformal.encodings.gps.smt import NAN, GpsStep, flush_result
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
@@ -25,7 +24,7 @@ from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.theory.rounded_trees import in_pairs
 
-Step: TypeAlias = smt_oddsum.GpsStep
+Step: TypeAlias = GpsStep
 
 
 class OddsumFacts(Facts[Step]):

@@ -59,6 +59,3 @@ def _step(
     result, codes = kind.code(u.result, v.result, fmt), [code for _, code in u.nans]
     text = "only where the sum is a NaN is another one taken"
     return pairing.derive("encode", text, [result], [some, pair, added, total, decoded], codes)[0]
-
-
-__all__ = ["argument"]

@@ -152,6 +152,3 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
         return step.pair.result, step.summand
 
     growing_pairs.prove_in_products(theory, spec, PairSum(spec), add, taken)
-
-
-__all__ = ["PairSum", "pair_terms", "prove_in_products"]

@@ -86,6 +86,3 @@ def every_sum(spec: DotAdd) -> Rule:
     demand(inside, f"products of {fmt} are not as small or as large as {d} is")
     demand(all_are_sums(bits, precision), f"not every number of {bits} bits is a sum of two products")
     return TWO_PRODUCTS
-
-
-__all__ = ["all_are_sums", "every_sum", "no_subnormal_pair"]
