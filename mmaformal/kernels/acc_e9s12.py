@@ -26,11 +26,10 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.dpa_e9s12 import half, product
 from mmaformal.kernels.kernel import OnlyRows, Plane
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 _C_BITS, _C_BIAS = fp32.fraction_bits, fp32.bias
@@ -44,20 +43,9 @@ def c_times_one(c: Operand, low: bool) -> Term:
 
 
 @step_of("acc_e9s12")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
     """All passes."""
+    of, rho, own = on.of, on.rho, on.own
     N, F, bias, halves, nan = own[0], own[1], own[2], own[3], own[4]
     c = decode(code, of.c_format.layout)
     special, zero = classify_addend(c), np.int64(0)

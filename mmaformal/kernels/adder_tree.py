@@ -16,7 +16,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.given import CONVERSION, conversion
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.rounding import Conversion
@@ -26,19 +26,8 @@ _SUM = CONVERSION + 2  #: numbers that a sum takes: its rounding, and the places
 
 
 @step_of("adder_tree")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, own, room = on.of, on.own, on.room
     nan, phi = own[0], conversion(own, 1, of.d_format)
     places = of.a_format.fraction_bits + of.b_format.fraction_bits
     for k in range(a.size):

@@ -1,8 +1,7 @@
 """Rows as a chain of steps, each compiled from the executable's stages; a step takes parameters as numbers.
 
-A kernel's step makes the code of d of that of c: `step(algorithm, of, rho, own, room, scales, scale_a, scale_b, a, b,
-code)`.  `of` are the formats, `own` the algorithm's own numbers, a and b the codes of the products that it takes;
-`room` has four rows of as many lanes as K.
+A kernel's step makes the code of d of that of c: `step(algorithm, on, scales, a, b, code)`, where
+a and b are the codes of the products that it takes.
 """
 
 from __future__ import annotations
@@ -36,6 +35,17 @@ class Scales(NamedTuple):
     row: int  #: of the scales
 
 
+class RowStep(NamedTuple):
+    """What all steps of all rows are given."""
+
+    of: DotAdd  #: the formats
+    rho: Conversion
+    own: Plane  #: the algorithm's own numbers
+    room: Plane  #: four rows of as many lanes as K
+    scale_a: Plane
+    scale_b: Plane
+
+
 class Algorithm:
     """An argument that stands for an algorithm and the sources of kernels; the type of each is its own."""
 
@@ -56,36 +66,12 @@ def step_of(name: str) -> Callable[[F], F]:
     return register
 
 
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
     raise NotImplementedError("compiled code only")
 
 
 @overload(step, inline="always", strict=False)
-def _step(
-    algorithm: Numba,
-    of: Numba,
-    rho: Numba,
-    own: Numba,
-    room: Numba,
-    scales: Numba,
-    scale_a: Numba,
-    scale_b: Numba,
-    a: Numba,
-    b: Numba,
-    code: Numba,
-) -> Callable[..., Any]:
+def _step(algorithm: Numba, on: Numba, scales: Numba, a: Numba, b: Numba, code: Numba) -> Callable[..., Any]:
     return _STEPS[algorithm.value[1]]
 
 
@@ -104,13 +90,12 @@ def run_chain(
     of, fmt, block = formats(given), scale_format(given), scale_block(given)
     rho, at = conversion(given, OWN, of.d_format), OWN + CONVERSION
     L, own = given[at], given[at + 1 :]
-    room = np.empty((4, a.shape[1]), np.int64)
+    on = RowStep(of, rho, own, np.empty((4, a.shape[1]), np.int64), scale_a, scale_b)
     for i in range(d.size):
         code = c[i]
         for first in range(0, a.shape[1], L):
             x, y = a[i, first : first + L], b[i, first : first + L]
-            scales = Scales(fmt, block, first, i)
-            code = step(algorithm, of, rho, own, room, scales, scale_a, scale_b, x, y, code)
+            code = step(algorithm, on, Scales(fmt, block, first, i), x, y, code)
         d[i] = code
 
 

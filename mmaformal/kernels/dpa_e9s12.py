@@ -25,10 +25,9 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.kernel import OnlyRows, Plane
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
@@ -53,20 +52,9 @@ def product(of: DotAdd, bias: int, detects_zeros: bool, a: Plane, b: Plane, i: i
 
 
 @step_of("dpa_e9s12")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
     """One step; the sum of products is below 2^above in units of the largest exponent."""
+    of, rho, own = on.of, on.rho, on.own
     F, above, bias, halves, detects_zeros, nan = own[0], own[1], own[2], own[3], own[4] != 0, own[5]
     c = decode(code, of.c_format.layout)
     special, zero_sign = classify_addend(c), c.sign

@@ -11,28 +11,16 @@ from mmaformal.encodings.executable.blocks import Lane, quiet_nan, where
 from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.exact import exact_step, frame_of
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import OnlyRows, Plane
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
 @step_of("esda")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own = on.of, on.rho, on.own
     dot = exact_step(of, rho, own, a, b, np.int64(0))
     nan, flush, last = own[5], own[6] != 0, conversion(own, 7, of.d_format)
     result = ieee_add(code, dot, last, nan).result

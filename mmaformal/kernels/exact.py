@@ -28,7 +28,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.kernels.batch import Batch, on_lanes
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
@@ -226,19 +226,8 @@ def exact_step(of: DotAdd, rho: Conversion, own: Plane, a: Plane, b: Plane, code
 
 
 @step_of("efda")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own = on.of, on.rho, on.own
     return exact_step(of, rho, own, a, b, code)
 
 

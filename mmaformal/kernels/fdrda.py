@@ -31,7 +31,7 @@ from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import (
     ROUNDINGS,
     Ends,
@@ -150,19 +150,8 @@ def special_products(
 
 
 @step_of("fdrda")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own, room = on.of, on.rho, on.own, on.room
     F, groups, inputs_first, limit, nan = own[0], own[4], own[6] != 0, own[7], own[8]
     cuts: Any = Cuts(F, own[1], own[2], own[3], rho, groups, own[5])
     ends: Any = of

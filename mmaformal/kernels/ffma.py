@@ -10,12 +10,11 @@ from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.encodings.pfma.executable import gives_first_nan, tiny_before
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, vectorised
 from mmaformal.kernels.ieee import flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.kernels.pairs import is_least
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
@@ -57,19 +56,8 @@ def run_chain(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first
 
 
 @step_of("ffma")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, own = on.of, on.own
     return staged_fma(np.int64(a[0]), np.int64(b[0]), code, of, own[0] != 0, own[1] != 0).result
 
 

@@ -26,10 +26,9 @@ from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.fma.executable import default_nan
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.kernel import OnlyRows, Plane
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
@@ -42,19 +41,8 @@ def operand_of(code: Lane, fmt: Format, flushed: bool) -> Operand:
 
 
 @step_of("fma")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own = on.of, on.rho, on.own
     frame, zero, flushed, nan = own[0], own[1], own[2] != 0, own[3]
     x, y = operand_of(np.int64(a[0]), of.a_format, flushed), operand_of(np.int64(b[0]), of.b_format, flushed)
     z = operand_of(code, of.c_format, flushed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mmaformal.encodings.executable.blocks import Lane, Special, decode
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.fused import fda_numbers
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.kernels.products import (
@@ -16,24 +16,12 @@ from mmaformal.kernels.products import (
     settle_zeros,
     sum_with_c,
 )
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
 @step_of("gfda")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own, room = on.of, on.rho, on.own, on.room
     F, e_zero, by_fields, nan, odd, G, W = own[0], own[1], own[2] != 0, own[3], own[4] != 0, own[5], own[6]
     bits, L = of.a_format.fraction_bits + of.b_format.fraction_bits, a.size
     value, exponent, sums, tops = room[0, :L], room[1, :L], room[2, : L // G], room[3, : L // G]

@@ -34,7 +34,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, part, vectorised
 from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
@@ -192,19 +192,8 @@ def sum_group(a_format: Format, b_format: Format, a: Plane, b: Plane) -> GroupSu
 
 
 @step_of("gdfs")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own, room = on.of, on.rho, on.own, on.room
     F, e_zero, by_fields, nan, G = own[0], own[1], own[2] != 0, own[3], own[4]
     layout, size = scales.format.layout, a.size // G
     value, exponent = room[0, :size], room[1, :size]
@@ -213,8 +202,8 @@ def step(
     for g in range(size):
         each = (scales.first + g * G) // scales.block
         s, t = (
-            decode(np.int64(scale_a[scales.row, each]), layout),
-            decode(np.int64(scale_b[scales.row, each]), layout),
+            decode(np.int64(on.scale_a[scales.row, each]), layout),
+            decode(np.int64(on.scale_b[scales.row, each]), layout),
         )
         special = merge_special(special, merge_special(classify_scale(s), classify_scale(t)))
         group = sum_group(of.a_format, of.b_format, a[g * G : (g + 1) * G], b[g * G : (g + 1) * G])

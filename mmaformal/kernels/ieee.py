@@ -24,10 +24,10 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
-from mmaformal.rounding import Conversion, Rounding
+from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
@@ -205,20 +205,9 @@ def run_gps(
 
 
 @step_of("gps")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
     """All groups."""
+    of, own, room = on.of, on.own, on.room
     G = own[0]
     level, code = room[0], flush_input(code)
     for first in range(0, a.size, G):

@@ -18,12 +18,11 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.kernels.products import aligned_sum, largest, multiply_all, or_special, settle_zeros
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
@@ -35,19 +34,8 @@ def loses(significand: Lane, exponent: Lane, e_max: Lane, places: int, F: int) -
 
 
 @step_of("joined_fda")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own, room = on.of, on.rho, on.own, on.room
     F, e_zero, by_fields, nan = own[0], own[1], own[2] != 0, own[3]
     value, exponent = room[0, : a.size], room[1, : a.size]
     special = multiply_all(of.a_format, of.b_format, a, b, value, exponent)

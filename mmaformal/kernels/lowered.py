@@ -12,7 +12,7 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.executable import nan_code
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch, converted
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
 from mmaformal.kernels.fused import FdaKernel, fda_numbers, summed
 from mmaformal.kernels.given import conversion
@@ -36,19 +36,8 @@ def _inner(spec: DotAdd, p: Lowered) -> DotAdd:
 
 
 @step_of("lowered")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own, room = on.of, on.rho, on.own, on.room
     F, e_zero, by_fields, nan, odd = own[0], own[1], own[2] != 0, own[3], own[4] != 0
     L, addition, partial = own[5], conversion(own, 6, of.d_format), np.int64(0)
     value, exponent, none = room[0, :L], room[1, :L], Special(False, False, False)

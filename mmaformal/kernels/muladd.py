@@ -17,13 +17,13 @@ from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, vectorised
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.ieee import BLOCK, check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.wfma import widened
-from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 
 
@@ -59,19 +59,8 @@ def run_floats(nan: Lane, a: Plane, b: Plane, d: Plane, start: int, stop: int) -
 
 
 @step_of("muladd")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own = on.of, on.rho, on.own
     x, y = decode(np.int64(a[0]), of.a_format.layout), decode(np.int64(b[0]), of.b_format.layout)
     places = of.a_format.fraction_bits + of.b_format.fraction_bits
     special, nan, pi = resolve_special(classify_product(x, y)), own[0], conversion(own, 1, of.d_format)

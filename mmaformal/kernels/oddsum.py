@@ -17,11 +17,11 @@ from mmaformal.encodings.oddsum.executable import NAN, product
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, float_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
-from mmaformal.rounding import Conversion, Rounding
+from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 
 
@@ -70,19 +70,8 @@ def run_pairs(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first
 
 
 @step_of("oddsum")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho = on.of, on.rho
     x = product(of, rho, np.int64(a[0]), np.int64(b[0])).result
     y = product(of, rho, np.int64(a[1]), np.int64(b[1])).result
     group = without_subnormal(ieee_add(x, y, rho, NAN).result)

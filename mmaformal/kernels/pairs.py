@@ -16,11 +16,10 @@ from mmaformal.encodings.pfma.executable import add_codes, gives_first_nan, tiny
 from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
@@ -78,19 +77,8 @@ def run_step(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first:
 
 
 @step_of("pfma")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, own = on.of, on.own
     even, odd = np.int64(0), np.int64(0)
     for k in range(a.size):
         t = staged_fma(np.int64(a[k]), np.int64(b[k]), even, of, own[0] != 0, own[1] != 0).result

@@ -59,10 +59,8 @@ def add_scales(scales: Scales, scale_a: Plane, scale_b: Plane, exponent: Plane) 
     while start < exponent.size:
         each = (first + start) // block
         stop = min((each + 1) * block - first, exponent.size)
-        x, y = (
-            decode(np.int64(scale_a[scales.row, each]), layout),
-            decode(np.int64(scale_b[scales.row, each]), layout),
-        )
+        x = decode(np.int64(scale_a[scales.row, each]), layout)
+        y = decode(np.int64(scale_b[scales.row, each]), layout)
         found = merge_special(found, merge_special(classify_scale(x), classify_scale(y)))
         for k in range(start, stop):
             exponent[k] += x.exponent + y.exponent

@@ -23,27 +23,15 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.kernels.batch import Batch, on_lanes
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import OnlyRows, Plane
-from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
 @step_of("rnd2")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    of, rho, own = on.of, on.rho, on.own
     nan, frame, zero, phi = own[0], own[1], own[2], conversion(own, 3, of.d_format)
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits
     u, v = decode(np.int64(a[0]), of.a_format.layout), decode(np.int64(b[0]), of.b_format.layout)

@@ -29,7 +29,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.kernel import Plane
 from mmaformal.rounding import Conversion, NanRule
@@ -77,38 +77,16 @@ def rounded(
 
 
 @step_of("sfma")
-def step(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    rho, own = on.rho, on.own
     p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
     x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
     return rounded(rho, own[0], p, q, code, x, y, z, sum_in_a_lane(rho, x, y, z))
 
 
 @step_of("sfma in limbs")
-def step_in_limbs(
-    algorithm: Algorithm,
-    of: DotAdd,
-    rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
-    a: Plane,
-    b: Plane,
-    code: Lane,
-) -> Lane:
+def step_in_limbs(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    rho, own = on.rho, on.own
     p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
     x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
     return rounded(rho, own[0], p, q, code, x, y, z, sum_in_limbs(rho, x, y, z))
