@@ -26,5 +26,3 @@ def as_usual() -> None:
 
 if _COMMAND:
     _from(signal.default_int_handler, signal.SIG_DFL)
-
-__all__ = ["as_usual"]

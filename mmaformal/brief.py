@@ -91,15 +91,3 @@ def products_text(
     groups = together(products.items())
     texts = [name(places(where, whole=False), key) for key, where in list(groups.items())[:MOST_GROUPS]]
     return [*texts, *([f"… ({len(groups) - MOST_GROUPS} more)"] if len(groups) > MOST_GROUPS else [])]
-
-
-__all__ = [
-    "MOST_GROUPS",
-    "MOST_LINES",
-    "first_rows",
-    "more",
-    "places",
-    "products_text",
-    "rows_together",
-    "together",
-]

@@ -220,6 +220,3 @@ def _exchanged(a: Codes, b: Codes, d: Codes) -> str:
         if of.ndim == x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] and of.shape == (len(x), y.shape[1]):
             return f"; they fit in the order {words}, and D is to be the first"
     return ""
-
-
-__all__ = ["GivenMatrices", "codes_of", "format_named", "is_near", "is_of", "looked_at"]

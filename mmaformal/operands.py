@@ -212,6 +212,3 @@ def _addend(c: Codes, outputs: tuple[int, ...], dropped: tuple[int, ...]) -> Cod
     if not _broadcasts(c.shape, seen):
         raise ValueError(f"C has shape {c.shape}; {seen} is needed, or one that is broadcast to it")
     return np.broadcast_to(c, seen).reshape(outputs)
-
-
-__all__ = ["Matrix", "Operands", "ProductCodes", "as_operand", "float_format", "is_tensor"]

@@ -45,6 +45,3 @@ class Recorded(Sequence[Stage]):
 
     def __iter__(self) -> Iterator[Stage]:
         return iter(self._made)
-
-
-__all__ = ["Recorded", "Stage", "Value"]

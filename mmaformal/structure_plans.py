@@ -250,26 +250,3 @@ def evaluated(
     if total is None:
         raise ValueError("a plan of no segment makes no sum")
     return total
-
-
-__all__ = [
-    "Chain",
-    "Dealing",
-    "Fused",
-    "Level",
-    "Merging",
-    "Rest",
-    "Segment",
-    "Short",
-    "blocks_of",
-    "evaluated",
-    "halved_last",
-    "instructions_of",
-    "level_words",
-    "levels_of",
-    "merged",
-    "merged_lanes",
-    "merged_level",
-    "products_of",
-    "rest_of",
-]

@@ -82,6 +82,3 @@ def _unfused(x: Structure) -> str:
     return {"yes": "", "second first": ", its second product first", "no": ", each product rounded first"}[
         x.fused
     ]
-
-
-__all__ = ["ORDER_WORDS", "order_words", "structure_text"]

@@ -52,6 +52,3 @@ def _places(name: str, places: Sequence[int]) -> str:
     if len(places) <= _LISTED:
         return f"{name}s {', '.join(map(str, places[:-1]))} and {places[-1]}"
     return f"{len(places)} {name}s from {places[0]} to {places[-1]}"
-
-
-__all__ = ["where_wrong"]

@@ -78,6 +78,3 @@ class Workers:
                 each.cancel()
             wait(running)
             raise
-
-
-__all__ = ["ProgressReport", "Workers"]

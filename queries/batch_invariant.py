@@ -295,6 +295,3 @@ class _Decided:
         made = made_of(self.given[number].part(np.array([row]), np.arange(self.given[number].shape[2])), mine)
         recorded = int(self.given[number].d[row, column])
         self.differs = TwoResults(row, column, number, recorded, int(made[0, column]), 0, None)
-
-
-__all__ = ["BatchInvariance", "TwoResults", "batch_invariant"]

@@ -269,15 +269,4 @@ def theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:
     return proving.proof()
 
 
-__all__ = [
-    "bound",
-    "most_promoted",
-    "of_instruction",
-    "provable",
-    "rounded_up",
-    "settle",
-    "theorem",
-]
-
-
 __getattr__ = names(__name__, prove_product_bound="bound")

@@ -85,6 +85,3 @@ def _poisson(count: int, mean: float) -> float:
     if count <= mean or not count:
         return 1.0
     return math.exp(count - mean + count * math.log(mean / count)) if mean else 0.0
-
-
-__all__ = ["Some", "beyond_chance"]

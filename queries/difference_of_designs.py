@@ -127,6 +127,3 @@ class _TwoDesigns(Signing):
             return Holds(self.question, direct(self.asker.proved[-1]), self.asker.elapsed, notes=self.notes)
         why = outcome.why or "the time given was used up"
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
-
-
-__all__ = ["difference_of_designs"]

@@ -305,6 +305,3 @@ class _Work:
                 self.parts = [WrongPart(where, part.alike[0])]
         if not self.told and not self.parts:
             self.told = roundings_off(self.given, self.wrong, self.made)
-
-
-__all__ = ["explain", "explain_given"]

@@ -271,6 +271,3 @@ def in_kernels_words(structure: Structure, K: int) -> str:
         words = f"split-K by {parts} (parts of {structure.block:,}), added {order}"
     enters = {"start": "from C", "first": "C first", "last": "C last", "after": "C after the rounding"}
     return words + (f", {enters[structure.c_enters]}" if structure.c_enters is not None else "")
-
-
-__all__ = ["Explanation", "WrongPart", "in_kernels_words"]

@@ -42,7 +42,7 @@ from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
 from mmaformal.queries.difference_of_designs import difference_of_designs
 from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
-from mmaformal.solver.asking import Asker, first_found, smtlib, watching
+from mmaformal.solver.asking import Asker, first_found, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
 from mmaformal.solver.session import Cache, Solver, session
@@ -568,6 +568,3 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
         search.asker, search.x.spec, search.y.spec, _allowed(search.spec, search.constraints, search.pins)
     )
     return None if known is None else Equal(search.question, known, search.asker.elapsed)
-
-
-__all__ = ["IncomparableError", "find_difference", "smtlib"]

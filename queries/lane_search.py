@@ -314,16 +314,3 @@ def order_called(levels: tuple[Level, ...]) -> str:
             if levels_of(word, lanes) == levels:
                 return str(word)
     return level_words(levels) if levels else "sequential"
-
-
-__all__ = [
-    "LANES",
-    "LARGE",
-    "SMALL",
-    "UNITS",
-    "LaneOrders",
-    "SampledElements",
-    "dealt",
-    "is_vector",
-    "order_called",
-]

@@ -176,6 +176,3 @@ def _addend(given: GivenMatrices, structure: Structure) -> Codes | None:
     if given.c is None or given.c_format is None:
         return None
     return exactly(given.c, given.c_format, structure.c_format)
-
-
-__all__ = ["Compared", "Likely", "Tournament", "made_of"]

@@ -416,6 +416,3 @@ def _claim(line: str, open_: str, plain: bool) -> str:
     if how != "proved minimal" or (plain and not open_):
         return line
     return f"{what}: best found ({open_ or 'the steps that were left out have minus signs'})"
-
-
-__all__ = ["LongChains", "apply", "prove_idle_steps_merge", "prove_induction"]

@@ -112,6 +112,3 @@ def exchanged(given: GivenMatrices) -> list[str]:
                         f"what was given as {name} is the product of the others: these are {words}, not D, A, B"
                     ]
     return []
-
-
-__all__ = ["exchanged", "other_products"]

@@ -124,6 +124,3 @@ def _columns(kind: Wrong) -> NDArray[np.intp]:
             now = int(np.argmax(kind[:, column]))
         found[column] = now
     return found
-
-
-__all__ = ["Regions", "in_regions", "placed"]

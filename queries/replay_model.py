@@ -197,6 +197,3 @@ def replay_model(
         cpu_seconds=found.cpu_seconds,
         model_cpu_seconds=recording.cpu_seconds,
     )
-
-
-__all__ = ["ReplayedModel", "replay_model"]

@@ -394,6 +394,3 @@ class SmallestWrong(SmallestSearch):
 
     def find_licences(self) -> Symmetries:
         return Symmetries(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")
-
-
-__all__ = ["Agreement", "Signing", "SmallestWrong", "check_names", "differ", "same_d"]

@@ -567,6 +567,3 @@ def _against(signed: Signing, instruction: Instruction) -> Signing:
     name = signed.module.name
     made.question = f"{name} gives the d of {instruction.label} for every input{signed.same.said}"
     return made
-
-
-__all__ = ["DifferenceKind", "Kinds", "kinds_of", "signoff_all"]

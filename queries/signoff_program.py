@@ -210,6 +210,3 @@ def _codes(inputs: Inputs, values: Sequence[int]) -> Codes:
         for side in (inputs.a, inputs.b, (inputs.c,), inputs.scale_a, inputs.scale_b)
     )
     return Codes(a, b, c[0], scale_a, scale_b)
-
-
-__all__ = ["SigningProgram"]

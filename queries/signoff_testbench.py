@@ -114,6 +114,3 @@ def _allowed(spec: DotAdd, same: Agreement) -> Module | None:
     claims += [claim for d in (x, y) for claim in same.on_result(spec, d)]
     allowed = z3.If(z3.And(claims), z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
     return Module("mmaformal_allowed", {**ports, "x": x, "y": y}, {"allowed": allowed})
-
-
-__all__ = ["write_testbench"]

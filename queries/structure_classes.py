@@ -238,15 +238,3 @@ def _shown(pairing: Pairing, text: str, claim: z3.BoolRef, *given: Link) -> None
 
 def _same_number(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     return z3.Or(x == y, z3.And(is_nan(x, fmt), is_nan(y, fmt)))
-
-
-__all__ = [
-    "MOST",
-    "ORDERS",
-    "SameAs",
-    "StructureClasses",
-    "additions",
-    "plan_of",
-    "same_but_for_nans",
-    "steps_equal",
-]

@@ -233,18 +233,3 @@ def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
 
 def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(is_nan(x.astype(np.int64), fmt))
-
-
-__all__ = [
-    "HALVED",
-    "LANES",
-    "SPACE",
-    "STAGES",
-    "ChainsOfRows",
-    "Stage",
-    "StructureSearch",
-    "built",
-    "chained_ones",
-    "differ",
-    "is_usual",
-]

@@ -169,6 +169,3 @@ def _products_words(chain: Chain, k: int, K: int) -> str:
     step = chain[0].step if len(chain) == 1 else 1
     of = f"products {min(steps) * k} to {min(max(steps) * k + k, K) - 1}"
     return of + (f" in steps of {step * k}" if step > 1 else "" if len(chain) == 1 else ", some of them,")
-
-
-__all__ = ["gross_faults", "is_reference", "roundings_off", "what_they_are"]

@@ -142,6 +142,3 @@ def off_at_most(k: int) -> Fraction:
     converted, each time off by 2^-24 of what is rounded.
     """
     return (1 + Fraction(1, 1 << fp32.fraction_bits + 1)) ** (k + 2) - 1
-
-
-__all__ = ["allowed", "cuts", "is_of_standard", "nearest", "off_at_most", "single"]

@@ -220,20 +220,3 @@ def off_at_most(k: int) -> Fraction:
     then added k/m times at most.  So it goes through no more than k + 1 of these.
     """
     return (1 + Fraction(1, 1 << fp32.fraction_bits)) ** (k + 1) - 1
-
-
-__all__ = [
-    "NAN",
-    "TYPES",
-    "TooManyError",
-    "Value",
-    "allowed",
-    "cuts",
-    "is_of_standard",
-    "lowest",
-    "off_at_most",
-    "single",
-    "to_odd",
-    "top",
-    "trees",
-]

@@ -151,6 +151,3 @@ def _height(structure: Structure, chains: int) -> int:
     levels = levels_of(structure.order, structure.lanes if structure.lanes > 1 else chains)
     height = (chains - 1).bit_length() if levels is None else sum(count - 1 for _, count in levels)
     return height + (2 if structure.rest is not None else 1)
-
-
-__all__ = ["StructureBound"]

@@ -442,21 +442,3 @@ def _examples() -> Iterator[Instruction]:
 
 def datapath() -> DatapathSpace:
     return DatapathSpace(NAME, "the design space of TensorGauge", _examples())
-
-
-__all__ = [
-    "KINDS",
-    "NAME",
-    "DatapathSpace",
-    "datapath",
-    "fda",
-    "fma",
-    "gfda",
-    "mul_add",
-    "named",
-    "pair_add",
-    "point_of",
-    "sda",
-    "spelled",
-    "spelling",
-]

@@ -318,25 +318,3 @@ _EXAMPLES = (
 
 def emulation() -> EmulationSpace:
     return EmulationSpace(NAME, "programs over instructions", map(named, _EXAMPLES))
-
-
-__all__ = [
-    "ALSO",
-    "NAME",
-    "SCHEMES",
-    "EmulationSpace",
-    "bf16x3",
-    "bf16x6",
-    "bf16x9",
-    "converted",
-    "emulation",
-    "fp16x2",
-    "in_one_format",
-    "markidis",
-    "named",
-    "ootomo",
-    "ozaki",
-    "promoted",
-    "spelling",
-    "tf32x3",
-]

@@ -62,6 +62,3 @@ def instruction_meant(x: Instruction | StandsForInstruction | str) -> Instructio
         if ARCHITECTURES.canonical(name.partition("@")[0]) is not None:
             return ARCHITECTURES[name].meant(" ".join(words[count:]))
     raise UnknownArchitectureError(ARCHITECTURES.not_found(words[0]))
-
-
-__all__ = ["architecture_meant", "instruction_meant"]

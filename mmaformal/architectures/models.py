@@ -82,6 +82,3 @@ def known(model: Architecture) -> Iterator[None]:
         yield
     finally:
         ARCHITECTURES.remove(model)
-
-
-__all__ = ["ModelError", "known", "load", "run_file"]

@@ -68,6 +68,3 @@ def _sources_of_form(form: str, negated: str) -> dict[str, str]:
     """Where a form's changes of signs are from."""
     found = {"negated": "Power ISA, Positive and Negative multiply, accumulate"} if negated else {}
     return found | ({} if form else {"reads_c": "Power ISA: the accumulator is written and not read"})
-
-
-__all__ = ["power10"]

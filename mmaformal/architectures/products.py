@@ -186,15 +186,3 @@ def nearest(name: str, others: Iterable[str] = ()) -> str | None:
 def names_of(architecture: str) -> tuple[str, ...]:
     """The devices of an architecture."""
     return tuple(name for each in PRODUCTS if each.architecture == architecture for name in each.names)
-
-
-__all__ = [
-    "NOT_MODELLED",
-    "PRODUCTS",
-    "GenerationDevices",
-    "architecture_of",
-    "names_of",
-    "nearest",
-    "squeezed",
-    "why_not_modelled",
-]

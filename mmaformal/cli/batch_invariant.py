@@ -69,6 +69,3 @@ def batch_invariant(
             progress=status.show,
         )
     return answered(found.json() if as_json else as_options(str(found)), _STATUS[found.verdict])
-
-
-__all__ = ["batch_invariant"]

@@ -85,6 +85,3 @@ def certify(
     return answered(
         found.json() if as_json else str(found), SETTLED if found.verdict == "certified" else UNKNOWN
     )
-
-
-__all__ = ["certify"]

@@ -40,6 +40,3 @@ def check_certificate(folder: Path, also: str | None, timeout: float, memory: in
         said(f"mmaformal: refused: {error}")
         return REFUTED
     return answered(found.json() if as_json else str(found), SETTLED)
-
-
-__all__ = ["check_certificate"]

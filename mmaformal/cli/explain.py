@@ -73,6 +73,3 @@ def explain(
         )
     code = _STATUS[found.verdict]
     return answered(found.json() if as_json else as_options(str(found)), code)
-
-
-__all__ = ["explain"]

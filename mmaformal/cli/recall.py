@@ -241,6 +241,3 @@ def source() -> str:
     for path in source_files():
         read.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
     return read.hexdigest()
-
-
-__all__ = ["RecallKey", "Recalled", "Told", "brief", "contents", "seconds", "source", "source_files"]

@@ -47,6 +47,3 @@ def replay_model(model: str, inputs: Path | None, threads: int | None, as_json: 
     with Status() as status:
         found = find(run.model, *run.args, named=run.named, progress=status.show)
     return answered(found.json() if as_json else str(found), _STATUS[found.verdict])
-
-
-__all__ = ["replay_model"]

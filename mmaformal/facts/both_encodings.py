@@ -123,6 +123,3 @@ def equal_in_both_encodings(
             return settled
         answer = settled
     return answer
-
-
-__all__ = ["equal_in_both_encodings", "of_both_encodings", "proved_for"]

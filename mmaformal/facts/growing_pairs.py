@@ -127,6 +127,3 @@ def _prove_in_product(theory: Theory, spec: DotAdd, k: int, grows: _Grows) -> No
     text = "the result is the last step's"
     same_results(theory, f"result, {k}", text, (ends[0], ends[1]), (first[-1].result, second[-1].result), fmt)
     theory.theorem(f"d is not smaller if product {k} is not", runs.statement)
-
-
-__all__ = ["prove_in_products", "prove_pair", "span_of_pair"]

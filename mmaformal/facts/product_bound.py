@@ -237,15 +237,3 @@ def rounded_to(rho: Conversion) -> Format:
 
 def is_nearest(rho: Conversion) -> bool:
     return rho.rounding in (Rounding.RNE, Rounding.RNA)
-
-
-__all__ = [
-    "STEPS",
-    "is_nearest",
-    "prove_apart",
-    "prove_beside",
-    "prove_growth",
-    "prove_join",
-    "prove_largest_exponent",
-    "rounded_to",
-]

@@ -342,6 +342,3 @@ def prove_signs(proving: Composing, spec: DotAdd) -> None:
         text = "a code with its sign changed is the number of the other sign, and a NaN stays as it is"
         claim = z3.If(is_nan(code, fmt), stages.change_sign(code, fmt) == code, alike)
         proving.claim(f"sign of {name}", text, claim)
-
-
-__all__ = ["SignedFacts", "changed", "falls", "plain", "prove_signs", "taken"]

@@ -91,6 +91,3 @@ def _nothing(by: Cutting, largest: Largest, total: z3.BitVecRef) -> Link | None:
         return None
     before = [*zeros, *(each for each in largest.below)]
     return link if by.attempt(link, before, _PATIENCE, (largest.top,)) else None
-
-
-__all__ = ["Cutting", "between"]

@@ -212,6 +212,3 @@ def from_rtl(
     names = [str(x) for x in constants]
     told_of = (*design.told, *warning)
     return DesignUnit(shape, design.module.name, run, names, len(undefined), design, told_of)
-
-
-__all__ = ["DesignUnit", "Shape", "from_rtl"]

@@ -108,6 +108,3 @@ class _Writer:
             end = symbol if i == len(operands) - 1 else ""
             number = self._line(f"{name} {self._sort(width)} {number} {operand}{end}")
         return number
-
-
-__all__ = ["btor2"]

@@ -123,6 +123,3 @@ def added(node: z3.ExprRef, rows: Mapping[int, Compressor]) -> AddedWords | None
     if not used or not left or any(count != 1 for _, count in left):
         return None
     return AddedWords(tuple(term for term, _ in left), tuple(used.values()))
-
-
-__all__ = ["AddedWords", "Compressor", "added", "rows_of"]

@@ -242,6 +242,3 @@ class _Writer:
 
 def _bits(term: z3.ExprRef) -> int:
     return term.size() if isinstance(term, z3.BitVecRef) else 1
-
-
-__all__ = ["Compiled"]

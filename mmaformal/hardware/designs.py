@@ -314,6 +314,3 @@ def _parts(term: z3.BitVecRef) -> list[z3.BitVecRef]:
 def _cycles(counts: Sequence[int]) -> str:
     """`3 cycles`, `2 and 3 cycles`."""
     return f"{' and '.join(map(str, counts))} cycle{'' if list(counts) == [1] else 's'}"
-
-
-__all__ = ["Bound", "Driven", "Wired", "wired"]

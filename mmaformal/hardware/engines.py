@@ -245,6 +245,3 @@ def state(engine: Engine) -> str:
         place = Path(str(found.origin)).with_name("yosys.wasm") if found is not None else place
     known = place.stat()
     return f"{engine.name} {place} {known.st_size} {known.st_mtime_ns}"
-
-
-__all__ = ["Engine", "SyntaxNotReadError", "engines", "prepare", "state"]

@@ -406,6 +406,3 @@ def _seen_as(
 
 def _top(x: BitVec) -> BitVec:
     return z3.Extract(x.size() - 1, x.size() - 1, x)
-
-
-__all__ = ["Distances", "ExponentCases", "Multiplication", "multiplication_of"]

@@ -140,6 +140,3 @@ def _few(sets: Sequence[frozenset[int] | None]) -> frozenset[int] | None:
             return None
         every |= each
     return frozenset(every) if len(every) <= _FEW else None
-
-
-__all__ = ["Graph"]

@@ -592,6 +592,3 @@ def _is_leaf(node: z3.ExprRef) -> bool:
     while node.num_args() == 1 and node.decl().kind() == z3.Z3_OP_EXTRACT:
         node = node.arg(0)
     return bool(node.num_args() == 0)
-
-
-__all__ = ["Follower", "Matched", "values_of"]

@@ -89,6 +89,3 @@ class Maxima(ShortRepr):
             if found[0].of is maximum.of:
                 row = np.array(numbers, np.int64) - offset
                 self.pools[at] = ([*found, maximum], np.vstack([rows, row]))
-
-
-__all__ = ["Largest", "Maxima", "Maximum", "largest_exponents"]

@@ -124,6 +124,3 @@ def _interfaces(trace: object, several: bool) -> Iterator[tuple[str, z3.ExprRef]
             continue
         before = f"step{step[1]}_" if several else ""
         yield before + _NOT_A_NAME.sub("_", path[step.end() :]).strip("_"), term
-
-
-__all__ = ["HardwareError", "Module", "codes_at", "model_of", "ports_of", "with_codes"]

@@ -211,6 +211,3 @@ def _by_bits(
 def _chained(steps: Sequence[Link]) -> list[Link]:
     """Links of sums, each of which is what the one before says and a term: the sums between are not cut."""
     return [replace(link, free=link.free[1:]) for link in steps]
-
-
-__all__ = ["recovered"]

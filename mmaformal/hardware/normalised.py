@@ -203,15 +203,3 @@ def _size(proving: Attempting, a: NormalFactor, b: NormalFactor, both: BitVec) -
         if proving.attempt(link, tops, _OF_PRODUCT):
             found.append(link)
     return found
-
-
-__all__ = [
-    "Attempting",
-    "MultiplierMatch",
-    "NormalFactor",
-    "NormalProduct",
-    "found_in",
-    "leading_one",
-    "leading_zeros",
-    "prove_product",
-]

@@ -432,18 +432,3 @@ def _free(name: str, bits: int, taken: int) -> Iterable[Place]:
             high += 1
         yield Place(name, high, low, whole=high - low + 1 == bits)
         low = high + 1
-
-
-__all__ = [
-    "LAYOUTS",
-    "OperandBits",
-    "Place",
-    "PortMap",
-    "Tie",
-    "Wiring",
-    "guessed_operands",
-    "number_of",
-    "place_of",
-    "read_mapping",
-    "wiring",
-]

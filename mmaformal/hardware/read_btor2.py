@@ -444,5 +444,3 @@ _COUNTS = {
     frozenset((*_BINARY, "uext", "sext")): 3,
     frozenset(("ite", "slice")): 4,
 }
-
-__all__ = ["REGISTERS", "read_btor2", "sliced"]

@@ -176,6 +176,3 @@ class Reaches:
                 self._known[x.get_id()] = found or any(self._known[each.get_id()] for each in operands)
                 self._kept.append(x)
         return self._known[term.get_id()]
-
-
-__all__ = ["Reaches", "Rebuilt", "constants_in", "folded", "is_constant", "is_value"]

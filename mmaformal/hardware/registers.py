@@ -225,6 +225,3 @@ class _Clock:
             f"the clock of {self.register} is gated without a latch of the enable ({self.netlist.called(sides)}), "
             f"which makes glitches; use a clock gate with a latch that is open while the clock is low"
         )
-
-
-__all__ = ["Cut", "Registers", "cut_registers"]

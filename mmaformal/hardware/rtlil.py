@@ -149,6 +149,3 @@ def _left(text: str, module: _Module) -> Bits:
         if depth == 0:
             break
     return found
-
-
-__all__ = ["check_drivers", "check_initial"]

@@ -272,6 +272,3 @@ def _seen(design: Sequential, values: Mapping[str, z3.ExprRef]) -> dict[str, z3.
         reset = _reset_of(design.logic, cut, build, True)
         seen[cut.q] = values[cut.q] if reset is None else reset
     return seen
-
-
-__all__ = ["Folded", "Sequential", "fold", "unroll"]

@@ -133,6 +133,3 @@ def _hex(spec: DotAdd, rows: Rows) -> str:
             row = row << bits | value
         lines.append(f"{row:x}\n")
     return "".join(lines)
-
-
-__all__ = ["simulate", "simulators"]

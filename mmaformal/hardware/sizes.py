@@ -274,6 +274,3 @@ def _by_bits(rows: Sequence[DatapathSize]) -> str:
         shown = [f"{row.cells:,} ({row.depth:,})" if row else "" for row in cells]
         told.append(f"| {each} | " + " | ".join(shown) + " |")
     return "\n".join(told)
-
-
-__all__ = ["DatapathSize", "Sizes", "measure", "measure_one", "name_of", "points", "sizes", "table"]

@@ -172,6 +172,3 @@ def sources_of(
     """Sources of a file, or of several."""
     paths = [files] if isinstance(files, str | Path) else files
     return Sources(tuple(map(Path, paths)), top, (), tuple(defines), dict(parameters or {}))
-
-
-__all__ = ["PROGRAMS", "Sources", "sources_of"]

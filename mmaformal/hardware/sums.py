@@ -141,6 +141,3 @@ class Partials:
 def signed(seen: Value, bits: int) -> Value:
     """As two's complement."""
     return tuple(x - (x >> (bits - 1) << bits) for x in seen)
-
-
-__all__ = ["NetlistSum", "Partial", "Partials", "Value", "bound_of", "inside", "signed", "sums_of"]

@@ -278,6 +278,3 @@ def operations(module: Module) -> Iterator[z3.ExprRef]:
             seen.add(term.get_id())
             stack.append((term, True))
             stack += [(x, False) for x in term.children()]
-
-
-__all__ = ["operations", "systemverilog"]

@@ -486,5 +486,3 @@ cpp:
 sby:
 \tsby -f miter.sby
 """
-
-__all__ = ["Bench", "Stimulus"]

@@ -203,17 +203,3 @@ def _runs(places: Sequence[int]) -> list[str]:
         else:
             runs.append([place, place])
     return [f"[{first}]" if first == last else f"[{first}…{last}]" for first, last in runs]
-
-
-__all__ = [
-    "Choice",
-    "Finding",
-    "ProgramBehaviour",
-    "choose",
-    "constants_undefined",
-    "drawn",
-    "names_of_bits",
-    "not_used",
-    "places",
-    "unused",
-]

@@ -188,6 +188,3 @@ def write_aiger(verilog: str, top: str, out: Path, timeout: float | None = None)
             f"{reading}; synth -flatten -noabc; aigmap; write_aiger -symbols {engine.at(made)}", timeout
         )
         shutil.move(made, out)
-
-
-__all__ = ["Size", "design", "read", "size_of", "write_aiger"]

@@ -156,6 +156,3 @@ class DoubledRuns:
 
 #: Derives what is known of what a stage makes, in the first run and in the second.
 LinkOf: TypeAlias = Callable[[DoubledRuns, Stage, Stage], Value]
-
-
-__all__ = ["Bounded", "DoubledCode", "DoubledOperand", "DoubledRuns", "DoubledSum", "DoubledTerm", "LinkOf"]

@@ -492,6 +492,3 @@ _LINKS: Mapping[str, LinkOf] = {
     "flush": _flush,
     "select": _select,
 }
-
-
-__all__ = ["as_term", "doubled", "round_sum"]

@@ -495,6 +495,3 @@ _LINKS: Mapping[str, RelatedLink] = {
     "round_flushed": _round_sum,
     "add": _add,
 }
-
-
-__all__ = ["RelatedLink", "RelatedRuns", "related"]

@@ -280,6 +280,3 @@ _LINKS: Mapping[str, StageLink] = {
     "round_flushed": _round_flushed,
     "add": _add,
 }
-
-
-__all__ = ["CODES", "Simulation", "StageLink", "simulate"]

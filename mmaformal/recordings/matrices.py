@@ -266,6 +266,3 @@ def _of_parquet(path: Path) -> Tensors:
     if not columns or not all(pa.types.is_integer(x.type) or pa.types.is_floating(x.type) for x in columns):
         raise RecordingError(path, "a matrix is columns of numbers, or one column of lists of numbers")
     return {"": np.stack([x.to_numpy(zero_copy_only=False) for x in columns], axis=1)}
-
-
-__all__ = ["NAMES", "Matrix", "is_of_matrices", "read_files", "read_matrices", "read_tensors"]

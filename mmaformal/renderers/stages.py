@@ -231,6 +231,3 @@ _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "special": _round_sum,
     "add": _add,
 }
-
-
-__all__ = ["steps"]

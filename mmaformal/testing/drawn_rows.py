@@ -265,6 +265,3 @@ def _too_few(units: Sequence[Instruction], n: int, have: int, where: Where | Non
     arch = [f"{each.architecture} {each.name}" for each in units]
     ask = f"; `mmaformal diff` searches or proves: {arch[0]}, {arch[1]}" if where == "differ" else ""
     return f"{have} of {n} inputs{what} found, and then none of {_IN_VAIN * _BATCH:,} drawn{ask}"
-
-
-__all__ = ["Draw", "DrawnRows", "Kind", "Where", "inputs"]

@@ -129,6 +129,3 @@ def _unit(instruction: Instruction | str | None, structure: Structure | None) ->
     if instruction is None:
         raise ValueError('which unit? instruction="h100 HMMA.16816.F32", or structure=Structure.named(…)')
     return instruction_meant(instruction)
-
-
-__all__ = ["GivenProduct", "narrowed", "numbers"]

@@ -59,6 +59,3 @@ def assert_matches(
     if wrong.any():
         raise AssertionError(mismatch_text(given, expected, wrong, how, explain))
     saw("matches", given.instruction.label, given.out.size)
-
-
-__all__ = ["assert_matches"]

@@ -91,6 +91,3 @@ def _row(i: Instruction, drawn: Rows, finite: bool) -> DotRow:
     scales = (None, None) if scale is None else (side(drawn.scale_a[0], scale), side(drawn.scale_b[0], scale))
     a, b = side(drawn.a[0], i.a_format), side(drawn.b[0], i.b_format)
     return DotRow(a, b, side(drawn.c, i.c_format).reshape(()), *scales)
-
-
-__all__ = ["DotRow", "codes", "rows"]

@@ -71,6 +71,3 @@ def _code(fmt: Format, e: NDArray[np.int64], fraction: NDArray[np.int64], sign: 
     word: NDArray[Any] = ((e + fmt.bias) << fmt.fraction_bits) + fraction << fmt.ignored_low_bits
     code: Codes = (word + sign * fmt.sign_mask).astype(np.uint64)
     return code
-
-
-__all__ = ["tied"]

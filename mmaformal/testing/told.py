@@ -158,6 +158,3 @@ def _of_any(of: GivenMatrices, end: float) -> Explanation | None:
 
 def _silent(_: str) -> None:
     """Says nothing of what is tried."""
-
-
-__all__ = ["element_lines", "mismatch_text"]

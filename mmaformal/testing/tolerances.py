@@ -195,6 +195,3 @@ def _float(x: Fraction) -> float:
     """The float64 next above."""
     found = float(x)
     return found if Fraction(found) >= x else float(np.nextafter(found, np.inf))
-
-
-__all__ = ["Reference", "Tolerance", "tolerance"]

@@ -180,6 +180,3 @@ def _text(
             f"the theorem: {found.theorem}, where no step's sum overflows: no input makes this unit give these",
         ]
     )
-
-
-__all__ = ["Within", "assert_within"]

@@ -115,6 +115,3 @@ def _error(source: Sources, text: str) -> str:
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     hint = ": name the folder of include files with -I" if "file not found" in what else ""
     return f"{named}:{number[1] if number else ''}: {what.strip()}{more}{hint}"
-
-
-__all__ = ["ENTRY", "clang", "library", "text_of"]

@@ -161,6 +161,3 @@ def _joined(parts: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
     if -at % size:
         found.append(z3.BitVecVal(0, -at % size))
     return z3.Concat(*reversed(found)) if len(found) > 1 else found[0]
-
-
-__all__ = ["read_program"]

@@ -153,6 +153,3 @@ def _value(term: z3.ExprRef, given: Mapping[int, bool]) -> bool:
     if z3.is_not(term):
         return not _value(term.arg(0), given)
     return bool(z3.is_true(term)) or given.get(term.get_id(), False)
-
-
-__all__ = ["Item", "Loop", "Path", "common", "in_order", "met"]

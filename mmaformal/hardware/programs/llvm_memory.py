@@ -359,6 +359,3 @@ def parts_of(address: Pointer, kind: Type) -> list[tuple[Pointer, Type]]:
 def address_of(thing: Object) -> Pointer:
     """Where an object begins."""
     return Pointer((Target(TRUE, thing.number, 0),))
-
-
-__all__ = ["IrMemory", "Object", "address_of", "joined", "moved", "same_place"]

@@ -173,6 +173,3 @@ def _object(text: str) -> bytes:
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="default")
     return bytes(machine.emit_object(llvm.parse_assembly(text)))
-
-
-__all__ = ["Native"]

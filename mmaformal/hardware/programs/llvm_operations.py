@@ -13,14 +13,12 @@ import z3
 
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_values import (
-    FALSE,
     IrGroup,
     IrWord,
     Value,
     both,
     choice,
     claim,
-    constant,
     either,
     made,
     opposite,
@@ -315,6 +313,3 @@ def _with_a_flag(name: str, x: Vector, poison: bool) -> Made:
     found = _leading(x) if name == "ctlz" else _trailing(x)
     what = "leading" if name == "ctlz" else "trailing"
     return Made(IrWord(found), ((claim(x == 0), f"{what} zeros of 0 are counted"),) if poison else ())
-
-
-__all__ = ["FALSE", "Made", "binary", "cast", "compare", "constant", "intrinsic"]

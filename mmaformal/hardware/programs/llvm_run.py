@@ -545,6 +545,3 @@ def _fields(values: Sequence[Value], places: Sequence[int]) -> Value:
         return _fields([group.parts[at]], rest) if rest else group.parts[at]
     new = _fields([group.parts[at], values[1]], rest) if rest else values[1]
     return IrGroup((*group.parts[:at], new, *group.parts[at + 1 :]))
-
-
-__all__ = ["IrState", "Runner"]

@@ -200,6 +200,3 @@ def _of_type(number: str, metadata: Mapping[int, str]) -> _Declared:
             break
         number = f"!{below[1]}"
     return _Declared(array, bits, constant)
-
-
-__all__ = ["VALUE", "Parameter", "Signature", "signature"]

@@ -522,6 +522,3 @@ def _file_of(metadata: Mapping[int, str], text: str) -> str:
             return ""
         text = metadata.get(int(scope[1]), "")
     return ""
-
-
-__all__ = ["Function", "IrInstruction", "IrOperand", "Text", "Type", "line_of", "read_text"]

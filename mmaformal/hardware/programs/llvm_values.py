@@ -284,29 +284,3 @@ def unset_of(values: Sequence[Value]) -> z3.BoolRef:
     for each in values:
         found.append(unset_of(each.parts) if isinstance(each, IrGroup) else each.unset)
     return either(*found)
-
-
-__all__ = [
-    "ADDRESS",
-    "FALSE",
-    "TRUE",
-    "IrGroup",
-    "IrWord",
-    "Pointer",
-    "Target",
-    "Value",
-    "bits_of",
-    "both",
-    "choice",
-    "claim",
-    "constant",
-    "either",
-    "made",
-    "merged",
-    "of_bits",
-    "opposite",
-    "unset_of",
-    "unset_value",
-    "word",
-    "zero",
-]

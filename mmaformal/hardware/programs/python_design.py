@@ -42,6 +42,3 @@ def read_program(
     behaviour = ProgramBehaviour(found.module, found.run, f"{found.module.name} as it is run", rows=_ROWS)
     driven = Driven(Wiring((), Place("d"), (), ()), {}, {}, "", True, 0, 0)
     return Wired(found.module, found.told, driven, behaviour)
-
-
-__all__ = ["read_program"]

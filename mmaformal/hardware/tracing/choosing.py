@@ -120,6 +120,3 @@ def _with_zero(x: Floating, zero: Floating) -> Floating:
     if not z3.is_true(zero.negated):
         made = z3.If(code == z3.BitVecVal(1 << (bits - 1), bits), z3.BitVecVal(0, bits), made)
     return replace(x, sign=z3.If(x.zero, x.sign & zero.sign, x.sign), code=(fmt, made), total=None)
-
-
-__all__ = ["added", "chosen", "settled"]

@@ -256,22 +256,3 @@ def meaning_of(claim: z3.BoolRef) -> Meaning | None:
     """What a condition says of numbers, if it is known to say something."""
     found = state().meanings.get(claim.get_id())
     return None if found is None else found[1]
-
-
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "Meaning",
-    "Ranges",
-    "ReadingState",
-    "both",
-    "drawn_values",
-    "either",
-    "is_reading",
-    "known",
-    "meaning_of",
-    "means",
-    "negated",
-    "reading",
-    "state",
-]

@@ -559,35 +559,3 @@ def summed(every: Sequence[Element], kind: DType, library: str) -> Element:
 
 
 Binary: TypeAlias = "Callable[[Element, Element, DType], Element]"
-
-__all__ = [
-    "Binary",
-    "Element",
-    "absolute",
-    "add",
-    "bit_length",
-    "bitwise",
-    "cast",
-    "chosen_element",
-    "code_of",
-    "constant",
-    "divide",
-    "equal_zero",
-    "floor_divide",
-    "larger",
-    "less",
-    "multiply",
-    "negative",
-    "of_claim",
-    "of_code",
-    "power_of_two",
-    "remainder",
-    "rounded",
-    "same",
-    "shift_left",
-    "shift_right",
-    "smaller",
-    "split",
-    "subtract",
-    "summed",
-]

@@ -504,18 +504,3 @@ def implied(claim: z3.BoolRef, x: Integer, holds: bool) -> Integer:
         return x
     low, high = (meaning[1].true if holds else meaning[1].false).get(x.key, (None, None))
     return x.within(None if low is None else low + x.constant, None if high is None else high + x.constant)
-
-
-__all__ = [
-    "Floating",
-    "chosen_term",
-    "chosen_whole",
-    "difference_sign",
-    "fraction_and_exponent",
-    "implied",
-    "product",
-    "shifted",
-    "total_of",
-    "toward",
-    "without_specials",
-]

@@ -245,5 +245,3 @@ _STAND_INS: dict[str, tuple[object, Callable[..., Any]]] = {
     "unpack": (struct.unpack, _unpack),
 }
 _MATH = {"fabs": "abs", "floor": "floor_to_int", "trunc": "trunc_to_int", "ceil": "ceil_to_int"}
-
-__all__ = ["Hooks"]

@@ -177,5 +177,3 @@ class OfTorch(Library):
 
 
 PYTHON, NUMPY, TORCH = Library(), OfNumpy(), OfTorch()
-
-__all__ = ["BOOL", "FLOAT", "INT", "KINDS", "NUMPY", "PYTHON", "TORCH", "DType", "Library", "Typed", "torch"]

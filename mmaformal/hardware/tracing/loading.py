@@ -120,6 +120,3 @@ class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         setattr(module, HOOKS, Hooks)
         super().exec_module(module)
-
-
-__all__ = ["followed", "plain_module"]

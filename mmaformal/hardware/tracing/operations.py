@@ -540,6 +540,3 @@ def _count(x: Any, *given: Any, **kwargs: Any) -> Traced:
     made = OPERATIONS["sum"](as_kind(u, KINDS["int64"]), *given, **kwargs)
     assert isinstance(made, Traced)
     return made
-
-
-__all__ = ["integer_of", "made_of", "named", "operands"]

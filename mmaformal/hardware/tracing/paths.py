@@ -206,6 +206,3 @@ def _filled(cell: CellType) -> bool:
         return cell.cell_contents is not None
     except ValueError:
         return False
-
-
-__all__ = ["decide", "decided", "explored", "under"]

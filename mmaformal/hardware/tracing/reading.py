@@ -327,6 +327,3 @@ def _concrete_code(result: Any, bits: int) -> int:
     elif isinstance(result, float):
         return int(np.float64(result).view(np.uint64))
     return int(result) % (1 << bits)
-
-
-__all__ = ["TracedProgram", "read_traced"]

@@ -36,6 +36,3 @@ def refused(what: str) -> ProgramError:
     error = ProgramError(place() + what)
     REFUSED.append(error)
     return error
-
-
-__all__ = ["REFUSED", "ProgramError", "place", "refused"]

@@ -165,6 +165,3 @@ class _Rewriter(ast.NodeTransformer):
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:
     return ast.Tuple([ast.Name(x, context) for x in names], context)
-
-
-__all__ = ["HOOKS", "rewritten"]

@@ -28,7 +28,7 @@ from mmaformal.hardware.tracing.kinds import (
     torch,
 )
 from mmaformal.hardware.tracing.paths import decide, decided, under
-from mmaformal.hardware.tracing.refusal import ProgramError, refused
+from mmaformal.hardware.tracing.refusal import refused
 
 #: What a program may do with values, by the names of NumPy, torch and Python: filled by `operations`.
 OPERATIONS: dict[str, Callable[..., Any]] = {}
@@ -440,22 +440,3 @@ def _among(claim: z3.BoolRef, x: Any, y: Any) -> Any:
             joined = merged(given, value, joined)
         made.append((either(*(given for given, _ in members)), joined))
     return made[0][1] if len(made) == 1 else Alternatives(made)
-
-
-__all__ = [
-    "OPERATIONS",
-    "UNBOUND",
-    "Alternatives",
-    "Operators",
-    "ProgramError",
-    "Traced",
-    "as_kind",
-    "claim_of",
-    "common",
-    "each",
-    "library_of",
-    "lifted",
-    "merged",
-    "operate",
-    "stacked",
-]

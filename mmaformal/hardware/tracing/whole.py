@@ -262,6 +262,3 @@ def _below(x: Integer) -> dict[Key, int]:
 def minimum(x: Integer, y: Integer) -> Integer:
     """The smaller of two numbers."""
     return -maximum(-x, -y)
-
-
-__all__ = ["KEPT", "MAXIMA", "Atom", "Integer", "Key", "assume", "assumed", "keep", "maximum", "minimum"]

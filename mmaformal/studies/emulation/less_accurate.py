@@ -288,6 +288,3 @@ class _Smallest(SmallestSearch):
         runs = tuple(Run(i.name, i.spec, codes, run_both(i, codes)) for i in (self.x, self.y))
         witness = CaseWitness(self.x, runs, exact(self.spec, codes), minimality=self.minimality)
         return Fails(self.question, witness, "the first is farther from the exact sum", self.asker.elapsed)
-
-
-__all__ = ["DRAWN", "Often", "farther", "how_often", "less_accurate", "nearest_product", "number", "product"]

@@ -208,6 +208,3 @@ def _of_part(part: Part, asker: Asker) -> Proof:
     if part.shift:
         proofs.append(theorem(partial(sums.prove_scaling, shift=part.shift), asker))
     return by_rule(f"{sums.PROGRAM.name}: {sums.PROGRAM.statement}", *proofs)
-
-
-__all__ = ["of_program", "prove_program_bound"]

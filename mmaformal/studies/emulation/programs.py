@@ -156,6 +156,3 @@ def unit_of(instruction: Instruction) -> Instruction:
     p = instruction.spec.parameters_as(Emulated)
     architecture, _, name = instruction.sources.get("unit", "the unit").partition(" ")
     return Instruction(name or "unit", architecture, instruction.m, instruction.n, p.unit)
-
-
-__all__ = ["Constants", "Program", "unit_of"]

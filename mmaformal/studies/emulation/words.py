@@ -215,6 +215,3 @@ def is_scaled(code: BitVec, scaled: BitVec, shift: int) -> Bool:
 
 def _signed(sign: BitVec, magnitude: BitVec) -> BitVec:
     return z3.If(sign == 1, -magnitude, magnitude)
-
-
-__all__ = ["WordCut", "prove"]

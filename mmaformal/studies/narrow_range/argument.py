@@ -259,6 +259,3 @@ def _rows(proving: Composing) -> list[z3.BoolRef]:
         proving.claim("part", "each part of the bound is within its own", part, sizes) for part in parts
     ]
     return [*made, *sizes, *each_part, proving.claim("row", text, row_, each_part)]
-
-
-__all__ = ["SUMS", "prove_theorem_3_1", "prove_theorem_4_1"]

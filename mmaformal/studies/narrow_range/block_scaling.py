@@ -50,6 +50,3 @@ def worst_in_block(fmt: Format, scale_format: Format) -> BlockError:
 
 def _negative(fmt: Format) -> set[Fraction]:
     return {x for code in range(fmt.codes) if fmt.is_finite(code) and (x := fmt.value(code)) < 0}
-
-
-__all__ = ["BlockError", "worst_in_block"]

@@ -271,6 +271,3 @@ def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
         case Structure(block=int(block)) if block >= a.shape[1]:
             structure = replace(structure, block=None, halved=None)
     return replay(np.ascontiguousarray(a), np.ascontiguousarray(b), structure, c, progress=False)
-
-
-__all__ = ["NoRuleError", "Products"]
