@@ -186,12 +186,14 @@ class Parameters:
     @property
     def step_products(self) -> int:
         """How many products one step of the algorithm takes; a greater K is a chain of steps."""
-        raise NotImplementedError
+        L = self["L"]
+        assert isinstance(L, int)
+        return L
 
     @property
     def nan_is_canonical(self) -> bool:
         """Whether the code of a NaN result is known; if not, its payload is left open, and only "a NaN" is modelled."""
-        return False
+        return "nan" in self and self["nan"] is not NanRule.ANY
 
     @property
     def factors_commute(self) -> bool:

@@ -101,6 +101,7 @@ class AdderTree(Parameters):
     summary: ClassVar[str] = (
         "rounded products added by a tree of IEEE additions, each stage rounded its own way"
     )
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,14 +121,6 @@ class AdderTree(Parameters):
     def of(self, tree: Tree) -> Conversion:
         """Return how a sum is rounded."""
         return self.sums[min(height(tree), len(self.sums)) - 1]
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is NanRule.DEFAULT
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
 
     @property
     def step_products(self) -> int:

@@ -38,23 +38,12 @@ class Efda(Parameters):
         "flush_inputs": "whether a subnormal operand counts as zero",
     }
     summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
         self.needs(self.nan in (NanRule.ANY, NanRule.DEFAULT), f"one NaN, not {self.nan.value}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is NanRule.DEFAULT
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         c, rho = spec.c_format, self.rho

@@ -38,23 +38,13 @@ class Esda(Parameters):
         "nan": "which NaN comes out",
     }
     summary: ClassVar[str] = "exact dot product of L products, rounded once, then added to c"
+    nan_is_canonical = True
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
         self.needs(self.nan in (NanRule.DEFAULT, NanRule.INDEFINITE), f"one NaN, not {self.nan.value}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         self.needs(spec.c_format == spec.d_format == fp32, f"c and d of fp32, not {spec.types}")

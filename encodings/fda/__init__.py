@@ -48,6 +48,8 @@ class Fda(Parameters):
     summary: ClassVar[str] = (
         "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
     )
+    nan_is_canonical = True  # MMA-Sim §IV-C step 1
+    factors_commute = True
     takes_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -59,18 +61,6 @@ class Fda(Parameters):
         what = f"1 ≤ F ≤ {most} for L = {self.L} (a sum is one of the executable's 64-bit lanes)"
         self.needs(1 <= self.F <= most, f"{what}, not F = {self.F}")
         check_exponent(self, self.e_zero)
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True  # MMA-Sim §IV-C step 1
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         check_products(self, spec)

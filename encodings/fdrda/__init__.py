@@ -44,6 +44,7 @@ class Fdrda(Parameters):
     summary: ClassVar[str] = (
         "fused dot, round-down add: products summed as in fda, then c added, rounding down"
     )
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,14 +60,6 @@ class Fdrda(Parameters):
         self.needs(
             most >= self.L, f"L ≤ {most}, where dot_bits = {self.dot_bits} (64-bit lanes), not {self.L}"
         )
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")

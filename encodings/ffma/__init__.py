@@ -9,7 +9,7 @@ from typing import ClassVar
 from mmaformal.encodings.pfma import NAN_RULES, check_factors
 from mmaformal.formats import fp32
 from mmaformal.limits import significant
-from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Tininess
+from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
 from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
 
 
@@ -32,25 +32,15 @@ class Ffma(Parameters):
     algorithm: ClassVar[str] = "ffma"
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
     summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
+    step_products = 1
+    last_rounding = IEEE_FP32
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.nan in NAN_RULES, f"the first NaN, or some, not {self.nan.value}")
 
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is not NanRule.ANY
-
-    @property
-    def step_products(self) -> int:
-        return 1
-
     def check(self, spec: DotAdd) -> None:
         check_factors(self, spec)
-
-    @property
-    def last_rounding(self) -> Conversion:
-        return IEEE_FP32
 
     def keeps(self, spec: DotAdd) -> str:
         return (

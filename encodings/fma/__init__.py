@@ -39,6 +39,7 @@ class Fma(Parameters):
         "tiny": "when a result counts as tiny, which is flushed to zero; none: never",
     }
     summary: ClassVar[str] = "fused multiply-add of any formats: K fma in order, each rounded once"
+    step_products = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,14 +50,6 @@ class Fma(Parameters):
     @property
     def factors_commute(self) -> bool:
         return not self.nan.order
-
-    @property
-    def step_products(self) -> int:
-        return 1
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is not NanRule.ANY
 
     @property
     def first_nan(self) -> str:

@@ -35,6 +35,8 @@ class Gdfs(Parameters):
     meanings: ClassVar[Mapping[str, str]] = {"G": "products of one group; their exact sum is one term"}
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
+    nan_is_canonical = True  # MMA-Sim §IV-E step 1
+    factors_commute = True
     takes_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -45,18 +47,6 @@ class Gdfs(Parameters):
         )
         self.needs(8 <= self.F <= 40, f"8 ≤ F ≤ 40 (the executable's lanes have 64 bits), not {self.F}")
         check_exponent(self, self.e_zero)
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True  # MMA-Sim §IV-E step 1
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     @property
     def group(self) -> int:

@@ -51,6 +51,7 @@ class Gfda(Parameters):
     summary: ClassVar[str] = (
         "grouped fused dot-add: groups of products summed with W bits, then as fda with c"
     )
+    nan_is_canonical = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,14 +64,6 @@ class Gfda(Parameters):
         check_exponent(self, self.e_zero)
         most = min(LANE // (4 << self.W), (LANE - (2 << self.F)) // (4 << self.F) // self.L * self.G)
         self.needs(most >= self.G, f"G ≤ {most}, where W = {self.W} (64-bit lanes), not {self.G}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         check_products(self, spec)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mmaformal.formats import fp32
 from mmaformal.limits import significant
-from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
 from mmaformal.summation import Node
 
@@ -30,14 +30,12 @@ class Gps(Parameters):
         "G": "products that are summed in pairs before the sum so far is added"
     }
     summary: ClassVar[str] = "group pairwise sum: fp32 products and sums, each rounded, subnormals flushed"
+    factors_commute = True
+    last_rounding = IEEE_FP32
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.G in (2, 4, 8), f"G of 2, 4 or 8, not {self.G}")
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
 
     @property
     def step_products(self) -> int:
@@ -52,10 +50,6 @@ class Gps(Parameters):
     def class_of(self, k: int) -> Hashable:
         """The two addends of one IEEE addition."""
         return k // 2
-
-    @property
-    def last_rounding(self) -> Conversion:
-        return IEEE_FP32
 
     def keeps(self, spec: DotAdd) -> str:
         return (

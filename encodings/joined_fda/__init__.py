@@ -31,6 +31,8 @@ class JoinedFda(Parameters):
     summary: ClassVar[str] = (
         "fused dot-add: align, cut and sum as fda, then join one bit for all that was cut off, convert once"
     )
+    nan_is_canonical = True
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,18 +40,6 @@ class JoinedFda(Parameters):
         most = most_places(self.L) - 1
         self.needs(1 <= self.F <= most, f"1 ≤ F ≤ {most} for L = {self.L}, not F = {self.F}")
         check_exponent(self, self.e_zero)
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         check_products(self, spec)

@@ -39,6 +39,7 @@ class Lowered(Parameters):
     meanings: ClassVar[Mapping[str, str]] = {**Fda.meanings, "nan": "which NaN the addition of c gives"}
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "fda steps from zero, of operands that may be converted first; c is added last"
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,14 +49,6 @@ class Lowered(Parameters):
         self.needs(sorted(self.order) == list(range(len(self.order))), "an order that is a permutation")
         self.needs(len(self.order) % self.L == 0, f"{len(self.order)} products a multiple of L = {self.L}")
         self.needs(self.nan in (NanRule.ANY, NanRule.DEFAULT), f"one NaN, not {self.nan.value}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is NanRule.DEFAULT
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
 
     @property
     def step_products(self) -> int:

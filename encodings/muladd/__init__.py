@@ -26,14 +26,11 @@ class Muladd(Parameters):
     loss: ClassVar[LossModel] = LossModel.PRODUCTS
     meanings: ClassVar[Mapping[str, str]] = {"product": "how each product is rounded, before it is added"}
     summary: ClassVar[str] = "multiply, then add: each product rounded, and each sum, in order"
+    step_products = 1
 
     @property
     def product_rounding(self) -> Conversion:
         return self.product
-
-    @property
-    def step_products(self) -> int:
-        return 1
 
     def check(self, spec: DotAdd) -> None:
         one = spec.c_format == spec.d_format == self.rho.format == self.product.format

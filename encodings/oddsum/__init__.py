@@ -25,18 +25,9 @@ class Oddsum(Parameters):
     algorithm: ClassVar[str] = "oddsum"
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
     summary: ClassVar[str] = "pairs rounded to odd: fp32 products, their sum, and c, subnormals flushed"
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True  # Arm's manual: FPDefaultNaN
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return 2
+    nan_is_canonical = True  # Arm's manual: FPDefaultNaN
+    factors_commute = True
+    step_products = 2
 
     def check(self, spec: DotAdd) -> None:
         self.needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from mmaformal.formats import Format, bf16, fp16, fp32, tf32
 from mmaformal.limits import significant
-from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Tininess
+from mmaformal.rounding import IEEE_FP32, NanRule, Tininess
 from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
 from mmaformal.summation import Node
 
@@ -65,19 +65,12 @@ class Pfma(Parameters):
     summary: ClassVar[str] = (
         "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
     )
+    last_rounding = IEEE_FP32
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.L >= 2 and self.L % 2 == 0, f"L even, a pair of products or several, not {self.L}")
         self.needs(self.nan in NAN_RULES, f"the first NaN, or some, not {self.nan.value}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is not NanRule.ANY
-
-    @property
-    def step_products(self) -> int:
-        return self.L
 
     def check(self, spec: DotAdd) -> None:
         check_factors(self, spec)
@@ -85,10 +78,6 @@ class Pfma(Parameters):
     def class_of(self, k: int) -> Hashable:
         """Each is added in a place of its own."""
         return k
-
-    @property
-    def last_rounding(self) -> Conversion:
-        return IEEE_FP32
 
     def keeps(self, spec: DotAdd) -> str:
         return f"has two parts, of even and odd products, rounded to {significant(fp32)} after every product"

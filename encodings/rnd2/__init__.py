@@ -39,18 +39,11 @@ class Rnd2(Parameters):
         "negate_pair": "whether the rounded sum of two products is subtracted",
     }
     summary: ClassVar[str] = "the exact sum of two products is rounded, then added to c and rounded again"
-
-    @property
-    def step_products(self) -> int:
-        return 2
+    step_products = 2
 
     @property
     def subtracts_products(self) -> bool:
         return self.negate_pair
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is not NanRule.ANY
 
     @property
     def factors_commute(self) -> bool:

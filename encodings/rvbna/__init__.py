@@ -41,6 +41,8 @@ class Rvbna(Parameters):
     summary: ClassVar[str] = (
         "RISC-V's pseudo-code: products aligned to odd, summed, rounded as printed, then c added"
     )
+    nan_is_canonical = True
+    factors_commute = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,14 +54,6 @@ class Rvbna(Parameters):
             EXPRESSIONS
         )
         self.needs(known, f"numbers of {sorted(EXPRESSIONS)} in order, not {self.corrected}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
 
     @property
     def step_products(self) -> int:

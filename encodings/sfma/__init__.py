@@ -29,14 +29,11 @@ class Sfma(Parameters):
     rounds_correctly: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"nan": "which NaN an fma gives"}
     summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"
+    step_products = 1
 
     @property
     def factors_commute(self) -> bool:
         return not self.nan.order
-
-    @property
-    def step_products(self) -> int:
-        return 1
 
     def check(self, spec: DotAdd) -> None:
         one = spec.a_format == spec.b_format == spec.c_format
@@ -44,10 +41,6 @@ class Sfma(Parameters):
         self.needs(spec.a_format == self.rho.format, f"a, b, c of {self.rho.format}, the type of ρ")
         self.needs(self.rho.format in (fp16, fp32, fp64), "fp16, fp32 or fp64")
         self.needs(self.nan is not NanRule.INDEFINITE, f"another NaN, not {self.nan.value}")
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return self.nan is not NanRule.ANY
 
     def keeps(self, spec: DotAdd) -> str:
         return f"rounds after every product: each fma is exact until it is rounded to {significant(spec.d_format)}"

@@ -26,18 +26,9 @@ class Wfma(Parameters):
     summary: ClassVar[str] = (
         "fma of widened factors: K correctly rounded fma, in order, a and b converted exactly"
     )
-
-    @property
-    def nan_is_canonical(self) -> bool:
-        return True
-
-    @property
-    def factors_commute(self) -> bool:
-        return True
-
-    @property
-    def step_products(self) -> int:
-        return 1
+    nan_is_canonical = True
+    factors_commute = True
+    step_products = 1
 
     def check(self, spec: DotAdd) -> None:
         for x in (spec.a_format, spec.b_format):
