@@ -26,6 +26,9 @@ from support.solvers import solver_processes
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
+from mmaformal.proof.rules import Theory
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import LazyPortfolio
 
 # The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
 settings.register_profile("mmaformal", deadline=None)
@@ -77,6 +80,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
             patch.setenv(name, str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
+        yield portfolio
+
+
+@pytest.fixture
+def theory() -> Iterator[Theory]:
+    with LazyPortfolio(["bitwuzla"]) as portfolio:
+        yield Theory(Asker(portfolio, 400.0))
 
 
 @pytest.fixture

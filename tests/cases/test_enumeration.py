@@ -5,7 +5,7 @@ Formats are narrow, or codes few: an input's codes are chosen from a list, which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -375,12 +375,6 @@ def test_the_smallest_difference_is_that_of_all_cases(name: str) -> None:
 
 
 # ---- properties ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,13 +32,6 @@ from mmaformal.solver.answers import Different
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio, Outcome
 from mmaformal.spec import DotAdd
-
-
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
-
 
 # ---- properties: every case there is
 

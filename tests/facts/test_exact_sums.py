@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -26,7 +26,7 @@ from mmaformal.queries import monotonicity
 from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import LazyPortfolio, Portfolio
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.fixed_point import FixedPoint, WideNumbers
@@ -35,12 +35,6 @@ from mmaformal.theory.rounding import RoundingGrid
 
 #: In fixed point; sorted, where no sum is narrow enough for that.
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
-
-
-@pytest.fixture
-def theory() -> Iterator[Theory]:
-    with Portfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 120.0))
 
 
 KINDS = ("fixed point", "sorted")

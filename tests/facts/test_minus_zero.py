@@ -3,7 +3,6 @@ models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,12 +26,6 @@ FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"]
 GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"]
 EFDA = cdna1["v_mfma_f32_32x32x4f16"]
 GPS = cdna2["v_mfma_f32_32x32x4f16"]
-
-
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
 
 
 def proved(solvers: LazyPortfolio, instruction: Instruction) -> bool:

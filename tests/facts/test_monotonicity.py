@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -46,19 +46,11 @@ from mmaformal.proof.rules import Theory
 from mmaformal.queries import monotonicity
 from mmaformal.rounding import IEEE_FP16, RNE_FP16, Conversion, Rounding
 from mmaformal.solver.answers import Fails, Unknown
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.monotone import OneStep
 from mmaformal.theory.numbers import larger_product
 from mmaformal.theory.rounded_sums import RoundsExactly
-
-
-@pytest.fixture
-def theory() -> Iterator[Theory]:
-    with Portfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 400.0))
 
 
 class HalfFma(Sfma):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -28,8 +27,6 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Different, Equal
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12.prover import FMA, WIDE_FMA
 from mmaformal.studies.e9s12.short_fma import OneShortFma
@@ -43,12 +40,6 @@ DP4A = e9s12["DP4A.FP32"].spec
 MUL_ADD = mul_add(k=1, a="fp16")
 FP16_FMA = apple_amx["fma16.F32"].spec
 SHORT = OneShortFma(e9s12["DP4A.BF16"].spec, 3)
-
-
-@pytest.fixture
-def theory() -> Iterator[Theory]:
-    with LazyPortfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 300.0))
 
 
 # ---- what is proved ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,6 @@ from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, case_size
 
 SMALL = volta["HMMA.884.F32.F32"]
-
-
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
 
 
 def proved(solvers: LazyPortfolio, arguments: Callable[[], Iterable[Argument]]) -> bool:

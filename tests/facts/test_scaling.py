@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,12 +45,6 @@ MULADD = datapaths.mul_add(k=2, a="e4m3").spec
 RND2 = datapaths.pair_add(k=2, a="e4m3").spec
 LONG_LOWERED = hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"].spec
 LOWERED = LONG_LOWERED.replace(k=4, L=2, order=(0, 2, 1, 3))
-
-
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
 
 
 def proved(solvers: LazyPortfolio, spec: DotAdd) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,12 +19,6 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 
 BF16 = cdna1["v_mfma_f32_32x32x2bf16"].spec
-
-
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
 
 
 def test_a_step_is_correctly_rounded(solvers: LazyPortfolio) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
@@ -24,20 +24,12 @@ from mmaformal.proof.rules import Theory
 from mmaformal.queries import power_of_two_scaling, sign_symmetry
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Fails, Holds
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.rounded_sums import RoundsExactly
 
 FMA = apple_amx["fma16.F32"]
 SPEC = FMA.spec
-
-
-@pytest.fixture
-def theory() -> Iterator[Theory]:
-    with Portfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 120.0))
 
 
 BitVec: TypeAlias = z3.BitVecRef

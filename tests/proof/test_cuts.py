@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import z3
 
 from mmaformal.proof.cuts import follows, of_sums, propositions, summands
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio
 
 x, y, k = z3.BitVecs("x y k", 64)
 short = z3.BitVec("short", 8)
 shift = x << k
-
-
-@pytest.fixture
-def theory() -> Iterator[Theory]:
-    with Portfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 60.0))
 
 
 def same(found: list[z3.ExprRef], expected: list[z3.ExprRef]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -15,8 +15,7 @@ from support.in_process import Forgetful
 from mmaformal.proof.definitions import at_least
 from mmaformal.proof.kernel import Link, NotProvedError
 from mmaformal.proof.rules import INSTANCE, Ascent, Instance, RuleError, Successor, Theory, instance
-from mmaformal.solver.asking import Asker, constants_of
-from mmaformal.solver.portfolio import Portfolio
+from mmaformal.solver.asking import constants_of
 
 BITS = 3  #: of a code: 8 of them
 RESULT = 2  #: bits of a result: 4 of them
@@ -80,12 +79,6 @@ def test_a_rule_is_right_and_needs_each_of_its_premises(rule: Callable[[], Any])
 def test_a_rule_of_one_code_less_does_not_reach_it() -> None:
     made, further = (Successor(CODE, result_of(CODE), related, last) for last in (2, 3))
     assert not follows(made.premises, further.conclusion)
-
-
-@pytest.fixture
-def theory() -> Iterator[Theory]:
-    with Portfolio(["bitwuzla"]) as portfolio:
-        yield Theory(Asker(portfolio, 60.0))
 
 
 X, Y = z3.BitVecs("x y", 4)

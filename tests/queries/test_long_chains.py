@@ -41,12 +41,6 @@ SPECS = {
 }
 
 
-@pytest.fixture
-def solvers() -> Iterator[LazyPortfolio]:
-    with LazyPortfolio() as portfolio:
-        yield portfolio
-
-
 _SLOW = ("mma.m16n8k32", "OMMA", "QGMMA")
 
 
