@@ -22,7 +22,7 @@ from typing import TypeAlias, TypeVar
 
 import z3
 
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Rounds
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
@@ -41,10 +41,8 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of, step_top
 from mmaformal.facts.exactness import (
     Exact,
-    Roundings,
     claims_of,
     prove_own_numbers,
-    roundings_of_steps,
     settle_bound,
 )
 from mmaformal.facts.protocol import Facts
@@ -154,11 +152,6 @@ def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
     return proving.claim("off", text, claim)
 
 
-def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
-    """Of sfma and efda on codes: nothing is cut off."""
-    return roundings_of_steps(spec, codes, lambda *_: True)
-
-
 class RoundsExactSums(Facts[StepT]):
     """Facts of an algorithm each of whose steps rounds its exact sum, whatever that is."""
 
@@ -168,10 +161,6 @@ class RoundsExactSums(Facts[StepT]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return rounded_once(proving, spec, self.rounding(spec))
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        self.rounding(spec)
-        return always_exact(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound(instruction, proving, self.rounding(instruction.spec))

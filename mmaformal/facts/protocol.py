@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mmaformal.cases.out_of_order import OutOfOrder
     from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.encodings.smt.blocks import Trace
-    from mmaformal.facts.exactness import Exact, Roundings
+    from mmaformal.facts.exactness import Exact
     from mmaformal.facts.sums import StepSum
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
@@ -238,10 +238,6 @@ class Facts(Generic[StepT]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         """Prove, of one step, when d is the exact sum, rounded once."""
-        self.lack("when d is the exact sum")
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        """The roundings of a computation, and whether what is rounded is exact, as long as those before are."""
         self.lack("when d is the exact sum")
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:

@@ -30,8 +30,7 @@ from mmaformal.cases.out_of_order import OutOfOrder, descends, not_below, shown,
 from mmaformal.cases.shrink import size
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.stages import Stages
-from mmaformal.facts.exactness import Exact, Roundings, claims_of
-from mmaformal.facts.exactness import ExactRounding as OneRounding
+from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import StepSum
 from mmaformal.formats import Format
@@ -173,11 +172,6 @@ class SignedFacts(Facts[AnyStep]):
         exact = self.inner.exactness(proving, spec.plain)
         text = f"of the codes with their signs changed, d being {spec.exact_sum}: {exact.text}"
         return replace(exact, conclusion=z3.And(exact.conclusion, signs), text=text)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        sign = -1 if "d" in spec.negated else 1
-        for each in self.inner.exactness_on_codes(spec.plain, changed(spec, codes)):
-            yield OneRounding(each.whole, sign * each.exact, each.rho)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         prove_signs(proving, instruction.spec)

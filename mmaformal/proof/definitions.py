@@ -83,12 +83,6 @@ def rounded_index(x: Fraction, rho: Conversion) -> int:
     return below + up[rho.rounding]
 
 
-def is_number_of(x: Fraction, rho: Conversion) -> bool:
-    """Whether ρ(x) = x."""
-    below = index_below(x, rho)
-    return below < last_index(rho) and grid_value(below, rho) == abs(x)
-
-
 def is_negative(code: int, fmt: Format) -> bool:
     return bool(code & fmt.sign_mask)
 

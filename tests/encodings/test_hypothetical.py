@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support import exact as reference
+from support.rounded_once import examine
 from support.settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna3, hopper, rtx_blackwell
@@ -19,7 +20,7 @@ from mmaformal.formats import Format, Specials, e2m1, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
 from mmaformal.proof.composition import Composing
-from mmaformal.queries import error_bound, exactness, lossless_width, output_range, zero_padding
+from mmaformal.queries import error_bound, lossless_width, output_range, zero_padding
 from mmaformal.rounding import RNE_FP16, RNE_FP32, RZ_E8M13
 from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails, Holds, Unknown
@@ -179,8 +180,8 @@ def test_fdrda_takes_a_product_for_infinite_by_its_exponent() -> None:
     a, b = 0x40, 0x3F80
     assert wide.value(a) * wide.value(b) == 2**127
     assert int(unit.dot_add([a], [b], 0)) == 0x7F800000
-    assert not exactness.examine(unit, [a], [b], 0).once
-    assert exactness.examine(unit, [a], [0x3F00], 0).exact
+    assert not examine(unit, Codes((a,), (b,), 0)).once
+    assert examine(unit, Codes((a,), (0x3F00,), 0)).exact
     assert int(unit.dot_add([a], [0x3F00], 0)) == 0x7E800000
 
 

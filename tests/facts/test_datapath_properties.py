@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from support import exact as reference
+from support.exact import exact_sum
+from support.rounded_once import examine
 from support.settling import settled
 from support.slow import slow
 
@@ -18,7 +20,6 @@ from mmaformal.cases.run import run
 from mmaformal.encodings.fma import proofs as one_format
 from mmaformal.encodings.smt import stages
 from mmaformal.instruction import Instruction
-from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.rounding import RNE_FP16, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
@@ -124,8 +125,8 @@ def test_exactness_of_broken_groups(
 def test_codes_that_are_said_to_round_once_do(point: Instruction) -> None:
     spec, found = point.spec, []
     for codes in generate(spec, 2000, 3, ["numbers"]).cases():
-        exact = exactness.exact_sum(spec, codes)
-        if exact is not None and exactness.rounds_once(point, codes.a, codes.b, codes.c):
+        exact = exact_sum(spec, codes)
+        if exact is not None and examine(point, codes).once:
             d = int(run(point, [codes])[0])
             found.append(d == reference.convert(exact, RNE_FP16) or (d == 0x8000 and exact == 0))
     assert all(found)

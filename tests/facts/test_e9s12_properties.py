@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 import z3
 from support.e9s12_numbers import nearest
+from support.rounded_once import examine
 
 from mmaformal import PROPERTIES, e9s12
 from mmaformal.cases.generate import generate
@@ -18,7 +19,6 @@ from mmaformal.encodings.dpa_e9s12.proofs import losses
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, Theorem, prove
 from mmaformal.queries import power_of_two_scaling, sign_symmetry
-from mmaformal.queries.exactness import is_exact, rounds_once
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
@@ -120,11 +120,11 @@ def test_exactness_on_codes(of: str) -> None:
         value = exact(i.spec, codes)
         if value is None:
             continue
-        told = (list(codes.a), list(codes.b), codes.c)
-        if rounds_once(i, *told):
+        said = examine(i, codes)
+        if said.once:
             held += 1
             assert value == 0 or d == nearest(value)
-            assert not is_exact(i, *told) or i.d_format.value(d) == value
+            assert not said.exact or i.d_format.value(d) == value
     assert held > 50
 
 
@@ -135,7 +135,7 @@ def test_a_bit_below_the_accumulator() -> None:
     for power, kept in ((39, True), (40, False)):
         low = [i.a_format.code(f"0x1p-{39}"), i.b_format.code(f"0x1p-{power}")]
         codes = Codes((one, low[0], 0, 0), (one, low[1], 0, 0), minus)
-        assert rounds_once(i, codes.a, codes.b, codes.c) == kept
+        assert examine(i, codes).once == kept
         d = i.dot_add(list(codes.a), list(codes.b), codes.c)
         assert (i.d_format.value(d) == Fraction(1, 1 << 39 + power)) == kept
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import z3
 from support import exact as reference
+from support.exact import exact_sum
+from support.rounded_once import examine
 from support.settling import settled
 from support.slow import slow
 
@@ -128,11 +130,10 @@ def test_codes_that_round_once_fulfil_what_is_proved_to_suffice(
     spec, numbers, once = step.spec, [], []
     formula = condition(spec, monkeypatch)
     for codes in cases(spec):
-        if exactness.exact_sum(spec, codes) is not None:
+        if exact_sum(spec, codes) is not None:
             inner = INNER[instruction](spec, codes) if instruction in INNER else {}
             numbers.append(named(spec, codes) | inner)
-            sides = codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b
-            once.append(exactness.rounds_once(step, *sides))
+            once.append(examine(step, codes).once)
     said = list(zip(once, evaluate(formula, columns(numbers)), strict=True))
     assert (True, False) not in said
     assert said.count((True, True)) > 20
@@ -151,9 +152,7 @@ def test_the_same_of_the_inner_steps_of_lowered(
     p = spec.parameters_as(Lowered)
     formula = condition(spec, monkeypatch)
     for codes in cases(spec):
-        if exactness.exact_sum(spec, codes) is None or not exactness.rounds_once(
-            instruction, codes.a, codes.b, codes.c
-        ):
+        if exact_sum(spec, codes) is None or not examine(instruction, codes).once:
             continue
         dot = Fraction(0)
         for first in range(0, spec.k, p.L):

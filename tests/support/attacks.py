@@ -24,13 +24,13 @@ from mmaformal.facts.laws import first_step
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries import order_independence, zero_padding
-from mmaformal.queries.exactness import examine
 from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Holds
 from mmaformal.spec import DotAdd
 from support import exact
 from support.exact import exact_sum
 from support.random_cases import cases, code, run, same, value
+from support.rounded_once import examine
 
 Number = Fraction | float | None
 
@@ -305,7 +305,7 @@ def exactness(attack: Attack) -> str | None:
         sum_ = exact_sum(spec, x)
         if sum_ is None:
             continue
-        said = examine(attack.unit, x.a, x.b, x.c, x.scale_a, x.scale_b)
+        said = examine(attack.unit, x)
         if said.once and attack.value(result) != value(spec.d_format, exact.convert(sum_, rho)):
             return f"{result:#x} of {x}, whose sum is rounded once"
         if said.exact and attack.value(result) != sum_:

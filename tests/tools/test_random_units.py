@@ -14,13 +14,13 @@ from support import attacks, random_cases, random_units
 from support.attacks import attack
 from support.minimality import claims
 from support.proofs import some_proof
+from support.rounded_once import Exactness
 
 from mmaformal import Different, ampere, cdna2, cdna3, find_difference
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.executable import stages
 from mmaformal.formats import fp16, fp32
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
-from mmaformal.queries.exactness import Exactness
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Holds, Number
 

@@ -16,8 +16,8 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import monotone_sticky
-from mmaformal.facts.exact_steps import Claims, RoundsExactSums, always_exact
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exact_steps import Claims, RoundsExactSums
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum
 from mmaformal.formats import fp16, fp32
@@ -63,9 +63,6 @@ class DpaE9s12Facts(RoundsExactSums[DpaE9s12Step], RoundsOneSum[DpaE9s12Step]):
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         lossless = _lossless(spec) is not None
         return super().exactness(proving, spec) if lossless else losses.exactness(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return losses.on_codes(spec, codes) if _lossless(spec) is None else always_exact(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         lossless = _lossless(instruction.spec) is not None

@@ -35,17 +35,10 @@ from mmaformal.facts.exact_steps import prove_off
 from mmaformal.facts.exact_terms import prove_chain
 from mmaformal.facts.exactness import (
     Exact,
-    ExactRounding,
-    Number,
-    Roundings,
     claims_of,
-    exponent_of,
-    has_no_bit_below,
     no_bit_below,
-    products,
     prove_own_numbers,
     settle_bound,
-    total,
 )
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp16, fp32
@@ -379,34 +372,6 @@ def _claims(proving: Composing, spec: DotAdd) -> tuple[tuple[Losses, z3.BoolRef]
 
     _, claims = claims_of(proving, prove)
     return found[0], claims
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    """The condition on codes: no product of halves has a bit below the last place kept."""
-    c, places, L = spec.c_format.value(codes.c), places_of(spec), spec.parameters.step_products
-    pairs = products(spec, codes)
-    for start in range(0, spec.k, L):
-        c += total(pairs[start : start + L])
-        halves = [part for k in range(start, start + L) for part in _halves(spec, codes, k)]
-        e_max = max((e for value, e in halves if value), default=0)
-        whole = all(has_no_bit_below(value, e_max - places.F) for value, _ in halves)
-        yield ExactRounding(whole, c, spec.parameters.last_rounding)
-
-
-def _halves(spec: DotAdd, codes: Codes, k: int) -> list[Number]:
-    """The E9S12 products of the k-th pair, each with its exponent."""
-    sides = [_cut(code, spec.a_format) for code in (codes.a[k], codes.b[k])]
-    return [(x * y, e + f) for x, e in sides[0] for y, f in sides[1]]
-
-
-def _cut(code: int, fmt: Format) -> list[Number]:
-    value, exponent = fmt.value(code), exponent_of(code, fmt)
-    if fmt != fp32:
-        return [(value, exponent)]
-    unit = Fraction(2) ** (exponent - fp32.fraction_bits)
-    upper = (abs(value) / unit).__floor__() >> smt_dpa.SIGNIFICAND_BITS << smt_dpa.SIGNIFICAND_BITS
-    high = upper * unit * (-1 if value < 0 else 1)
-    return [(high, exponent), (value - high, exponent - smt_dpa.SIGNIFICAND_BITS)]
 
 
 # ---- how much is lost -----------------------------------------------------------------------------------------------

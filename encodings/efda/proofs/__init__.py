@@ -12,8 +12,7 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as smt_efda
 from mmaformal.encodings.efda.proofs import stages, sums
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
-from mmaformal.facts.exact_steps import Claims, RoundsExactSums, always_exact, prove_claims
-from mmaformal.facts.exactness import Roundings
+from mmaformal.facts.exact_steps import Claims, RoundsExactSums, prove_claims
 from mmaformal.facts.ranges import RoundsOneSum, not_minus_zero
 from mmaformal.facts.sums import StepSum
 from mmaformal.proof.lemmas import Link
@@ -58,9 +57,6 @@ class EfdaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
                 "why it rounds its exact sum, of long sums, of c of another format or of operands that are flushed"
             )
         return prove_claims
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return always_exact(spec, codes)
 
     def rounds_exactly(self, spec: DotAdd) -> EfdaSum | None:
         return EfdaSum(spec) if _usual(spec) else None

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
 from mmaformal.encodings.executable.blocks import Lane
@@ -15,7 +15,7 @@ from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda import smt as smt_fda
 from mmaformal.encodings.fda.proofs import e_zero, exactness, monotonicity
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import Lossless
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import (
@@ -107,9 +107,6 @@ class FdaFacts(RoundsOneSum[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_fused(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters_as(Fda)

@@ -20,7 +20,7 @@ from functools import partial
 
 import z3
 
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.witness import inputs_text
 from mmaformal.encodings.fda import Fda
@@ -29,15 +29,12 @@ from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import (
     ERRORS_OF_CHAIN,
     Exact,
-    Roundings,
-    aligned,
     claims_of,
     conclude_bound,
     no_bit_below,
     prove_kept,
     prove_number,
     prove_steps,
-    roundings_of_steps,
     settle_bound,
     too_many,
 )
@@ -99,15 +96,6 @@ def prove_sum_kept(proving: Composing, x: AlignedTerms, at_most: list[z3.BoolRef
     whole = z3.And([claim.arg(0) for claim in kept])
     text = "so if no term has a bit below the unit, the sum is that of the exact terms"
     return proving.claim("exact sum", text, z3.Implies(whole, placed == exact), [linked, *kept])
-
-
-# ---- on codes --------------------------------------------------------------------------------------------------------
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters_as(Fda)
-    F, e_zero = p.F, p.e_zero
-    return roundings_of_steps(spec, codes, lambda _, terms, c: aligned([*terms, c], F, e_zero))
 
 
 def prove_lossless(proving: Composing, spec: DotAdd) -> str:

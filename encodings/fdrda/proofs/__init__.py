@@ -8,7 +8,6 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.encodings import Traces
-from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fdrda import Fdrda
@@ -23,7 +22,7 @@ from mmaformal.encodings.fdrda.proofs import (
 )
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt.blocks import Trace
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.ranges import RoundsOneSum, not_minus_zero
 from mmaformal.facts.sums import (
     StepSum,
@@ -82,9 +81,6 @@ class FdrdaFacts(RoundsOneSum[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_round_down(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)

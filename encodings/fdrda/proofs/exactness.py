@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import z3
 
-from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.fdrda.proofs.bounds import (
     StageSum,
     StepFrame,
@@ -32,18 +30,11 @@ from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import (
     Exact,
-    Number,
-    Roundings,
-    addend,
     claims_of,
-    has_no_bit_below,
     no_bit_below,
     prove_kept,
     prove_number,
-    roundings_of_steps,
-    total,
 )
-from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, scaled, total_of, wide
 from mmaformal.proof.fused import prove_largest
 from mmaformal.spec import DotAdd
@@ -185,31 +176,3 @@ def _at_e_max(
     kept, distance = wide(step.dot_cut, x.bits) << places, step.e_max - step.e_dot
     condition, same = _cut(proving, "the dot product", dot, kept, exact, distance, larger, places)
     return ExactStage(step.dot_cut, kept, exact, places, same, dot.small, 0, condition)
-
-
-# ---- on codes --------------------------------------------------------------------------------------------------------
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters_as(Fdrda)
-    return roundings_of_steps(spec, codes, lambda _, terms, c: _loses_nothing(p, terms, c))
-
-
-def _loses_nothing(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
-    """Whether no term loses a bit where it is aligned, nor the sum where it is cut to `sum_bits`."""
-    groups = [[terms[k] for k in members] for members in p.members()]
-    e_dot = max(e for _, e in terms)
-    e_max = max(e_dot, c[1])
-    dot, everything = total(terms), total([*terms, c])
-    if p.reach is not None and c[0] and c[1] < e_max - p.reach:
-        return False
-    top = addend(everything, fp32)[1]
-    return (
-        # What counts as infinite is told by the exponent, also of a product of subnormals, which may be far smaller.
-        all(e + (abs(x) >= Fraction(2) ** (e + 1)) <= fp32.max_exponent for x, e in terms if x)
-        and all(has_no_bit_below(x, max(e for _, e in group) - p.F) for group in groups for x, _ in group)
-        and all(has_no_bit_below(total(group), e_dot - p.F) for group in groups)
-        and has_no_bit_below(dot, e_max - p.dot_bits)
-        and has_no_bit_below(c[0], e_max - p.F)
-        and (p.sum_bits is None or has_no_bit_below(everything, top - p.sum_bits))
-    )

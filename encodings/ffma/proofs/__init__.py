@@ -8,14 +8,14 @@ import z3
 
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.falling_products import falls_where_flushed
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
 from mmaformal.encodings.ffma.proofs import exactness, monotonicity
 from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.smt import flush
-from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
+from mmaformal.facts.exactness import Exact, no_bound_where_flushed
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import StepSum, sum_of_two
 from mmaformal.formats import fp32
@@ -64,9 +64,6 @@ class FfmaFacts(Facts[Step]):
         if on_taken(spec) != spec:
             self.lack("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return roundings_of_trees(spec, codes, (), numbers=False)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)

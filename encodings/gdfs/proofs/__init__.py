@@ -15,7 +15,7 @@ from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.encodings.gdfs import smt as smt_gdfs
 from mmaformal.encodings.gdfs.proofs import monotonicity, sums
 from mmaformal.facts import monotone_fused
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum, aligned_terms, case_of, near, sum_of
 from mmaformal.instruction import Instruction
@@ -55,9 +55,6 @@ class GdfsFacts(RoundsOneSum[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return prove_fused(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return sums.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound(instruction, proving)

@@ -7,7 +7,6 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
-from mmaformal.facts.exactness import Number, Roundings, aligned, exponent_of, roundings_of_steps, total
 from mmaformal.facts.sums import parts_of
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import Link, within
@@ -50,25 +49,6 @@ def significand_is_small(
         pairing.derive("multiply", text, [size], [running], scales)
         return
     pairing.derive("multiply", text, [size], [], [step.c.significand])
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters_as(Gdfs)
-    G, F, e_zero = p.G, p.F, p.e_zero
-
-    def loses_nothing(start: int, terms: list[Number], c: Number) -> bool:
-        groups = [_group(spec, codes, start + g, terms[g : g + G]) for g in range(0, len(terms), G)]
-        return aligned([*groups, c], F, e_zero)
-
-    return roundings_of_steps(spec, codes, loses_nothing)
-
-
-def _group(spec: DotAdd, codes: Codes, start: int, terms: list[Number]) -> Number:
-    """A group's sum, and the exponent of its scales."""
-    scale, block = spec.scale_format, start // spec.scale_block
-    assert scale is not None
-    exponent = exponent_of(codes.scale_a[block], scale) + exponent_of(codes.scale_b[block], scale)
-    return total(terms), exponent
 
 
 def group_that_cancels(spec: DotAdd) -> Codes | None:

@@ -12,12 +12,11 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
-from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.fda.proofs.exactness import prove_fused, prove_sum_kept
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
-from mmaformal.facts.exactness import Exact, Number, Roundings, aligned, claims_of, roundings_of_steps, total
+from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.fused_steps import AlignedTerms, fused_step
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.facts.protocol import Facts
@@ -85,32 +84,9 @@ def _prove_group(proving: Composing, x: AlignedTerms, group: gfda.Group) -> z3.B
     return same.arg(0)
 
 
-# ---- on codes --------------------------------------------------------------------------------------------------------
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters_as(Gfda)
-    G, W, F, e_zero = p.G, p.W, p.F, p.e_zero
-
-    def loses_nothing(_: int, terms: list[Number], c: Number) -> bool:
-        parts = [terms[g : g + G] for g in range(0, len(terms), G)]
-        groups = [_group(part, e_zero) for part in parts]
-        return all(aligned(part, W, e_zero) for part in parts) and aligned([*groups, c], F, e_zero)
-
-    return roundings_of_steps(spec, codes, loses_nothing)
-
-
-def _group(part: list[Number], e_zero: int | None) -> Number:
-    """A group's sum, and its largest exponent, that of a zero as in `aligned`."""
-    return total(part), max(e if value or e_zero is None else max(e, e_zero) for value, e in part)
-
-
 class GfdaFacts(Facts[Step]):
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return prove_step(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return on_codes(spec, codes)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         spec, p = instruction.spec, instruction.spec.parameters_as(Gfda)

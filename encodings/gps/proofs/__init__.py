@@ -10,13 +10,12 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.falling_products import falls_where_flushed
-from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
+from mmaformal.facts.exactness import Exact, no_bound_where_flushed
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import StepSum, addition
@@ -28,7 +27,6 @@ from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
-from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = smt_gps.GpsStep
 
@@ -54,9 +52,6 @@ class GpsFacts(Facts[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_group(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return no_bound_where_flushed(instruction, proving)

@@ -11,7 +11,6 @@ import z3
 
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.falling_products import falls_with_a_product, narrow_cases, random_searches
-from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.executable.blocks import Lane
@@ -21,7 +20,7 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.encodings.lowered.proofs import exactness, pairs
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
@@ -78,9 +77,6 @@ class LoweredFacts(Facts[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_lowered_exact(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters_as(Lowered)

@@ -41,17 +41,11 @@ from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, most_los
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
 from mmaformal.facts.exactness import (
     Exact,
-    ExactRounding,
-    Roundings,
-    addend,
-    aligned,
     claims_of,
-    products,
     prove_exact_so_far,
     prove_steps,
     settle_bound,
     too_many,
-    total,
 )
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest
 from mmaformal.facts.protocol import Lossless
@@ -135,23 +129,6 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
         claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
     proving.conclude("no step loses a bit of any input, and rounds its exact sum", claim, exact.letters)
     return f"in each step d = {p.addition}(c + {p.rho}(Σ a·b)): alignment loses no bit of any input"
-
-
-# ---- on codes --------------------------------------------------------------------------------------------------------
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters_as(Lowered), products(spec, codes)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.step_products):
-        dot = Fraction(0)
-        for first in range(0, p.step_products, p.L):
-            part = [terms[start + k] for k in p.order[first : first + p.L]]
-            whole = aligned([*part, addend(dot, spec.d_format)], p.F, p.e_zero)
-            dot += total(part)
-            yield ExactRounding(whole, dot, p.rho)
-        c += dot
-        yield ExactRounding(True, c, p.addition)
 
 
 @dataclass(frozen=True)

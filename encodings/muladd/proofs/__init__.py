@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
 from mmaformal.encodings.muladd.proofs import exactness
@@ -15,7 +14,7 @@ from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_produc
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import exact_steps, last_addition
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import StepSum, addition
@@ -35,9 +34,6 @@ class MuladdFacts(Facts[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving, exactness.prove_claims)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.cases.codes import is_finite
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as muladd
@@ -26,7 +26,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
-from mmaformal.facts.exactness import Exact, ExactRounding, Roundings, claims_of, products, prove_number
+from mmaformal.facts.exactness import Exact, claims_of, prove_number
 from mmaformal.facts.fused_steps import prove_rounded, unit_exponent
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
@@ -145,18 +145,6 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     proving.claim("c", "c is a number", z3.Implies(is_finite(x.c, one.c_format), finite(x.c, one.c_format)))
     each.addition.prove(proving)
     return each.ordinary
-
-
-# ---- on codes --------------------------------------------------------------------------------------------------------
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters_as(Muladd)
-    c = spec.c_format.value(codes.c)
-    for product, _ in products(spec, codes):
-        yield ExactRounding(True, product, p.product)
-        c += product
-        yield ExactRounding(True, c, p.rho)
 
 
 def holds_products(spec: DotAdd) -> bool:

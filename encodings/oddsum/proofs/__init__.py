@@ -8,12 +8,11 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.falling_products import falls_where_flushed
-from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import NAN, GpsStep, flush_result
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
+from mmaformal.facts.exactness import Exact, no_bound_where_flushed
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import StepSum, addition
@@ -22,7 +21,6 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
-from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = GpsStep
 
@@ -38,9 +36,6 @@ class OddsumFacts(Facts[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_group(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return no_bound_where_flushed(instruction, proving)

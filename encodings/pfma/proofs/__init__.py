@@ -20,7 +20,7 @@ from mmaformal.encodings.pfma.proofs import exactness
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
-from mmaformal.facts.exactness import Exact, Roundings, no_bound_where_flushed, roundings_of_trees
+from mmaformal.facts.exactness import Exact, no_bound_where_flushed
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
 from mmaformal.facts.sums import StepSum, addition, case_of, sum_of_two
@@ -84,11 +84,6 @@ class PfmaFacts(Facts[Step]):
         if on_taken(spec) != spec:
             self.lack("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return roundings_of_trees(
-            spec, codes, exactness.shape_of(spec.parameters.step_products), numbers=False
-        )
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         def add(c: z3.BitVecRef, products: z3.BitVecRef) -> AdditionOfC:

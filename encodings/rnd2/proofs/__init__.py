@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
@@ -15,7 +14,7 @@ from mmaformal.encodings.rnd2.proofs import exactness, nans, pairs, ranges
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import exact_steps
-from mmaformal.facts.exactness import Exact, Roundings
+from mmaformal.facts.exactness import Exact
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.signed import falls_with_products
@@ -54,9 +53,6 @@ class Rnd2Facts(Facts[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)
-
-    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
 
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
         p = spec.parameters

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import z3
 
 from mmaformal.cases.codes import is_finite, is_nan
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
@@ -21,7 +21,7 @@ from mmaformal.encodings.smt.blocks import ExponentRange, Term, product_range
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import prove_sticky
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
-from mmaformal.facts.exactness import Exact, ExactRounding, Roundings, claims_of, products, prove_number
+from mmaformal.facts.exactness import Exact, claims_of, prove_number
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded, last_index
 from mmaformal.proof.sticky_sums import (
@@ -218,16 +218,3 @@ def prove_pair_alone(proving: Composing, spec: DotAdd) -> None:
     text = "where nothing is special, the pair is a number or infinite"
     proving.claim("no NaN", text, z3.Implies(none, z3.Not(is_nan(code, fmt))))
     proving.conclude_all(each.ordinary)
-
-
-# ---- on codes --------------------------------------------------------------------------------------------------------
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p = spec.parameters
-    assert isinstance(p, Rnd2)
-    c, terms = spec.c_format.value(codes.c), [value for value, _ in products(spec, codes)]
-    for x, y in zip(terms[::2], terms[1::2], strict=True):
-        yield ExactRounding(True, x + y, p.pair)
-        c += -(x + y) if p.negate_pair else x + y
-        yield ExactRounding(True, c, p.rho)
