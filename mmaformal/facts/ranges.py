@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import z3
 
-from mmaformal.cases.codes import is_nan
-from mmaformal.cases.interfaces import RoundsOnce
+from mmaformal.cases.codes import is_nan, magnitude
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep, RoundsOnce
+from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand
 from mmaformal.facts.protocol import Facts
+from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 RoundsOnceT = TypeVar("RoundsOnceT", bound=RoundsOnce)
+StepT = TypeVar("StepT", bound=AnyStep)
 
 
 def finite_operands(pairing: Pairing, step: object, assumed: dict[int, Link]) -> list[Link]:
@@ -112,3 +116,22 @@ class RoundsOneSum(Facts[RoundsOnceT]):
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[RoundsOnceT], c: z3.BitVecRef
     ) -> Link:
         return not_minus_zero(pairing, spec, steps[-1])
+
+
+def no_subnormals(
+    of: Callable[[StepT], Sequence[z3.ExprRef]],
+) -> Callable[[DotAdd], tuple[Pairing, int, str]]:
+    """Return the argument that no result is the least subnormal number of fp32, since the last step flushes; its code;
+    and what every result is.  `of` gives what a step's result is made of."""
+
+    def argue(spec: DotAdd) -> tuple[Pairing, int, str]:
+        pairing, x = Pairing(), symbolic_inputs(spec)
+        step = smt.dot_add(spec, x.a, x.b, x.c).steps[-1]
+        low = magnitude(step.result, fp32)
+        link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
+        text = "no result is subnormal"
+        pairing.derive("encode", text, [link], [], of(step))
+        pairing.conclude(text, link)
+        return pairing, 1, text
+
+    return argue

@@ -19,6 +19,7 @@ from support.emulated_gpu import (
     ASM,
     RUNTIME,
     Position,
+    compiled,
     emulated_asm,
     emulated_unit,
     is_read,
@@ -404,27 +405,15 @@ Runner = Callable[..., Done]
 @pytest.fixture(scope="module")
 def emulate(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     """Runs one of `builds` on an emulated GPU of a compute capability, with one CUDA call failing if asked."""
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not on PATH")
-    folder = tmp_path_factory.mktemp("emulated")
     programs = builds()
     text = [RUNTIME, *(emulated_unit(n, mma) for n, mma in enumerate(MMAS))]
     text += [emulated_source(b.source, b.arch, f"program_{n}") for n, b in enumerate(programs.values())]
-    table = ", ".join(f"program_{n}::main" for n in range(len(programs)))
-    text.append(
-        f"int main(int, char **argv) {{ int (*all[])() = {{{table}}}; return all[atoi(argv[1])](); }}"
-    )
-    (folder / "all.cpp").write_text("\n".join(text))
-    command = ["g++", "-std=c++17", "-pthread", "-w", "-o", "all", "all.cpp"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr[:4000]
+    every = compiled(tmp_path_factory, text, len(programs))
 
     def run(program: str, capability: int, fails: str = "") -> Done:
         environment = os.environ | {"CAPABILITY": str(capability), "FAILS": fails}
         argument = str(list(programs).index(program))
-        return subprocess.run(
-            [folder / "all", argument], env=environment, capture_output=True, text=True, timeout=60
-        )
+        return subprocess.run([every, argument], env=environment, capture_output=True, text=True, timeout=60)
 
     return run
 

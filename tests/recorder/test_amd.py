@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from numpy.typing import NDArray
+from support.emulated_gpu import compiled
 
 from mmaformal import ARCHITECTURES, cdna1, cdna2, cdna3
 from mmaformal.formats import fp64
@@ -260,24 +261,14 @@ Runner = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 @pytest.fixture(scope="module")
 def emulate(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not on PATH")
-    folder = tmp_path_factory.mktemp("emulated")
     text = [_GPU, *(emulated_program(i, f"program_{n}") for n, i in enumerate(EMULATED))]
-    table = ", ".join(f"program_{n}::main" for n in range(len(EMULATED)))
-    text.append(
-        f"int main(int, char **argv) {{ int (*all[])() = {{{table}}}; return all[atoi(argv[1])](); }}"
-    )
-    (folder / "all.cpp").write_text("\n".join(text))
-    command = ["g++", "-std=c++17", "-pthread", "-w", "-O1", "-o", "all", "all.cpp"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:4000]
+    every = compiled(tmp_path_factory, text, len(EMULATED), "-O1")
 
     def run(i: Instruction, rows: bytes, target: str | None = None) -> Any:
         environment = os.environ | {
             "TARGET": f"{TARGETS[i.architecture]}:sramecc+" if target is None else target
         }
-        command = [folder / "all", str(EMULATED.index(i))]
+        command = [every, str(EMULATED.index(i))]
         return subprocess.run(
             command, env=environment, input=rows, capture_output=True, timeout=60, check=False
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from numpy.typing import NDArray
-from support.emulated_gpu import ASM, RUNTIME, emulated_asm, emulated_unit
+from support.emulated_gpu import ASM, RUNTIME, compiled, emulated_asm, emulated_unit
 
 from mmaformal import ARCHITECTURES
 from mmaformal.formats import e2m1
@@ -246,25 +246,15 @@ Runner = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 @pytest.fixture(scope="module")
 def emulate(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not on PATH")
-    folder = tmp_path_factory.mktemp("emulated")
     text = ["#include <stdint.h>", RUNTIME, _WGMMA, *(emulated_unit(n, mma) for n, mma in enumerate(MMAS))]
     text += [emulated_program(i, f"program_{n}") for n, i in enumerate(EMULATED)]
-    table = ", ".join(f"program_{n}::main" for n in range(len(EMULATED)))
-    text.append(
-        f"int main(int, char **argv) {{ int (*all[])() = {{{table}}}; return all[atoi(argv[1])](); }}"
-    )
-    (folder / "all.cpp").write_text("\n".join(text))
-    command = ["g++", "-std=c++17", "-pthread", "-w", "-o", "all", "all.cpp"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:4000]
+    every = compiled(tmp_path_factory, text, len(EMULATED))
 
     def run(i: Instruction, rows: bytes, capability: int | None = None, fails: str = "") -> Any:
         first = GENERATIONS[i.architecture].first
         environment = os.environ | {"CAPABILITY": str(capability or first), "FAILS": fails}
         return subprocess.run(
-            [folder / "all", str(EMULATED.index(i))],
+            [every, str(EMULATED.index(i))],
             env=environment, input=rows, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 

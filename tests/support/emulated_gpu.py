@@ -8,7 +8,12 @@ misplaced element changes the result.  What it checks is the program, not a mode
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
 
 from mmaformal.formats import fp16, fp32
 from mmaformal.mma import MMAS, Mma
@@ -290,3 +295,17 @@ def emulated_asm(asm: re.Match[str]) -> str:
             names.append(registers[0][0])
     assert sum(len((one or many).split(", ")) for many, one in vectors if many != "0, 0") == len(bound)
     return f"multiply(unit_{number}, {', '.join(names)});"
+
+
+def compiled(factory: pytest.TempPathFactory, text: Sequence[str], programs: int, *options: str) -> Path:
+    """Return a program that runs the n-th of those in the text, whose `main` is in the namespace `program_n`."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not on PATH")
+    folder = factory.mktemp("emulated")
+    table = ", ".join(f"program_{n}::main" for n in range(programs))
+    main = f"int main(int, char **argv) {{ int (*all[])() = {{{table}}}; return all[atoi(argv[1])](); }}"
+    (folder / "all.cpp").write_text("\n".join([*text, main]))
+    command = ["g++", "-std=c++17", "-pthread", "-w", *options, "-o", "all", "all.cpp"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[:4000]
+    return folder / "all"

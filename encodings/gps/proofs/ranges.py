@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 import z3
 
 from mmaformal.cases.codes import magnitude
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings import smt
 from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.facts import ranges
 from mmaformal.facts.ranges import not_nan
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
@@ -62,6 +61,13 @@ def _flushed(
     return pairing.derive("encode", "flushed, it is within the same bound", [below(flushed, top)], [link])[0]
 
 
+def _of_addition(step: smt_gps.GpsStep) -> list[z3.BitVecRef]:
+    return [step.addition.result]
+
+
+no_subnormals = ranges.no_subnormals(_of_addition)
+
+
 def normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[smt_gps.GpsStep]) -> Link:
     """gps: products are zero or at least 2^m, so they are multiples of 2^(m - 23), and a sum of two that does not
     vanish is at least that; and so on.  Nothing but zeros of c and a group could then add up to −0 or be flushed."""
@@ -105,14 +111,3 @@ def normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[smt_gps.
         c = usable(step.result)
         pairing.derive("encode", "flushed, it is the same", [c], [sum_])
     return c
-
-
-def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
-    pairing, x = Pairing(), symbolic_inputs(spec)
-    step = smt.dot_add(spec, x.a, x.b, x.c).steps[-1]
-    low = magnitude(step.result, fp32)
-    link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
-    text = "no result is subnormal"
-    pairing.derive("encode", text, [link], [], [step.addition.result])
-    pairing.conclude(text, link)
-    return pairing, 1, text

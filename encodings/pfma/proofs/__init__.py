@@ -9,11 +9,9 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.codes import magnitude
 from mmaformal.cases.falling_products import falls_where_flushed
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
-from mmaformal.encodings import smt
 from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.encodings.pfma.proofs import exactness
@@ -23,29 +21,17 @@ from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, no_bound_where_flushed
 from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
+from mmaformal.facts.ranges import no_subnormals
 from mmaformal.facts.sums import StepSum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone import is_same_number
-
-
-def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
-    pairing, x = Pairing(), symbolic_inputs(spec)
-    step = smt.dot_add(spec, x.a, x.b, x.c).steps[-1]
-    low = magnitude(step.result, fp32)
-    link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
-    text = "no result is subnormal"
-    pairing.derive("encode", text, [link], [], _made_of(step))
-    pairing.conclude(text, link)
-    return pairing, 1, text
 
 
 def _made_of(step: Step) -> list[z3.BitVecRef]:
@@ -56,7 +42,7 @@ Step: TypeAlias = smt_pfma.PfmaStep
 
 
 class PfmaFacts(Facts[Step]):
-    unreachable = (no_subnormals,)
+    unreachable = (no_subnormals(_made_of),)
 
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return True
