@@ -13,7 +13,7 @@ sees it.
 
 from __future__ import annotations
 
-from types import TracebackType
+from typing import Self
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
@@ -28,23 +28,28 @@ from mmaformal.solver.session import Cache, Solver, remembering
 from mmaformal.spec import DotAdd
 
 
-class Prover:
-    """Proves one instruction after another; what was proved for one is not asked again for the next.
+class ProverOfMany:
+    """Proves one thing after another; what was proved for one is not asked again for the next.
 
-    Raises NoSolverError if there is no solver.
+    `memory` in megabytes for each solver process.  Raises NoSolverError if there is no solver.
     """
 
     def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
         self.portfolio = LazyPortfolio(solver, memory)
-        self._proofs: dict[DotAdd, Proof] = {}
 
-    def __enter__(self) -> Prover:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.portfolio.close()
+
+
+class Prover(ProverOfMany):
+    """Proves one instruction after another."""
+
+    def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
+        super().__init__(solver, memory)
+        self._proofs: dict[DotAdd, Proof] = {}
 
     def prove(self, instruction: Instruction, timeout: float = 600.0) -> Answer:
         """`Holds`, `Fails` or `Unknown`; `timeout` in seconds for proof and search together."""

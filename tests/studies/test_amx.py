@@ -31,7 +31,7 @@ from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.amx import prover as query
 from mmaformal.studies.amx.alu import argue
 from mmaformal.studies.amx.claims import CLAIMS, AmxClaim
-from mmaformal.studies.amx.prover import BOTH, STATEMENTS, AmxProver, prove_amx
+from mmaformal.studies.amx.prover import BOTH, STATEMENTS, AmxProver
 
 
 def claim_of(name: str) -> AmxClaim:
@@ -168,9 +168,9 @@ def test_encodings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPat
 
 def test_wrong_use_is_told() -> None:
     with pytest.raises(ValueError, match="no claim 'nothing'"):
-        prove_amx("nothing", "fma32")
+        AmxProver().prove("nothing", "fma32")
     with pytest.raises(ValueError, match="no AMX instruction 'fma8'"):
-        prove_amx(BOTH, "fma8")
+        AmxProver().prove(BOTH, "fma8")
     assert main(["amx", "nothing"]) == 2
 
 
@@ -232,8 +232,8 @@ def test_a_change_of_one_encoding_is_shown(
 ) -> None:
     encoding, function, change = MUTANTS[mutant]
     monkeypatch.setattr(encoding, function, _changed(getattr(encoding, function), change))
-    with recording(store):
-        witness = shown(prove_amx(BOTH, "fma32", timeout=600.0))
+    with recording(store), AmxProver() as prover:
+        witness = shown(prover.prove(BOTH, "fma32", timeout=600.0))
     assert execute(witness.state, "fma32", witness.operand) != execute_terms(
         witness.state, "fma32", witness.operand
     )

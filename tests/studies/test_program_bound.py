@@ -29,7 +29,7 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.statistics import sample
 from mmaformal.studies.emulation import program_bound, sums, words
-from mmaformal.studies.emulation.program_bound import prove_program_bound
+from mmaformal.studies.emulation.program_bound import of_program
 from mmaformal.studies.emulation.programs import UNIT_ROUNDOFF, Program
 from mmaformal.studies.emulation.words import WordCut
 from mmaformal.witness import WitnessError
@@ -321,7 +321,8 @@ def test_constants(name: str, K: int, alpha: float) -> None:
     ],
 )
 def test_whole_products(name: str) -> None:
-    answer = prove_program_bound(emulation[name], 4096, timeout=600)
+    with LazyPortfolio() as portfolio:
+        answer = of_program(emulation[name], portfolio, 4096, timeout=600)
     assert isinstance(answer, Holds), str(answer)
     exact = of(name).constants(4096)
     for number, value in zip(answer.numbers, exact, strict=False):
@@ -339,8 +340,8 @@ def test_a_unit_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPat
         return Unit(unit.instruction, (replace(stage, n=stage.n / 2),))
 
     monkeypatch.setattr(Unit, "of", smaller)
-    with pytest.raises(WitnessError, match="the proved n is"):
-        prove_program_bound(emulation[f"ootomo({VOLTA})"], timeout=200)
+    with LazyPortfolio() as portfolio, pytest.raises(WitnessError, match="the proved n is"):
+        of_program(emulation[f"ootomo({VOLTA})"], portfolio, timeout=200)
 
 
 def test_what_has_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,8 @@
 """What holds of Apple AMX for all operands and all states: both encodings are equal, and what its tables say.
 
-    from mmaformal.studies.amx.prover import prove_amx
-    print(prove_amx("disabled-lanes", "fma32"))
+    from mmaformal.studies.amx.prover import AmxProver
+    with AmxProver() as prover:
+        print(prover.prove("disabled-lanes", "fma32"))
 
 `mmaformal amx` is the command.  That both encodings make the same state is argued in `alu` and `flow`;
 every other claim is proved of the SMT encoding (`claims`), and its `Holds` rests on the encodings' equality too.
@@ -10,7 +11,6 @@ every other claim is proved of the SMT encoding (`claims`), and its `Holds` rest
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 
 import numpy as np
 import z3
@@ -24,11 +24,11 @@ from mmaformal.encodings.amx import smt as amx
 from mmaformal.lanes import LaneError
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, direct, prove, together
-from mmaformal.renamed import keywords
+from mmaformal.queries.verify import ProverOfMany
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
 from mmaformal.solver.session import Solver
 from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
@@ -52,23 +52,12 @@ _INSTANCE = (
 _TRIED = 40
 
 
-class AmxProver:
-    """Proves one claim after another; what was proved for one is not asked again for the next.
-
-    `memory` in megabytes for each solver process.  Raises NoSolverError if there is no solver.
-    """
+class AmxProver(ProverOfMany):
+    """Proves one of `STATEMENTS` after another, of fma16, fma32 or fma64 and all operands and states."""
 
     def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = LazyPortfolio(solver, memory)
+        super().__init__(solver, memory)
         self._equal: dict[str, Proof] = {}
-
-    def __enter__(self) -> AmxProver:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.portfolio.close()
 
     def prove(self, claim: str, name: str, timeout: float = 600.0) -> Answer:
         """`Holds`, `Fails` or `Unknown`; `timeout` in seconds.  Raises ValueError for no claim or instruction."""
@@ -102,19 +91,6 @@ class AmxProver:
                 return answer
             self._equal[name] = answer.proof
         return Holds(question, self._equal[name], asker.elapsed)
-
-
-@keywords(backends="solver")
-def prove_amx(
-    claim: str, name: str, *, timeout: float = 600.0, memory: int = DEFAULT_MEMORY, solver: Solver = None
-) -> Answer:
-    """Prove one of `STATEMENTS` of fma16, fma32 or fma64, for all operands and all states.
-
-    `Fails` has an `AmxWitness`.  `timeout` in seconds.  Raises ValueError for what is no claim or no instruction,
-    NoSolverError if no solver of `backends` is installed.
-    """
-    with AmxProver(solver, memory) as prover:
-        return prover.prove(claim, name, timeout)
 
 
 # ---- both encodings -------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What the paper says of the dot product-add of E9S12 halves, proved or refuted: docs/e9s12.md.
 
-    from mmaformal.studies.e9s12.prover import prove_e9s12
-    print(prove_e9s12("fma", "DP4A.FP32"))
+    from mmaformal.studies.e9s12.prover import E9s12Prover
+    with E9s12Prover() as prover:
+        print(prover.prove("fma", "DP4A.FP32"))
 
 `mmaformal e9s12` is the command.  What is proved is proved of the SMT encoding (`encodings/dpa_e9s12/proofs`), and
 rests on the equality of both; where a claim fails, the case is one that this file chooses, re-run in both encodings and
@@ -39,25 +40,22 @@ from mmaformal.facts.one_code import ModelPair, prove_one_code
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
-from mmaformal.renamed import keywords
+from mmaformal.queries.verify import ProverOfMany
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
-from mmaformal.solver.session import Solver
 from mmaformal.spec import DotAdd
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single, spread
 from mmaformal.studies.e9s12.operators import OPERATORS
 from mmaformal.studies.e9s12.short_fma import OneShortFma
-from mmaformal.studies.e9s12.sums_of_terms import SUMS
+from mmaformal.studies.e9s12.sums_of_terms import SUMS, correct, faithful
 from mmaformal.witness import WitnessError
 
 UNITS = ARCHITECTURES["e9s12"]
@@ -91,20 +89,8 @@ class HalvesWitness(HtmlText):
         return {"format": str(self.fmt), "code": hex(self.code), "parts": [str(x) for x in self.parts]}
 
 
-class E9s12Prover:
-    """Proves one claim after another, of `CLAIMS` and `SUMS`; what was proved for one is not asked again for the next.
-
-    `memory` in megabytes for each solver process.  Raises NoSolverError if there is no solver.
-    """
-
-    def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = LazyPortfolio(solver, memory)
-
-    def __enter__(self) -> E9s12Prover:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.portfolio.close()
+class E9s12Prover(ProverOfMany):
+    """Proves one claim after another, of `CLAIMS` of instructions and `SUMS` of multi-additions."""
 
     def prove(self, claim: str, name: str, timeout: float = 600.0) -> Answer:
         """`Holds`, `Fails` or `Unknown`; `timeout` in seconds.  Raises ValueError for no claim, or not of this one."""
@@ -127,19 +113,6 @@ class E9s12Prover:
             return with_failure(replace(answer, question=question), asker)
 
         return asker.within(question, settled)
-
-
-@keywords(backends="solver")
-def prove_e9s12(
-    claim: str, name: str, *, timeout: float = 600.0, memory: int = DEFAULT_MEMORY, solver: Solver = None
-) -> Answer:
-    """Prove one of `CLAIMS` of an instruction, or of `SUMS` of a multi-addition.
-
-    `timeout` in seconds.  Raises ValueError for what is no claim or no instruction of it, NoSolverError if no solver of
-    `backends` is installed.
-    """
-    with E9s12Prover(solver, memory) as prover:
-        return prover.prove(claim, name, timeout)
 
 
 # ---- what holds --------------------------------------------------------------------------------------------------
@@ -257,14 +230,6 @@ def _fails(
         return Fails(instruction.label, witness, why, asker.elapsed)
 
     return settle
-
-
-def _correct(code: int, x: Fraction) -> bool:
-    return is_correct(code, x, IEEE_FP32)
-
-
-def _faithful(code: int, x: Fraction) -> bool:
-    return is_faithful(code, x, IEEE_FP32)
 
 
 def _narrower(instruction: Instruction) -> Instruction:
@@ -421,7 +386,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "fp16-narrower",
         "d is the exact c + Σ a·b, rounded once, with L − 1",
         _16,
-        _fails(_narrow_fp16, "the last place of the least product is lost", _correct, _narrower),
+        _fails(_narrow_fp16, "the last place of the least product is lost", correct, _narrower),
     ),
     Claim(
         "fma", "where all products but one are zero, d is U·V + c, rounded once", (*_FP32, *_LOSSY[:2]), _fma
@@ -439,7 +404,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "so it is with one bit less",
         _FP32,
         _fails(
-            _one_odd_product, "the product of 48 bits loses one", _correct, _at(lambda i: least_fma(i) - 1)
+            _one_odd_product, "the product of 48 bits loses one", correct, _at(lambda i: least_fma(i) - 1)
         ),
     ),
     Claim(
@@ -450,7 +415,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
             _one_odd_product,
             "so counted, 48 bits and a sign are not left; §IV-C's L > 48 counts no carries, and is right: the products"
             " of one pair's halves need none (fma-least, accumulator-width)",
-            _correct,
+            correct,
             _at(lambda i: 49),
         ),
     ),
@@ -458,7 +423,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "fma-undetected",
         "so it is if zeros are not told",
         _FP32[1:],
-        _fails(_zero_beside, "a zero beside a large factor has the largest exponent", _correct, _undetected),
+        _fails(_zero_beside, "a zero beside a large factor has the largest exponent", correct, _undetected),
     ),
     Claim(
         "fma-sign",
@@ -470,14 +435,14 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "rounded",
         "d is the exact c + Σ a·b, rounded once",
         _LOSSY,
-        _fails(_tie_and_more, "what is shifted out would decide a tie", _correct, minimal=_NO_C),
+        _fails(_tie_and_more, "what is shifted out would decide a tie", correct, minimal=_NO_C),
     ),
     Claim(
         "faithful",
         "d is a neighbour of the exact c + Σ a·b",
         _LOSSY,
         _fails(
-            _two_products, "what is shifted out is not there when the rest cancels", _faithful, minimal=_ONE
+            _two_products, "what is shifted out is not there when the rest cancels", faithful, minimal=_ONE
         ),
     ),
     Claim(
@@ -496,19 +461,19 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "looped-fma",
         "with the looped accumulator, d is U·V + c, rounded once, where all products but one are zero",
         _FP32[:1],
-        _fails(_looped_fma, "c is cut to the accumulator's last place", _correct, looped),
+        _fails(_looped_fma, "c is cut to the accumulator's last place", correct, looped),
     ),
     Claim(
         "looped-large-c",
         "with the looped accumulator, fp16 products and c are added exactly and rounded once",
         _16[:1],
-        _fails(_large_c, "beside a large c, products are cut", _correct, looped),
+        _fails(_large_c, "beside a large c, products are cut", correct, looped),
     ),
     Claim(
         "looped-small-c",
         "with the looped accumulator, d is a neighbour of the exact sum",
         _16[:1],
-        _fails(_small_c, "beside larger products, c is cut", _faithful, looped),
+        _fails(_small_c, "beside larger products, c is cut", faithful, looped),
     ),
     Claim(
         "addition",
@@ -520,6 +485,6 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "addition-wider",
         "so are numbers whose exponents differ by one more",
         _FP32[1:],
-        _fails(_terms, "the last place of the smallest is lost", _correct),
+        _fails(_terms, "the last place of the smallest is lost", correct),
     ),
 )

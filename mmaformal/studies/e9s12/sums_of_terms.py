@@ -21,6 +21,7 @@ from mmaformal.lanes import LaneError
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove, together
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.shown_stages import code_text, number_text
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -138,12 +139,14 @@ def _fails(
     return settle
 
 
-def _correct(code: int, x: Fraction) -> bool:
-    return is_correct(code, x, OPERATORS["MA2.FP32"].rho)
+def correct(code: int, x: Fraction) -> bool:
+    """Return whether a code is the number, rounded once to fp32."""
+    return is_correct(code, x, IEEE_FP32)
 
 
-def _faithful(code: int, x: Fraction) -> bool:
-    return is_faithful(code, x, OPERATORS["MA2.FP32"].rho)
+def faithful(code: int, x: Fraction) -> bool:
+    """Return whether a code is a neighbour of the number in fp32."""
+    return is_faithful(code, x, IEEE_FP32)
 
 
 def least_exact(operator: MultiAddition) -> int:
@@ -193,7 +196,7 @@ SUMS: tuple[Claim[MultiAddition], ...] = (
         "so it is with one bit less",
         _FP16,
         _fails(
-            _last_place, "the last place of the least number is lost", _correct, lambda x: least_exact(x) - 1
+            _last_place, "the last place of the least number is lost", correct, lambda x: least_exact(x) - 1
         ),
     ),
     Claim(
@@ -207,7 +210,7 @@ SUMS: tuple[Claim[MultiAddition], ...] = (
         "sum-near-wider",
         "so it is where they differ by one more",
         (*_FP32, *_BF16),
-        _fails(_farther, "the last place of the smallest term is lost", _correct),
+        _fails(_farther, "the last place of the smallest term is lost", correct),
     ),
     Claim("sum-of-two", "d is the exact sum, rounded once, of all terms", _TWO, _holds(prove_two)),
     Claim(
@@ -223,7 +226,7 @@ SUMS: tuple[Claim[MultiAddition], ...] = (
         _fails(
             _half_an_ulp,
             "what is rounded down is a tie, and was not",
-            _correct,
+            correct,
             lambda x: least_two(x) - 1,
         ),
     ),
@@ -231,6 +234,6 @@ SUMS: tuple[Claim[MultiAddition], ...] = (
         "sum-faithful",
         "d is a neighbour of the exact sum",
         (*_FP32, *_BF16),
-        _fails(_lost, "what is shifted out is not there when the rest cancels", _faithful),
+        _fails(_lost, "what is shifted out is not there when the rest cancels", faithful),
     ),
 )

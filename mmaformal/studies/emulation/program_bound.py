@@ -1,9 +1,6 @@
 """The bound of a whole product by a program over instructions, of any K, proved from its unit's and of its words.
 
-    from mmaformal.studies.emulation.program_bound import prove_program_bound
-    print(prove_program_bound(emulation["ootomo(hopper HMMA.16816.F32)"], 4096))
-
-`mmaformal bound emulation '…'` is the command.  `programs` states the bound:
+`mmaformal bound emulation 'ootomo(hopper HMMA.16816.F32)' --k 4096` is the command.  `programs` states the bound:
 
     |d − (c + Σ a·b)| ≤ α · Σ w(a)·w(b) + β · w(c) + γ,     w(a) = max(|a|, 2^least),  w(c) = max(|c|, 2^−126),
 
@@ -23,8 +20,6 @@ from functools import partial
 from itertools import product
 
 from mmaformal.analysis.structure_bounds import StructureBound
-from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import Progress, caller
 from mmaformal.encodings.emulated import Part
 from mmaformal.facts import rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
@@ -35,39 +30,13 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, prove
 from mmaformal.queries import bound
 from mmaformal.queries.bound import rounded_up, theorem
-from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
-from mmaformal.solver.asking import Asker, watching
+from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
-from mmaformal.solver.session import Cache, Solver, session
+from mmaformal.solver.portfolio import Portfolio
 from mmaformal.studies.emulation import sums, words
 from mmaformal.studies.emulation.programs import Program
 from mmaformal.witness import WitnessError
-
-
-@keywords(K="k", backends="solver")
-def prove_program_bound(
-    instruction: Instruction | str,
-    k: int | None = None,
-    *,
-    least: int | None = None,
-    timeout: float = 600.0,
-    memory: int = DEFAULT_MEMORY,
-    solver: Solver = None,
-    progress: Progress | None = None,
-    cache: Cache = False,
-) -> Answer:
-    """`Holds` or `Unknown`: how far a product of k (of the instruction's own) is from the exact one, at most.
-
-    `least`: another exponent than the program's own from which factors count as they are.  `timeout` in seconds.
-
-    Raises ValueError for an instruction without such a bound (`Program.of`), NoSolverError if there is no
-    solver.
-    """
-    caller(progress)
-    with session(solver, memory, cache) as portfolio, watching(progress):
-        return of_program(instruction_meant(instruction), portfolio, k, least=least, timeout=timeout)
 
 
 def of_program(
@@ -78,7 +47,12 @@ def of_program(
     least: int | None = None,
     timeout: float = 600.0,
 ) -> Answer:
-    """The same with solvers that are there."""
+    """Return `Holds` or `Unknown`: how far a product of K (of the instruction's own) is from the exact one, at most.
+
+    `least`: another exponent than the program's own from which factors count as they are.  `timeout` in seconds.
+
+    Raises ValueError for an instruction without such a bound (`Program.of`), NoSolverError if there is no solver.
+    """
     program, k = Program.of(instruction, least), K or instruction.k
     bound.provable(program.unit.instruction)
     question = _question(program, k)
