@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.mismatches import Mismatches, mismatches
     from mmaformal.queries.properties import PROPERTIES, prove
     from mmaformal.queries.replay_model import ReplayedModel, replay_model
+    from mmaformal.queries.roundoff import roundoff
     from mmaformal.queries.signoff import signoff
     from mmaformal.queries.signoff_all import signoff_all
     from mmaformal.queries.verify import verify
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
     from mmaformal.structures import Structure, replay
     from mmaformal.studies.emulation.less_accurate import less_accurate
-    from mmaformal.studies.roundoff import roundoff
     from mmaformal.witness import Witness
 
 volta = ARCHITECTURES["volta"]
@@ -187,6 +187,7 @@ _LAZY = {
         "queries.mismatches": "Mismatches mismatches",
         "queries.properties": "PROPERTIES prove",
         "queries.replay_model": "ReplayedModel replay_model",
+        "queries.roundoff": "roundoff",
         "queries.signoff": "signoff",
         "queries.signoff_all": "signoff_all",
         "queries.verify": "verify",
@@ -196,7 +197,6 @@ _LAZY = {
         "solver.answers": "Answer Different Equal Fails Holds Number Proof Unknown",
         "structures": "Structure replay",
         "studies.emulation.less_accurate": "less_accurate",
-        "studies.roundoff": "roundoff",
         "witness": "Witness",
     }.items()
     for name in names.split()

@@ -38,6 +38,7 @@ from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 from mmaformal.proof import kernel
 from mmaformal.queries import bound
+from mmaformal.queries import roundoff as rounding_model
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.property import Property, in_order
 from mmaformal.queries.verify import Prover
@@ -45,7 +46,6 @@ from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.solver.script import smtlib
-from mmaformal.studies import roundoff as rounding_model
 from mmaformal.studies.amx import prover as amx
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12 import prover as e9s12

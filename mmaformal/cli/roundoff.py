@@ -36,9 +36,9 @@ def roundoff(
     Exit status: 0 all Hold, 3 one Unknown, 2 wrong use.
     """
     from mmaformal.formats import FORMATS
+    from mmaformal.queries.roundoff import NAMES, of_format
     from mmaformal.solver.asking import watching
     from mmaformal.solver.portfolio import LazyPortfolio
-    from mmaformal.studies.roundoff import NAMES, of_format
 
     if unknown := [name for name in formats if name not in NAMES]:
         raise UsageError(f"nothing is rounded to a format {unknown[0]!r}; there are {', '.join(NAMES)}")

@@ -250,9 +250,9 @@ def quick(
     """The words of a command; a proof that is quick stands in for what works a slow one out."""
     from mmaformal.formats import e2m1
     from mmaformal.queries.max_difference import Apart
+    from mmaformal.queries.roundoff import of_format
     from mmaformal.solver.evidence import recording
     from mmaformal.solver.portfolio import LazyPortfolio
-    from mmaformal.studies.roundoff import of_format
 
     words, slow = REPEATED[request.param]
     if request.param == "max-difference":

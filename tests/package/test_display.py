@@ -255,7 +255,7 @@ ROOMS = tuple(
     f"mmaformal.{room}"
     for room in (
         *("queries", "campaign", "facts", "theory", "proof", "cases", "lanes"),
-        *("studies.amx", "studies.claims", "studies.roundoff", "studies.unit_study.enough_width"),
+        *("studies.amx", "studies.claims", "studies.unit_study.enough_width"),
         *(f"studies.e9s12.{name}" for name in ("dot_claims", "prover", "short_fma", "sum_claims")),
         *(f"studies.e9s12.{name}" for name in ("same_sums", "sums_of_terms")),
         *(f"studies.emulation.{name}" for name in ("less_accurate", "one_product", "program_bound")),

@@ -17,10 +17,10 @@ from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.facts import rounding_model
 from mmaformal.formats import FORMATS
 from mmaformal.proof.kernel import NotProvedError, prove
+from mmaformal.queries.roundoff import NAMES, of_format, roundoff
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
-from mmaformal.studies.roundoff import NAMES, of_format, roundoff
 
 
 def test_it_is_proved_of_all_formats() -> None:

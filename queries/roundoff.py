@@ -1,6 +1,6 @@
 """Whether rounding is what error analysis takes it for: fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g_min, δη = 0.
 
-    from mmaformal.studies.roundoff import roundoff
+    from mmaformal.queries.roundoff import roundoff
     print(roundoff("e4m3"))
 
 Of all real numbers x within the range of a format, argued in `facts/rounding_model`.  `mmaformal roundoff` is the
