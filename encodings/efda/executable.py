@@ -305,14 +305,8 @@ def sum_of(
 
 
 def step(
-    spec: DotAdd,
-    parameters: Efda,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    stages: Stages | None = None,
+    spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
 ) -> EfdaStep:
-    stages = Stages() if stages is None else stages
     rho = parameters.rho
     a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)

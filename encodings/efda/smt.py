@@ -449,15 +449,9 @@ def long_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> LongStep:
 
 
 def step(
-    spec: DotAdd,
-    parameters: Efda,
-    a: Sequence[BitVec],
-    b: Sequence[BitVec],
-    c: BitVec,
-    stages: Stages | None = None,
+    spec: DotAdd, parameters: Efda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> Step:
     """One step over L products."""
-    stages = Stages() if stages is None else stages
     a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)
     c_operand = stages.decode(c, spec.c_format, parameters.flush_inputs)

@@ -92,11 +92,10 @@ def step(
     c: Lane,
     scale_a: Sequence[Operand],
     scale_b: Sequence[Operand],
-    stages: Stages | None = None,
+    stages: Stages,
 ) -> GdfsStep:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per group."""
     G = parameters.G
-    stages = Stages() if stages is None else stages
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
     c_operand = stages.decode(c, spec.c_format)

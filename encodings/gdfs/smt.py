@@ -138,12 +138,11 @@ def step(
     c: BitVec,
     scale_a: Sequence[Operand],
     scale_b: Sequence[Operand],
-    stages: Stages | None = None,
+    stages: Stages,
 ) -> GdfsStep:
     """One step over L products; `scale_a` and `scale_b` are one scale for each group."""
     F, G, fmt = parameters.F, parameters.G, spec.scale_format
     assert fmt is not None
-    stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
     a_operands = tuple(decode(x, spec.a_format) for x in a)
     b_operands = tuple(decode(x, spec.b_format) for x in b)

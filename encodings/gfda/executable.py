@@ -67,16 +67,10 @@ def group(parameters: Gfda, products: Sequence[Term], fraction_bits: int, stages
 
 
 def step(
-    spec: DotAdd,
-    parameters: Gfda,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    stages: Stages | None = None,
+    spec: DotAdd, parameters: Gfda, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
 ) -> GfdaStep:
     """One step: codes of L a, L b and one c."""
     W, G = parameters.W, parameters.G
-    stages = Stages() if stages is None else stages
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
     c_operand = stages.decode(c, spec.c_format)

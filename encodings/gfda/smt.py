@@ -83,16 +83,10 @@ def group(
 
 
 def step(
-    spec: DotAdd,
-    parameters: Gfda,
-    a: Sequence[BitVec],
-    b: Sequence[BitVec],
-    c: BitVec,
-    stages: Stages | None = None,
+    spec: DotAdd, parameters: Gfda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> GfdaStep:
     """One step over L products."""
     W, G = parameters.W, parameters.G
-    stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format) for x in b)

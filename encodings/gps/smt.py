@@ -107,11 +107,8 @@ def product(
     return x, y, stages.code("product", [x, y], multiply(x, y, spec.a_format, spec.b_format), fp32)
 
 
-def step(
-    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
-) -> GpsStep:
+def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages) -> GpsStep:
     """One group of G products, added to c."""
-    stages = Stages() if stages is None else stages
     each = [product(spec, x, y, decode_flushed, stages) for x, y in zip(a, b, strict=True)]
     a_operands, b_operands, products = zip(*each, strict=True)
     sums: list[Addition] = []

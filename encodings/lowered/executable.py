@@ -36,16 +36,10 @@ def nan_code(spec: DotAdd, parameters: Lowered) -> int:
 
 
 def step(
-    spec: DotAdd,
-    parameters: Lowered,
-    a: Sequence[Lane],
-    b: Sequence[Lane],
-    c: Lane,
-    stages: Stages | None = None,
+    spec: DotAdd, parameters: Lowered, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
 ) -> Lowering:
     """One PTX instruction."""
     to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
-    stages = Stages() if stages is None else stages
     a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]
     b_codes = [stages.convert(b[k], spec.b_format, to_b) for k in parameters.order]
     fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, stages.zero(c), stages=stages)

@@ -39,16 +39,10 @@ def nan_code(parameters: Lowered, fmt: Format) -> int:
 
 
 def step(
-    spec: DotAdd,
-    parameters: Lowered,
-    a: Sequence[BitVec],
-    b: Sequence[BitVec],
-    c: BitVec,
-    stages: Stages | None = None,
+    spec: DotAdd, parameters: Lowered, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> LoweredStep:
     """One instruction over `len(order)` products."""
     to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
-    stages = Stages() if stages is None else stages
     a_codes = tuple(stages.convert(a[k], spec.a_format, to_a) for k in parameters.order)
     b_codes = tuple(stages.convert(b[k], spec.b_format, to_b) for k in parameters.order)
     zero = stages.zero(spec.d_format)

@@ -57,11 +57,8 @@ def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand, stages
     return Product(special, exact, code.total, code.rounded, code.result)
 
 
-def step(
-    spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None
-) -> MuladdStep:
+def step(spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec, stages: Stages) -> MuladdStep:
     """One product, added to c."""
-    stages = Stages() if stages is None else stages
     x, y = stages.decode(a, spec.a_format), stages.decode(b, spec.b_format)
     product = rounded_product(spec, parameters.product, x, y, stages)
     addition = stages.add(c, product.result, parameters.rho, quiet_nan(parameters.rho.format))

@@ -23,15 +23,9 @@ from mmaformal.spec import DotAdd
 
 
 def step(
-    spec: DotAdd,
-    rho: Conversion,
-    a: Sequence[BitVec],
-    b: Sequence[BitVec],
-    c: BitVec,
-    stages: Stages | None = None,
+    spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> GpsStep:
     """One pair of products, added to c, which is any code."""
-    stages = Stages() if stages is None else stages
     each = [product(spec, u, v, decode_flushed, stages) for u, v in zip(a, b, strict=True)]
     x, y, (first, second) = zip(*each, strict=True)
     pair = stages.add(first, second, rho, NAN)

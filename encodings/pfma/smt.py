@@ -182,10 +182,7 @@ def nan_or(x: BitVec, y: BitVec, code: BitVec) -> BitVec:
     return z3.If(decode(x, fp32).nan, quiet(x), z3.If(decode(y, fp32).nan, quiet(y), code))
 
 
-def step(
-    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
-) -> PfmaStep:
-    stages = Stages() if stages is None else stages
+def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages) -> PfmaStep:
     sums, fmas = [stages.zero(fp32), stages.zero(fp32)], []
     a, b = widened(a, spec.a_format, stages), widened(b, spec.b_format, stages)
     for k, (x, y) in enumerate(zip(a, b, strict=True)):

@@ -36,11 +36,10 @@ class WfmaStep:
         return self.fma.result
 
 
-def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> WfmaStep:
+def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages) -> WfmaStep:
     """`fma(a, b, c)` of two codes of the factors' formats and one of ρ's."""
     parameters = spec.parameters_as(Wfma)
     rho = parameters.rho
-    stages = Stages() if stages is None else stages
     x, y = stages.convert(a, spec.a_format, rho.format), stages.convert(b, spec.b_format, rho.format)
     return WfmaStep(x, y, sfma.step(rho, x, y, c, stages=stages))
 

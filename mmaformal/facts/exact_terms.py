@@ -54,6 +54,7 @@ from mmaformal.encodings.smt.blocks import (
     quiet_nan,
     resize,
 )
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.fused_steps import E2M1_PRODUCT
 from mmaformal.formats import Format, Specials, fp32
 from mmaformal.limits import widest
@@ -74,7 +75,7 @@ def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
     if isinstance(p, Sfma):
         return sfma.step(p.rho, x.a[0], x.b[0], x.c, p.nan)
     assert isinstance(p, Efda)
-    step = efda.step(spec, p, x.a[: p.L], x.b[: p.L], x.c)
+    step = efda.step(spec, p, x.a[: p.L], x.b[: p.L], x.c, Stages())
     assert not isinstance(step, efda.LongStep)
     return step
 
@@ -267,7 +268,7 @@ def prove_groups_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     claims = []
     for n, step in enumerate(trace.steps):
         k = slice(n * p.G, (n + 1) * p.G)
-        same = step.result == gps.step(spec, x.a[k], x.b[k], c).result
+        same = step.result == gps.step(spec, x.a[k], x.b[k], c, Stages()).result
         claims.append(proving.claim(f"step {n + 1}", text, same))
         c = step.result
     last = proving.claim("result", "the result is the last step's", trace.result == c)
@@ -279,7 +280,7 @@ def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     is added last."""
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, Lowered)
-    step = lowered.step(spec, p, x.a, x.b, x.c)
+    step = lowered.step(spec, p, x.a, x.b, x.c, Stages())
     claims = []
     for codes, mine, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
         code = z3.BitVec("code", fmt.storage_bits)
@@ -313,9 +314,9 @@ def group_of(spec: DotAdd, x: Inputs) -> gps.GpsStep:
     """One step of gps or oddsum."""
     p, L = spec.parameters, spec.parameters.step_products
     if isinstance(p, Oddsum):
-        return oddsum.step(spec, p.rho, x.a[:L], x.b[:L], x.c)
+        return oddsum.step(spec, p.rho, x.a[:L], x.b[:L], x.c, Stages())
     assert isinstance(p, Gps)
-    return gps.step(spec, x.a[:L], x.b[:L], x.c)
+    return gps.step(spec, x.a[:L], x.b[:L], x.c, Stages())
 
 
 def prove_tree(proving: Composing, spec: DotAdd) -> None:

@@ -16,6 +16,7 @@ from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, exponent_range
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
@@ -85,7 +86,7 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     factors: list[tuple[z3.BitVecRef, ...]]
     if p.loss is LossModel.TERMS_AND_GROUPS:
         assert isinstance(p, Gfda)
-        step = gfda.step(spec, p, x.a, x.b, x.c)
+        step = gfda.step(spec, p, x.a, x.b, x.c, Stages())
         f, low = p.W, spec.a_format.min_exponent + spec.b_format.min_exponent
         high = spec.a_format.max_exponent + spec.b_format.max_exponent
         factors = [(group.total,) for group in step.groups]

@@ -20,6 +20,7 @@ from mmaformal.encodings import executable
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import executable as efda
 from mmaformal.encodings.executable import blocks, ieee, limbs
+from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, e5m2, fp16, fp32, fp64
@@ -466,7 +467,7 @@ def test_efda_in_fixed_point_of_all_codes_of_a_tiny_format(L: int) -> None:
     one = np.full_like(c, fmt.bias << fmt.fraction_bits)
     a, b = (factors[0], *factors[2:]), (factors[1], *[one] * (L - 1))
     spec = SimpleNamespace(a_format=fmt, b_format=fmt, c_format=e5m2)
-    step = efda.step(spec, Efda(L, rho), a, b, c)  # type: ignore[arg-type]
+    step = efda.step(spec, Efda(L, rho), a, b, c, Stages())  # type: ignore[arg-type]
     number = values(fmt)
     with np.errstate(invalid="ignore"):
         total = sum(number[x] * number[y] for x, y in zip(a, b, strict=True)) + values(e5m2)[c]

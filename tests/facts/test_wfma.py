@@ -62,14 +62,12 @@ def quieted(right: Convert) -> Convert:
 CONVERSIONS = (one_off, without_sign, flushed, quieted)
 
 
-def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> wfma.WfmaStep:
+def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages) -> wfma.WfmaStep:
     """A step that squares a."""
     return RIGHT_STEP(spec, a, a, c, stages)
 
 
-def factors_as_they_are(
-    spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None
-) -> wfma.WfmaStep:
+def factors_as_they_are(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages) -> wfma.WfmaStep:
     """A step whose factors are the upper halves of fp32 codes."""
     x, y = (z3.Concat(code, z3.BitVecVal(0, 16)) for code in (a, b))
     return wfma.WfmaStep(x, y, sfma.step(spec.parameters.last_rounding, x, y, c, stages=stages))

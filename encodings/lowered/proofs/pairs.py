@@ -20,6 +20,7 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, StickySum
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts import growing_pairs
 from mmaformal.facts.exact_steps import OneStepModel, Sticky, prove_not_below_factors
 from mmaformal.facts.growing_pairs import prove_pair, span_of_pair
@@ -54,7 +55,7 @@ class OddPair(OneStepModel):
         return self.parameters.inner_dot_add(one_step(self.model)).replace(reads_c=False)
 
     def run(self, x: Inputs) -> fda.FdaStep:
-        return lowered.step(one_step(self.model), self.parameters, x.a, x.b, x.c).inner[0]
+        return lowered.step(one_step(self.model), self.parameters, x.a, x.b, x.c, Stages()).inner[0]
 
     @property
     def step(self) -> fda.FdaStep:

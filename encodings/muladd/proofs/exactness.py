@@ -24,6 +24,7 @@ from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
 from mmaformal.facts.exactness import Exact, claims_of, prove_number
@@ -72,7 +73,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     one = one_step(spec)
     x, p = symbolic_inputs(one), one.parameters_as(Muladd)
-    each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c))
+    each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c, Stages()))
     _, terms = claims_of(proving, lambda: _prove_terms(proving, each))
     rounded, is_number = _prove_product(proving, each)
     a, z = each.addition, z3.BitVec("z", one.d_format.storage_bits)
@@ -139,7 +140,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     one = one_step(spec)
     x, p = symbolic_inputs(one), one.parameters
     assert isinstance(p, Muladd)
-    each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c))
+    each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c, Stages()))
     _prove_terms(proving, each)
     _prove_product(proving, each)
     proving.claim("c", "c is a number", z3.Implies(is_finite(x.c, one.c_format), finite(x.c, one.c_format)))
@@ -228,7 +229,7 @@ class ProductSum(FmaSum):
     @property
     def own_step(self) -> muladd.MuladdStep:
         x = self.inputs
-        return muladd.step(self.spec, self.parameters, x.a[0], x.b[0], x.c)
+        return muladd.step(self.spec, self.parameters, x.a[0], x.b[0], x.c, Stages())
 
     @property
     def step(self) -> sfma.SfmaStep:

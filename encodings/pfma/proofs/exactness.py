@@ -18,6 +18,7 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import encode
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import Sticky, prove_kept_sum, prove_off
 from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product, prove_sum
 from mmaformal.facts.exactness import Exact, claims_of
@@ -201,7 +202,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     spec = one_step(spec)
     x = symbolic_inputs(spec)
-    one = SymbolicFmaStep(spec, x, pfma.step(spec, x.a, x.b, x.c))
+    one = SymbolicFmaStep(spec, x, pfma.step(spec, x.a, x.b, x.c, Stages()))
     _, terms = claims_of(proving, lambda: _prove_operands(proving, one))
     made = [_prove_fma(proving, one, k) for k in range(spec.k)]
     made.append(prove_sum_of_all(proving, spec.k, shape_of(spec.k)))

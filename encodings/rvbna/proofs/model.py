@@ -15,6 +15,7 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.same_steps import prove_same_steps
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
@@ -74,7 +75,7 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
         p.n,
         (
             lambda k, c: rvbna.step(x, p, inputs.a[k], inputs.b[k], c),
-            lambda k, c: lowered.step(y, q, inputs.a[k], inputs.b[k], c),
+            lambda k, c: lowered.step(y, q, inputs.a[k], inputs.b[k], c, Stages()),
         ),
         lambda proving, left, right: _SameStep(proving, (x, p), (y, q), left, right, alone).prove(),
     )

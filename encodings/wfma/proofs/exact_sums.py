@@ -19,6 +19,7 @@ from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.encodings.wfma import smt as wfma
 from mmaformal.facts import exact_steps
@@ -129,7 +130,7 @@ class WideFmaSum(FmaSum):
     @property
     def step(self) -> sfma.SfmaStep:
         x = self.inputs
-        return wfma.step(self.spec, x.a[0], x.b[0], x.c).fma
+        return wfma.step(self.spec, x.a[0], x.b[0], x.c, Stages()).fma
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
         """Prove that the product of the converted factors, of numbers, is that of the codes."""

@@ -297,15 +297,6 @@ class _Apart:
         bounds = [z3.UGE(u, v + least), *([] if most is None else [z3.ULE(u, v + most)])]
         return z3.And(self.x.numbers, z3.Not(self.v.significand == 0), *bounds)
 
-    @property
-    def cut(self) -> list[z3.ExprRef]:
-        """What is known of both operands."""
-        return [
-            part
-            for each in (self.u, self.v)
-            for part in (each.sign, each.field, each.significand, each.infinite, each.nan)
-        ]
-
     def signed(self, shift: int, bits: int) -> z3.BitVecRef:
         """u · 2^shift, with its sign."""
         whole = fit(self.u.significand, bits) << shift
