@@ -14,10 +14,10 @@ K > L is a chain: one step's result is the next one's c.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mmaformal.encodings.executable.blocks import (
     Flag,
@@ -79,6 +79,10 @@ class FdrdaStep:
     cut_total: Sum  #: normalise & round
     rounded: Rounded
     result: Lane  #: encode
+
+
+#: Of products of so many fraction bits, their sums, and the sum of those.
+Sums: TypeAlias = Callable[[Sequence[Term], int], tuple[tuple[Dot, ...], Dot]]
 
 
 def overflow(product: Term, fraction_bits: int, limit: int) -> Special:
@@ -178,14 +182,23 @@ def round_total(parameters: Fdrda, total: Lane, e_max: Lane) -> tuple[Sum, Round
     return exact, normalise_and_round(exact.total, exact.unit, rho)
 
 
-def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> FdrdaStep:
+def step_of_sums(
+    spec: DotAdd,
+    parameters: Fdrda,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    sums: Sums,
+    reach: int | None,
+) -> FdrdaStep:
+    """Return one step; `sums` adds up its products, and a c more than `reach` below the largest exponent is dropped."""
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
     c_operand = decode(c, spec.c_format.layout)
     products, special = products_and_specials(spec, parameters, a_operands, b_operands, c_operand)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    dot = dot_product(products, bits, parameters.F)
-    e_max, cut_dot, cut_c, total = add_c(spec, parameters, dot, c_operand)
+    dots, dot = sums(products, bits)
+    e_max, cut_dot, cut_c, total = add_c(spec, parameters, dot, c_operand, reach)
     cut_total, rounded = round_total(parameters, total, e_max)
     rho = parameters.rho
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
@@ -195,7 +208,7 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], 
         c=c_operand,
         special=special,
         products=products,
-        dots=(dot,),
+        dots=dots,
         dot=dot,
         e_max=e_max,
         cut_dot=cut_dot,
@@ -205,6 +218,14 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], 
         rounded=rounded,
         result=result,
     )
+
+
+def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> FdrdaStep:
+    def sums(products: Sequence[Term], bits: int) -> tuple[tuple[Dot, ...], Dot]:
+        dot = dot_product(products, bits, parameters.F)
+        return (dot,), dot
+
+    return step_of_sums(spec, parameters, a, b, c, sums, None)
 
 
 dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Fdrda), a, b, c))

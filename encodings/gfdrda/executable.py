@@ -14,21 +14,16 @@ from collections.abc import Sequence
 
 from mmaformal.encodings.executable.blocks import (
     Lane,
-    decode,
-    encode,
+    Term,
     maximum,
-    quiet_nan,
-    select_special,
     shift_right,
 )
 from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.fdrda.executable import (
     Dot,
     FdrdaStep,
-    add_c,
     dot_product,
-    products_and_specials,
-    round_total,
+    step_of_sums,
 )
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.spec import DotAdd
@@ -42,34 +37,11 @@ def add_dots(even: Dot, odd: Dot, parameters: Gfdrda) -> Dot:
 
 
 def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> FdrdaStep:
-    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
-    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
-    c_operand = decode(c, spec.c_format.layout)
-    products, special = products_and_specials(spec, parameters, a_operands, b_operands, c_operand)
-    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    even = dot_product(products[0::2], bits, parameters.F)
-    odd = dot_product(products[1::2], bits, parameters.F)
-    dot = add_dots(even, odd, parameters)
-    e_max, cut_dot, cut_c, total = add_c(spec, parameters, dot, c_operand, parameters.c_reach)
-    cut_total, rounded = round_total(parameters, total, e_max)
-    rho = parameters.rho
-    result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return FdrdaStep(
-        a_operands,
-        b_operands,
-        c=c_operand,
-        special=special,
-        products=products,
-        dots=(even, odd),
-        dot=dot,
-        e_max=e_max,
-        cut_dot=cut_dot,
-        cut_c=cut_c,
-        total=total,
-        cut_total=cut_total,
-        rounded=rounded,
-        result=result,
-    )
+    def sums(products: Sequence[Term], bits: int) -> tuple[tuple[Dot, ...], Dot]:
+        even, odd = (dot_product(part, bits, parameters.F) for part in (products[0::2], products[1::2]))
+        return (even, odd), add_dots(even, odd, parameters)
+
+    return step_of_sums(spec, parameters, a, b, c, sums, parameters.c_reach)
 
 
 dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(Gfdrda), a, b, c))
