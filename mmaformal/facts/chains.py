@@ -9,7 +9,6 @@ chain, whose second step takes any accumulator, is proved of the long one, by in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType, ModuleType
 
@@ -83,28 +82,21 @@ def _module(encoding: ModuleType, spec: DotAdd) -> ModuleType:
     """Where an algorithm's loop and step are.  Raises ArgumentError if it has none of its own."""
     module = part(spec.parameters.algorithm, encoding.__name__.rpartition(".")[2])
     own = getattr(module, "dot_add", None)
-    if not isinstance(own, FunctionType) or "step" not in _names(own):
+    if not isinstance(own, FunctionType) or "step" not in set().union(*map(_names, _codes(own))):
         raise ArgumentError(f"the loop of {spec.parameters.algorithm} has no step that could be followed")
     assert isinstance(module, ModuleType)
     return module
 
 
-def _parts(function: FunctionType) -> Iterator[FunctionType]:
-    """Yield a function, and those that it was made with."""
-    yield function
-    for cell in function.__closure__ or ():
-        if isinstance(cell.cell_contents, FunctionType):
-            yield from _parts(cell.cell_contents)
+def _codes(own: FunctionType) -> list[CodeType]:
+    """Return the code of a loop, and of the step that it was made with, if it was."""
+    held = [cell.cell_contents for cell in own.__closure__ or ()]
+    return [each.__code__ for each in (own, *held) if isinstance(each, FunctionType)]
 
 
-def _names(function: FunctionType) -> set[str]:
+def _names(code: CodeType) -> set[str]:
     """Return the names that a function looks up, and those that the functions within it do."""
-    found, left = set[str](), [each.__code__ for each in _parts(function)]
-    while left:
-        code = left.pop()
-        found.update(code.co_names)
-        left += [each for each in code.co_consts if isinstance(each, CodeType)]
-    return found
+    return set(code.co_names).union(*(_names(each) for each in code.co_consts if isinstance(each, CodeType)))
 
 
 def _with(function: FunctionType, names: dict[str, object]) -> FunctionType:
