@@ -88,6 +88,13 @@ class Sticky:
     names: tuple[str, str] = ("product", "c")  #: of the terms, in claims
     least: int | None = None  #: the least exponent of a sum; None: that of ρ's format
 
+    def aligned(self, unit: z3.BitVecRef) -> list[AlignedMagnitude]:
+        """Return both terms as they are aligned; `unit` is the exponent of the sum's last place."""
+        each = zip(
+            self.names, (self.x, self.y), (self.x_bits, self.y_bits), (self.sum.x, self.sum.y), strict=True
+        )
+        return [AlignedMagnitude(*one, self.sum.e_max, unit, self.exponents, self.frame) for one in each]
+
 
 def prove_claims(proving: Composing, spec: DotAdd, given: Inputs | None = None) -> z3.BoolRef:
     """Prove that a step of a model of sfma or efda, on these inputs or any, is correctly rounded; returns that every
@@ -273,10 +280,7 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
     cut = [x.exponent, y.exponent, e_max, x.significand, y.significand]
     text, claim = "e_max is the larger exponent", is_larger(s.sum, x, y)
     largest = proving.claim("larger exponent", text, claim)
-    kept = [
-        AlignedMagnitude(name, term, bits, A, e_max, unit, s.exponents, s.frame).prove(proving)
-        for name, term, bits, A in zip(s.names, (x, y), (s.x_bits, s.y_bits), (s.sum.x, s.sum.y), strict=True)
-    ]
+    kept = [each.prove(proving) for each in s.aligned(unit)]
     text = "where a term loses bits, ρ's boundaries are even multiples of the last place"
     claim = z3.Or(z3.And(kept), has_room(total, e_max, s.exponents, s.frame, s.rho))
     proving.claim("room", text, claim, [largest, *s.invariants], [*cut, x.sign, y.sign])

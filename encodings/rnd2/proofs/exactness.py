@@ -17,20 +17,14 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
 from mmaformal.encodings.rnd2.proofs.pairs import pair_terms
-from mmaformal.encodings.smt.blocks import ExponentRange, Term, product_range
+from mmaformal.encodings.smt.blocks import ExponentRange, product_range
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import prove_sticky
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
 from mmaformal.facts.exactness import Exact, claims_of, prove_number
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import fit, is_rounded, last_index
+from mmaformal.proof.definitions import fit, last_index
 from mmaformal.proof.sticky_sums import (
-    is_around,
-    is_larger,
-    is_odd,
-    is_sharp,
-    magnitude_of,
-    prove_parity,
     wide_enough,
 )
 from mmaformal.rounding import Conversion
@@ -60,11 +54,6 @@ class _OneStep:
         return product_range(self.spec.a_format, self.spec.b_format)
 
     @property
-    def bits(self) -> int:
-        """Fraction bits of a product."""
-        return self.spec.a_format.fraction_bits + self.spec.b_format.fraction_bits
-
-    @property
     def unit(self) -> z3.BitVecRef:
         """The exponent of the sum's last place."""
         frame, e_max = self.parameters.frame(self.spec), self.step.sum.e_max
@@ -88,21 +77,18 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     x, p = symbolic_inputs(one), one.parameters
     assert isinstance(p, Rnd2)
     each = _OneStep(one, x, rnd2.step(one, p, x.a, x.b, x.c, Stages()))
-    _, terms = claims_of(proving, lambda: _prove_terms(proving, each))
-    sharp, sums = claims_of(proving, lambda: _prove_sum(proving, each))
-    rounded, is_number = _prove_pair(proving, each)
+    condition, pair = claims_of(proving, lambda: _prove_pair(proving, each))
     a, z = each.addition, z3.BitVec("z", one.d_format.storage_bits)
     proving.claim("c", "c is a number", z3.Implies(is_finite(x.c, one.c_format), finite(x.c, one.c_format)))
     a.prove(proving)
     number = a.prove_number(proving, z)
     last = z3.And(a.rounded, a.is_kept, z3.Implies(a.is_sum(z), number.arg(1)))
-    condition = z3.And(sharp, is_number)
     sum_ = "c − r" if p.negate_pair else "c + r"
     text = (
         f"in each step r = {p.pair}(a_0·b_0 + a_1·b_1), where both products are aligned exactly; where that sum is one "
         f"of its numbers, r is it, d = {p.rho}({sum_}), and if that is a number of {p.rho}'s format, d is it"
     )
-    conclusion = z3.And(terms, sums, rounded, z3.Implies(condition, last))
+    conclusion = z3.And(pair, z3.Implies(condition, last))
     return Exact(each.ordinary, condition, conclusion, (), text)
 
 
@@ -120,57 +106,22 @@ def _prove_terms(proving: Composing, each: _OneStep) -> z3.BoolRef:
     return proving.claim("not special", text, z3.Implies(each.ordinary, none))
 
 
-def _prove_sum(proving: Composing, each: _OneStep) -> z3.BoolRef:
-    """Prove that an aligned product is exact, or odd and less than one unit off, and the larger one exact; returns
-    that both are exact."""
-    step, ex, unit = each.step, each.exponents, each.unit
-    sum_, (x, y) = step.sum, step.products
-    proving.claim("larger exponent", "e_max is the larger exponent", is_larger(sum_, x, y))
-    exact = []
-    for name, term, A in (("first product", x, sum_.x), ("second product", y, sum_.y)):
-        e = _place(each, term, ex)
-        sharp = is_sharp(A, unit, term.significand, e)
-        around = z3.And(is_odd(A), is_around(A, unit, term.significand, e))
-        under = z3.ULE(term.exponent, sum_.e_max)
-        text = "an aligned product is exact, or odd and less than one unit off"
-        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under])
-        at_top = z3.Implies(term.exponent == sum_.e_max, sharp)
-        proving.claim(f"{name} at the top", "the product of the larger exponent is exact", at_top)
-        exact.append(sharp)
-    prove_parity(proving, sum_)
-    return z3.And(exact)
-
-
-def _place(each: _OneStep, term: Term, ex: ExponentRange) -> z3.BitVecRef:
-    """The exponent of a product's last place."""
-    return fit(term.exponent, each.unit.size()) + (ex.low - each.bits)
-
-
-def _prove_pair(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """(that where nothing is special the pair is φ of the sum, and that number if it is one of φ's; that it is one)."""
-    step, phi, unit = each.step, each.phi, each.unit
-    total, e_max, code = step.sum.total, step.sum.e_max, step.pair.result
-    negative, m = magnitude_of(total)
-    none = z3.Not(z3.Or(*step.special))
-    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
-    zero = z3.Extract(code.size() - 2, 0, code) == 0
-    high = z3.ULE(e_max, each.exponents.constant(each.exponents.high))
-    proving.claim("exponent in range", "no exponent is above its range", z3.Implies(none, high))
-    reach = 2 * ((1 << (total.size() - 2)) - 1)
-    small = z3.And(total <= reach, total >= -reach)
-    right = z3.And(is_rounded(m, unit, code, phi, negative), z3.Or(zero, m == 0, sign == negative))
-    text = f"the pair is {phi} of the sum: by definition, no other number of the format is the right one"
-    claim = z3.Implies(none, right)
-    premises = [z3.Implies(none, high), small]
-    rounded = proving.claim(f"rounded by {phi}", text, claim, premises, [total, e_max, *step.special])
-    own = z3.Implies(none, is_rounded(m, unit, code, phi, negative))
-    proving.claim(f"pair rounded by {phi}", "so it is the sum rounded", own, [rounded])
-    both = prove_number(proving, code, total=total, t=unit, rho=phi, rounded=own, none=none)
-    is_it, same = both.arg(1).arg(0), both.arg(1).arg(1)
+def _prove_pair(proving: Composing, each: _OneStep) -> z3.BoolRef:
+    """Prove that the pair is φ of the exact sum, and that sum if it is one of φ's numbers; returns that both products
+    are aligned exactly, and that it is one."""
+    _prove_terms(proving, each)
+    terms, phi = pair_terms(proving, each.spec, each.step), each.phi
+    prove_sticky(proving, terms)
+    none, right = proving.named[f"rounded by {phi}"].children()
+    own, code = z3.Implies(none, right.arg(0)), terms.result
+    proving.claim(f"pair rounded by {phi}", "so it is the sum rounded", own, [z3.Implies(none, right)])
+    both = prove_number(proving, code, total=terms.sum.total, t=each.unit, rho=phi, rounded=own, none=none)
+    is_it, same = both.arg(1).children()
     below = z3.ULT(same.arg(1), last_index(phi))
     text = "a code that is a number's is no infinity and no NaN"
     proving.claim("number", text, z3.Implies(z3.And(same, below), finite(code, phi.format)))
-    return z3.And(both, _prove_summand(proving, each)), is_it
+    _prove_summand(proving, each)
+    return z3.And(*(x.sharp for x in terms.aligned(each.unit)), is_it)
 
 
 def _prove_summand(proving: Composing, each: _OneStep) -> z3.BoolRef:
