@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mmaformal.encodings.efda import Efda
-from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid
+from mmaformal.spaces.common import Types, conversions, divisors, valid, varied
 
 ORDERED = True
 
@@ -25,6 +24,4 @@ def _in_limbs(p: Efda, types: Types, k: int) -> bool:
         return False
 
 
-def details(parameters: Efda, types: Types) -> Iterator[Efda]:
-    for rho in signed_zeros(parameters.rho):
-        yield replace(parameters, rho=rho)
+details = varied("rho")

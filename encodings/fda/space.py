@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mmaformal.encodings.fda import Fda
-from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
+from mmaformal.spaces.common import Types, conversions, divisors, valid, varied
 
 ORDERED = True
 PLACES = range(1, 49)
@@ -19,8 +18,4 @@ def choices(types: Types, k: int) -> Iterator[Fda]:
                 yield from valid(Fda, F, L, rho, None)
 
 
-def details(parameters: Fda, types: Types) -> Iterator[Fda]:
-    p = parameters
-    for e_zero in zero_exponents(types):
-        for rho in signed_zeros(p.rho):
-            yield replace(p, rho=rho, e_zero=e_zero)
+details = varied("e_zero", "rho")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmaformal.encodings.gdfs import Gdfs
-from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
+from mmaformal.spaces.common import Types, conversions, divisors, valid, varied
 
 PLACES = range(8, 41)
 
@@ -18,8 +18,4 @@ def choices(types: Types, k: int) -> Iterator[Gdfs]:
                     yield from valid(Gdfs, F, G, L, rho, None)
 
 
-def details(parameters: Gdfs, types: Types) -> Iterator[Gdfs]:
-    p = parameters
-    for e_zero in zero_exponents(types):
-        for rho in signed_zeros(p.rho):
-            yield Gdfs(p.F, p.G, p.L, rho, e_zero)
+details = varied("e_zero", "rho")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mmaformal.encodings.gfda import Gfda
-from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
+from mmaformal.spaces.common import Types, conversions, divisors, valid, varied
 
 ORDERED = True
 #: of a sum, and how many more a group keeps: beyond these no design is known
@@ -23,7 +22,4 @@ def choices(types: Types, k: int) -> Iterator[Gfda]:
                         yield from valid(Gfda, F, G, L, F + more, rho, None)
 
 
-def details(parameters: Gfda, types: Types) -> Iterator[Gfda]:
-    for e_zero in zero_exponents(types):
-        for rho in signed_zeros(parameters.rho):
-            yield replace(parameters, rho=rho, e_zero=e_zero)
+details = varied("e_zero", "rho")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mmaformal.encodings.joined_fda import JoinedFda
-from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
+from mmaformal.spaces.common import Types, conversions, divisors, valid, varied
 
 PLACES = range(1, 49)
 
@@ -18,7 +17,4 @@ def choices(types: Types, k: int) -> Iterator[JoinedFda]:
                 yield from valid(JoinedFda, F, L, rho, None)
 
 
-def details(parameters: JoinedFda, types: Types) -> Iterator[JoinedFda]:
-    for e_zero in zero_exponents(types):
-        for rho in signed_zeros(parameters.rho):
-            yield replace(parameters, rho=rho, e_zero=e_zero)
+details = varied("e_zero", "rho")

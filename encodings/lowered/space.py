@@ -21,9 +21,8 @@ from mmaformal.spaces.common import (
     divisors,
     known,
     orders,
-    signed_zeros,
     valid,
-    zero_exponents,
+    varied,
 )
 
 #: beyond these no unit that runs a lowered instruction was seen
@@ -52,10 +51,7 @@ def choices(types: Types, k: int) -> Iterator[Lowered]:
             yield from valid(Lowered, F, L, rho, None, operands, order, addition)
 
 
-def details(parameters: Lowered, types: Types) -> Iterator[Lowered]:
-    for e_zero in zero_exponents(types):
-        for rho in signed_zeros(parameters.rho):
-            yield replace(parameters, rho=rho, e_zero=e_zero)
+details = varied("e_zero", "rho")
 
 
 def sure(products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mmaformal.encodings.muladd import Muladd
-from mmaformal.spaces.common import Types, conversions, signed_zeros, valid
+from mmaformal.spaces.common import Types, conversions, valid, varied
 
 ORDERED = True
 
@@ -18,7 +17,4 @@ def choices(types: Types, k: int) -> Iterator[Muladd]:
             yield from valid(Muladd, product, rho)
 
 
-def details(parameters: Muladd, types: Types) -> Iterator[Muladd]:
-    for product in signed_zeros(parameters.product):
-        for rho in signed_zeros(parameters.rho):
-            yield replace(parameters, product=product, rho=rho)
+details = varied("product", "rho")

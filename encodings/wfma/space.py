@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmaformal.encodings.wfma import Wfma
-from mmaformal.spaces.common import Types, conversions, signed_zeros, valid
+from mmaformal.spaces.common import Types, conversions, valid, varied
 
 ORDERED = True
 
@@ -15,6 +15,4 @@ def choices(types: Types, k: int) -> Iterator[Wfma]:
         yield from valid(Wfma, rho)
 
 
-def details(parameters: Wfma, types: Types) -> Iterator[Wfma]:
-    for rho in signed_zeros(parameters.rho):
-        yield Wfma(rho)
+details = varied("rho")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from mmaformal.formats import Format
@@ -77,6 +78,19 @@ def zero_exponents(types: Types) -> Iterator[int | None]:
     yield from (None, LOWEST)
     least = min(types.a.min_exponent + types.b.min_exponent, types.c.min_exponent) - types.c.fraction_bits
     yield from range(min(least, types.d.min_exponent - types.d.fraction_bits), 1)
+
+
+def varied(*names: str) -> Callable[[P, Types], Iterator[P]]:
+    """Return the `details` of an algorithm: every exponent of a zero term (e_zero), or sign of an exact zero (of a
+    conversion), the last of these parameters varying first."""
+
+    def details(parameters: P, types: Types) -> Iterator[P]:
+        values = [
+            zero_exponents(types) if x == "e_zero" else signed_zeros(getattr(parameters, x)) for x in names
+        ]
+        yield from (replace(parameters, **dict(zip(names, each, strict=True))) for each in product(*values))
+
+    return details
 
 
 def orders(k: int, step: int) -> Iterator[tuple[int, ...]]:

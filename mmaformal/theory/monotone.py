@@ -286,13 +286,10 @@ def links_of(
     first: Sequence[AnyStep],
     second: Sequence[AnyStep],
     start: int = 0,
-    taken: Callable[[Inputs], Inputs] = lambda x: x,
-    inner: DotAdd | None = None,
 ) -> list[Link]:
-    """Of the steps of two runs, from one on; each is a step of `inner`, if that is another model, on the codes that
-    `taken` makes of the inputs."""
-    alone, L = symbolic_inputs(one_step(inner or spec)), spec.parameters.step_products
-    x = taken(symbolic_inputs(spec))
+    """Of the steps of two runs, from one on."""
+    alone, L = symbolic_inputs(one_step(spec)), spec.parameters.step_products
+    x = symbolic_inputs(spec)
     links: list[Link] = []
     for i, pair in list(enumerate(zip(first, second, strict=True)))[start:]:
         k = slice(i * L, (i + 1) * L)
