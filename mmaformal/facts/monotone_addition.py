@@ -14,12 +14,14 @@ import z3
 
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.out_of_order import not_below, two_runs
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, negate_if
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone import Link, Neighbours, OneStep, Same, conclude_steps, is_same
 
@@ -45,6 +47,13 @@ def added(
 ) -> AdditionOfC:
     x = addition
     return AdditionOfC(x.big, x.small, x.special, x.total, x.rounded, after(x.result))
+
+
+def ieee_addition(
+    rho: Conversion, nan: int, c_first: bool = True
+) -> Callable[[z3.BitVecRef, z3.BitVecRef], AdditionOfC]:
+    """Return the addition of c and another code, rounded with ρ, which has one NaN."""
+    return lambda c, other: added(ieee.add(*((c, other) if c_first else (other, c)), rho, nan))
 
 
 @dataclass(frozen=True)

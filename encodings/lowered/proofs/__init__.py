@@ -19,9 +19,8 @@ from mmaformal.encodings.fda.proofs import FACTS as FDA
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.encodings.lowered.proofs import exactness, pairs
-from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
+from mmaformal.facts.monotone_addition import ieee_addition, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
 from mmaformal.facts.sums import StepSum, largest_product, places_of, significand_is_small
@@ -91,12 +90,9 @@ class LoweredFacts(Facts[Step]):
         return exactness.prove_lossless(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p, fmt = instruction.spec.parameters_as(Lowered), instruction.spec.d_format
-        rho, nan = p.addition, smt_lowered.nan_code(p, fmt)
-
-        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
-            return added(ieee.add(dot, c, rho, nan))
-
+        p = instruction.spec.parameters_as(Lowered)
+        nan = smt_lowered.nan_code(p, instruction.spec.d_format)
+        add = ieee_addition(p.addition, nan, c_first=False)
         prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:

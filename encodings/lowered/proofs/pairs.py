@@ -18,13 +18,12 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as lowered
-from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, StickySum
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts import growing_pairs
 from mmaformal.facts.exact_steps import OneStepModel, Sticky, prove_not_below_factors
 from mmaformal.facts.growing_pairs import prove_pair, span_of_pair
-from mmaformal.facts.monotone_addition import AdditionOfC, added
+from mmaformal.facts.monotone_addition import ieee_addition
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
@@ -121,12 +120,8 @@ class OddPair(OneStepModel):
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     """Prove `larger_product(spec, k).statement` of each k, of a model that `adds_odd_pairs`.  Raises NotProvedError."""
-    p, fmt = spec.parameters, spec.d_format
-    assert isinstance(p, Lowered)
-    rho, nan = p.addition, lowered.nan_code(p, fmt)
-
-    def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
-        return added(ieee.add(dot, c, rho, nan))
+    p = spec.parameters_as(Lowered)
+    add = ieee_addition(p.addition, lowered.nan_code(p, spec.d_format), c_first=False)
 
     def taken(step: AnyStep) -> tuple[z3.BitVecRef, z3.BitVecRef]:
         assert isinstance(step, lowered.LoweredStep)

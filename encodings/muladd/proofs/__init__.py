@@ -5,17 +5,14 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TypeAlias
 
-import z3
-
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
 from mmaformal.encodings.muladd.proofs import exactness
 from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products
-from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
+from mmaformal.facts.monotone_addition import ieee_addition, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import StepSum, addition
 from mmaformal.instruction import Instruction
@@ -45,12 +42,8 @@ class MuladdFacts(Facts[Step]):
         return last_addition.of_exact_products(asker, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p, fmt = instruction.spec.parameters_as(Muladd), instruction.spec.d_format
-        rho = p.rho
-
-        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> AdditionOfC:
-            return added(ieee.add(c, product, rho, quiet_nan(fmt)))
-
+        spec = instruction.spec
+        add = ieee_addition(spec.parameters_as(Muladd).rho, quiet_nan(spec.d_format))
         prove_in_c(theory, instruction.spec, add, attrgetter("product.result"))
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TypeAlias
 
-import z3
-
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
 from mmaformal.encodings.rnd2.proofs import exactness, nans, pairs, ranges
-from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
+from mmaformal.facts.monotone_addition import ieee_addition, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.signed import falls_with_products
 from mmaformal.facts.sums import StepSum, addition, sum_of_two
@@ -65,13 +62,8 @@ class Rnd2Facts(Facts[Step]):
         return exact_steps.error_bound(instruction, proving, exactness.prove_claims)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p, fmt = instruction.spec.parameters, instruction.spec.d_format
-        assert isinstance(p, Rnd2)
-        rho = p.rho
-
-        def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> AdditionOfC:
-            return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
-
+        spec = instruction.spec
+        add = ieee_addition(spec.parameters_as(Rnd2).rho, quiet_nan(spec.d_format))
         prove_in_c(theory, instruction.spec, add, attrgetter("summand"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:

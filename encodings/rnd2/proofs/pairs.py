@@ -17,13 +17,12 @@ from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rnd2 import smt as rnd2
-from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, Term, product_range, quiet_nan
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts import growing_pairs
 from mmaformal.facts.exact_steps import OneStepModel, Sticky, prove_not_below_factors
 from mmaformal.facts.growing_pairs import prove_pair, span_of_pair
-from mmaformal.facts.monotone_addition import AdditionOfC, added
+from mmaformal.facts.monotone_addition import ieee_addition
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion, NanRule
@@ -140,12 +139,7 @@ class PairSum(OneStepModel):
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     """`larger_product(spec, k).statement` of each k, of a model that adds its pairs.  Raises NotProvedError."""
-    p, fmt = spec.parameters, spec.d_format
-    assert isinstance(p, Rnd2)
-    rho = p.rho
-
-    def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> AdditionOfC:
-        return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
+    add = ieee_addition(spec.parameters_as(Rnd2).rho, quiet_nan(spec.d_format))
 
     def taken(step: AnyStep) -> tuple[z3.BitVecRef, z3.BitVecRef]:
         assert isinstance(step, rnd2.Rnd2Step)
