@@ -260,8 +260,7 @@ def _prove_groups(
 
 def prove_groups_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """gps: each step is one of its own, whose c is the result before; the first one's is c, flushed."""
-    p, x = spec.parameters, symbolic_inputs(spec)
-    assert isinstance(p, Gps)
+    p, x = spec.parameters_as(Gps), symbolic_inputs(spec)
     trace = gps.dot_add(spec, x.a, x.b, x.c)
     c = gps.flush(x.c, keep_sign=False)
     text = "a step of the chain is a step of its own, whose c is the result before"
@@ -278,8 +277,7 @@ def prove_groups_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
 def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """Prove that the fda steps of a lowered instruction take a and b, converted, in their order, from +0; and that c
     is added last."""
-    p, x = spec.parameters, symbolic_inputs(one_step(spec))
-    assert isinstance(p, Lowered)
+    p, x = spec.parameters_as(Lowered), symbolic_inputs(one_step(spec))
     step = lowered.step(spec, p, x.a, x.b, x.c, Stages())
     claims = []
     for codes, mine, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):

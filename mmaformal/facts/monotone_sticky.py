@@ -52,8 +52,7 @@ Sticky: TypeAlias = pfma.FmaStages | AddsTerm
 
 
 def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
     return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
 
 
@@ -63,8 +62,7 @@ def terms_of(step: Sticky) -> tuple[Term, Term]:
 
 
 def exponents_of(spec: DotAdd) -> ExponentRange:
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
+    p = spec.parameters_as(DpaE9s12)
     return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
 
 

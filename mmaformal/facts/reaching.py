@@ -87,8 +87,7 @@ def _reaching_at(spec: DotAdd, x: Fused, case: Case, e_max: int, f: int, M: int)
 
 def _groups(spec: DotAdd, x: Fused, case: Case, e_max: int, f: int, codes: Codes) -> Codes | None:
     """The same for gdfs: sums of groups, and the scales of each."""
-    p, scale = spec.parameters, spec.scale_format
-    assert isinstance(p, Gdfs)
+    p, scale = spec.parameters_as(Gdfs), spec.scale_format
     assert scale is not None
     m, count = scale.fraction_bits, p.L // p.G
     wanted = [(NOTHING, e_max)] if case.largest == "product" else []

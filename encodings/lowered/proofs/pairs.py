@@ -34,8 +34,7 @@ from mmaformal.theory.rounding import RoundingGrid
 
 def adds_odd_pairs(spec: DotAdd) -> bool:
     """Whether a step is one sum of two products, taken as they are, to odd, and c."""
-    p = spec.parameters
-    assert isinstance(p, Lowered)
+    p = spec.parameters_as(Lowered)
     to_odd = p.cut is Rounding.RO and p.rho.rounding is Rounding.RO and not p.rho.signed_zero
     return to_odd and p.L == len(p.order) == 2 and p.order == (0, 1) and p.operands is None
 
@@ -46,8 +45,7 @@ class OddPair(OneStepModel):
 
     @property
     def parameters(self) -> Lowered:
-        assert isinstance(self.model.parameters, Lowered)
-        return self.model.parameters
+        return self.model.parameters_as(Lowered)
 
     @property
     def spec(self) -> DotAdd:

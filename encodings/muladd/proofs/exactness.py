@@ -138,8 +138,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """Prove that the product of a step is the exact one, rounded once, and d the sum of that and c; returns that every
     input is a number.  Raises NotProvedError."""
     one = one_step(spec)
-    x, p = symbolic_inputs(one), one.parameters
-    assert isinstance(p, Muladd)
+    x, p = symbolic_inputs(one), one.parameters_as(Muladd)
     each = _OneStep(one, x, muladd.step(one, p, x.a[0], x.b[0], x.c, Stages()))
     _prove_terms(proving, each)
     _prove_product(proving, each)

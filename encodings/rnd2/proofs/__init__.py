@@ -30,8 +30,7 @@ Step: TypeAlias = rnd2.Rnd2Step
 
 class Rnd2Facts(Facts[Step]):
     def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
-        p = spec.parameters
-        assert isinstance(p, Rnd2)
+        p = spec.parameters_as(Rnd2)
         return spec.replace(nan=NanRule.DEFAULT) if p.nan.order else None
 
     def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
@@ -52,8 +51,7 @@ class Rnd2Facts(Facts[Step]):
         return exactness.prove_step(proving, spec)
 
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
-        p = spec.parameters
-        assert isinstance(p, Rnd2)
+        p = spec.parameters_as(Rnd2)
         if p.pair != p.rho or spec.k > p.step_products or p.negate_pair:
             self.lack("why its last rounding is of an exact sum")
         exactness.prove_pair_alone(proving, spec)

@@ -42,8 +42,7 @@ class _OneStep:
 
     @property
     def parameters(self) -> Rnd2:
-        assert isinstance(self.spec.parameters, Rnd2)
-        return self.spec.parameters
+        return self.spec.parameters_as(Rnd2)
 
     @property
     def phi(self) -> Conversion:
@@ -74,8 +73,7 @@ class _OneStep:
 def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     one = one_step(spec)
-    x, p = symbolic_inputs(one), one.parameters
-    assert isinstance(p, Rnd2)
+    x, p = symbolic_inputs(one), one.parameters_as(Rnd2)
     each = _OneStep(one, x, rnd2.step(one, p, x.a, x.b, x.c, Stages()))
     condition, pair = claims_of(proving, lambda: _prove_pair(proving, each))
     a, z = each.addition, z3.BitVec("z", one.d_format.storage_bits)
@@ -142,8 +140,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """Prove that the pair of a step is the exact sum of its products, rounded once, and d that of c and the pair, or of
     c and the negated pair; returns that every input is a number.  Raises NotProvedError."""
     one = one_step(spec)
-    x, p = symbolic_inputs(one), one.parameters
-    assert isinstance(p, Rnd2)
+    x, p = symbolic_inputs(one), one.parameters_as(Rnd2)
     each = _OneStep(one, x, rnd2.step(one, p, x.a, x.b, x.c, Stages()))
     _prove_terms(proving, each)
     prove_sticky(proving, pair_terms(proving, one, each.step))
@@ -154,8 +151,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
 
 def prove_pair_alone(proving: Composing, spec: DotAdd) -> None:
     """Prove that where c is −0, d is the pair: the exact sum of the products, rounded once.  Raises NotProvedError."""
-    fmt, p = spec.c_format, spec.parameters
-    assert isinstance(p, Rnd2)
+    fmt, p = spec.c_format, spec.parameters_as(Rnd2)
     x = symbolic_inputs(spec)
     x = replace(x, c=z3.BitVecVal(fmt.sign_mask, x.c.size()))
     each = _OneStep(spec, x, rnd2.step(spec, p, x.a, x.b, x.c, Stages()))

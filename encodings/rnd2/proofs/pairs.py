@@ -45,8 +45,7 @@ def operands_of(step: rnd2.Rnd2Step) -> list[Operand]:
 
 def pair_terms(proving: Composing, spec: DotAdd, step: rnd2.Rnd2Step) -> Sticky:
     """Both products, and what is known of them."""
-    p, formats = spec.parameters, (spec.a_format, spec.b_format)
-    assert isinstance(p, Rnd2)
+    p, formats = spec.parameters_as(Rnd2), (spec.a_format, spec.b_format)
     ex, bits = product_range(*formats), sum(fmt.fraction_bits for fmt in formats)
     finite = z3.Not(z3.Or([flag for x in operands_of(step) for flag in (x.infinite, x.nan)]))
     known = []
@@ -95,8 +94,7 @@ class PairSum(OneStepModel):
 
     @property
     def parameters(self) -> Rnd2:
-        assert isinstance(self.model.parameters, Rnd2)
-        return self.model.parameters
+        return self.model.parameters_as(Rnd2)
 
     @property
     def phi(self) -> Conversion:

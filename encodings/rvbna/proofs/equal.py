@@ -23,8 +23,7 @@ from mmaformal.rounding import RO_FP32
 
 def derive(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
     """Derives the links of every step.  Raises ArgumentError."""
-    spec, p = traces.spec, traces.spec.parameters
-    assert isinstance(p, Rvbna)
+    spec, p = traces.spec, traces.spec.parameters_as(Rvbna)
     a, b, c, *_ = inputs(argument, traces)
     low = smt_rvbna.exponents_of(spec, p).low
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):

@@ -65,8 +65,7 @@ def _one_product(x: DotAdd, inputs: Inputs) -> int | None:
 
 def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
     """Proves that both give the same code for the inputs; None if a claim was not proved."""
-    p, q = x.parameters, y.parameters
-    assert isinstance(p, Rvbna)
+    p, q = x.parameters_as(Rvbna), y.parameters
     assert isinstance(q, Lowered)
     alone = _one_product(x, inputs)
     return prove_same_steps(
