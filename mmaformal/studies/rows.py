@@ -1,12 +1,19 @@
-"""Rows of a study in a file, a line of JSON each: a run that was interrupted goes on where it was."""
+"""Rows of a study in a file, a line of JSON each: a run that was interrupted goes on where it was; and as a table."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 Row = TypeVar("Row")
+
+
+def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [f"| {' | '.join(map(str, each))} |" for each in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def read_rows(file: Path, kind: type[Row]) -> list[Row]:

@@ -16,6 +16,7 @@ import numpy as np
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
 from mmaformal.studies.narrow_range.experiments import Combination, CombinationErrors
+from mmaformal.studies.rows import markdown
 
 #: In Figure 5.1 exponents' limits begin to cost where n is above the largest number of binary16.
 FIGURE_ABOVE = 65504
@@ -103,12 +104,15 @@ def curve(folder: Path, combination: Combination) -> Curve:
 
 def compare(rows: Sequence[CombinationErrors], folder: Path) -> list[CurveComparison]:
     """Of every combination, in the order of the rows.  Raises as `curve` and `Comparison.of`."""
-    by_combination: dict[Combination, list[CombinationErrors]] = {}
+    found = _by_combination(rows).items()
+    return [CurveComparison.of(each, Curve.of(own), curve(folder, each)) for each, own in found]
+
+
+def _by_combination(rows: Sequence[CombinationErrors]) -> dict[Combination, list[CombinationErrors]]:
+    found: dict[Combination, list[CombinationErrors]] = {}
     for row in rows:
-        by_combination.setdefault(row.combination, []).append(row)
-    return [
-        CurveComparison.of(each, Curve.of(own), curve(folder, each)) for each, own in by_combination.items()
-    ]
+        found.setdefault(row.combination, []).append(row)
+    return found
 
 
 def table(
@@ -121,20 +125,14 @@ def table(
     What limits of the exponents cost is of n > `above`; of curves that overflow somewhere, nothing else is told.
     """
     cost = f"n > {above}: limits cost" if above else "limits cost"
-    lines = [
-        f"| input | sums | subnormals | p | level | published | apart by | slope | published | {cost} "
-        "| published | nearest to its bound |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    by_combination: dict[Combination, list[CombinationErrors]] = {}
-    for row in rows:
-        by_combination.setdefault(row.combination, []).append(row)
-    for each, own in by_combination.items():
+    head = ["input", "sums", "subnormals", "p", "level", "published", "apart by", "slope", "published", cost]
+    lines = []
+    for each, own in _by_combination(rows).items():
         mine, theirs = Curve.of(own), comparisons.get(each)
         told = [each.input, each.accumulation, "on" if each.subnormals else "off", str(each.words)]
         if any(row.overflowed for row in own):
             least = min(row.n for row in own if row.overflowed)
-            lines.append(f"| {' | '.join([*told, f'overflows (n = {least})', *[''] * 7])} |")
+            lines.append([*told, f"overflows (n = {least})", *[""] * 7])
             continue
         told.append(f"{mine.level:.2f}")
         told.append("" if theirs is None else f"{theirs.published.level:.2f}")
@@ -144,8 +142,8 @@ def table(
         told.append(_times(mine.divergence(above)))
         told.append("" if theirs is None else _times(theirs.published.divergence(above)))
         told.append(f"{max(row.nearest for row in own):.2g}")
-        lines.append(f"| {' | '.join(told)} |")
-    return "\n".join(lines)
+        lines.append(told)
+    return markdown([*head, "published", "nearest to its bound"], lines)
 
 
 def _times(factor: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
+from mmaformal.studies.rows import markdown
 from mmaformal.studies.training.networks import TESTED
 from mmaformal.studies.training.runs import Job, TrainingUnit, apart
 from mmaformal.studies.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
@@ -165,16 +166,14 @@ def _head(report: StudyReport) -> str:
         "between runs of one seed ± its standard error, in %; 1 − cos is of all weights, with those of fp32; with",
         "those of the widest accumulator of the same format (of fp16 where there is none).",
         "",
-        "| network | torch fp32, accuracy | least | largest |",
-        "|---|---|---|---|",
     ]
+    cells = []
     for network in report.networks:
         p = report.fp32(network)
-        lines.append(
-            f"| {network} | {_percent(p.mean)} ± {_percent(p.spread)} | {_percent(min(p.accuracies))} "
-            f"| {_percent(max(p.accuracies))} |"
-        )
-    return "\n".join(lines)
+        ends = map(_percent, (min(p.accuracies), max(p.accuracies)))
+        cells.append([network, f"{_percent(p.mean)} ± {_percent(p.spread)}", *ends])
+    table = markdown(["network", "torch fp32, accuracy", "least", "largest"], cells)
+    return "\n".join([*lines, table])
 
 
 def _percent(x: float) -> str:
@@ -197,11 +196,10 @@ def _bits(report: StudyReport, network: str) -> str:
     curves = report.curves("bits")
     found = {(p.setting.curve, p.setting.x): p for p in report.of(network, "bits")}
     xs = sorted({x for _, x in found}, key=int)
-    lines = [f"### {network}", ""]
-    lines.append("| FracBits | " + " | ".join(f"{c}: accuracy, from fp32 | 1 − cos" for c in curves) + " |")
-    lines.append("|---" * (1 + 2 * len(curves)) + "|")
+    head = ["FracBits", *(each for c in curves for each in (f"{c}: accuracy, from fp32", "1 − cos"))]
+    lines = []
     for x in xs:
-        cells = []
+        cells = [x]
         for curve in curves:
             p = found.get((curve, x))
             if p is None:
@@ -209,34 +207,27 @@ def _bits(report: StudyReport, network: str) -> str:
                 continue
             cells.append(f"{_percent(p.mean)} ± {100 * p.spread:.2f}, {_difference(p)}")
             cells.append(f"{_apart(p.apart)}; {_apart(p.apart_from_widest)}")
-        lines.append(f"| {x} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return f"### {network}\n\n{markdown(head, lines)}"
 
 
 def _regimes(report: StudyReport) -> str:
-    lines = [
-        "### Where curves settle",
-        "",
-        "| network | format | accuracy from | weights from |",
-        "|---|---|---|---|",
+    rows = [
+        (network, curve, report.stable_from(network, curve), report.settled_from(network, curve))
+        for network in report.networks
+        for curve in report.curves("bits")
     ]
-    for network in report.networks:
-        for curve in report.curves("bits"):
-            stable, settled = report.stable_from(network, curve), report.settled_from(network, curve)
-            lines.append(f"| {network} | {curve} | {stable} | {settled} |")
-    return "\n".join(lines)
+    head = "network", "format", "accuracy from", "weights from"
+    return f"### Where curves settle\n\n{markdown(head, rows)}"
 
 
 def _table(report: StudyReport, network: str, part: str) -> str:
-    lines = [
-        f"### {network}",
-        "",
-        "| | | accuracy | from fp32 | 1 − cos with fp32 | with the widest |",
-        "|---|---|---|---|---|---|",
+    head = "", "", "accuracy", "from fp32", "1 − cos with fp32", "with the widest"
+    rows = [
+        [
+            *(p.setting.curve, p.setting.x, f"{_percent(p.mean)} ± {100 * p.spread:.2f}", _difference(p)),
+            *(_apart(p.apart), _apart(p.apart_from_widest)),
+        ]
+        for p in report.of(network, part)
     ]
-    for p in report.of(network, part):
-        lines.append(
-            f"| {p.setting.curve} | {p.setting.x} | {_percent(p.mean)} ± {100 * p.spread:.2f} | {_difference(p)} "
-            f"| {_apart(p.apart)} | {_apart(p.apart_from_widest)} |"
-        )
-    return "\n".join(lines)
+    return f"### {network}\n\n{markdown(head, rows)}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmaformal.statistics import matplotlib_pyplot
+from mmaformal.studies.rows import markdown
 from mmaformal.studies.unit_study.errors import (
     METRICS,
     PAPER,
@@ -59,8 +60,7 @@ def curves(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> list
 def table(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> str:
     """Returns the table in Markdown."""
     told = curves(rows, derived)
-    lines: list[list[object]] = [[*told[0]], ["---"] * len(told[0]), *([*each.values()] for each in told)]
-    return "\n".join(f"| {' | '.join('–' if x is None else str(x) for x in line)} |" for line in lines)
+    return markdown([*told[0]], (["–" if x is None else x for x in each.values()] for each in told))
 
 
 def draw(rows: Sequence[DatapathErrors], derived: Mapping[Curve, int], path: Path, *, title: str) -> None:
