@@ -340,6 +340,20 @@ class HtmlText:
         return html_text(str(self))
 
 
+class Summarised(HtmlText):
+    """Gives a class a `str` and a `repr` that are its `summary`, a line."""
+
+    @property
+    def summary(self) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return short_text(self, self.summary)
+
+
 def html_title(kind: str, text: str, note: str = "") -> str:
     """`<b>Holds</b>: what holds (1.8 s)`."""
     small = f" <small>({escaped(note)})</small>" if note else ""

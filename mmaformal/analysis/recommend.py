@@ -66,7 +66,7 @@ class ScaledProductOutcome(HtmlText):
 
     def relative(self, x: Floats, A: Floats, B: Floats) -> float:
         """The norm of x, as in (5.1)."""
-        return _norm(x) / (_norm(A) * _norm(B) or 1.0)
+        return norm(x) / (norm(A) * norm(B) or 1.0)
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.C.shape))
@@ -177,5 +177,6 @@ def _exact(a: Floats, b: Floats) -> Floats:
     return found
 
 
-def _norm(x: Floats) -> float:
+def norm(x: Floats) -> float:
+    """Return ‖x‖∞."""
     return float(np.abs(x).sum(axis=1).max())

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from mmaformal.apple.operand import AmxOperand
 from mmaformal.apple.state import SIZES, AmxState
-from mmaformal.display import HtmlText, short_text
+from mmaformal.display import Summarised
 
 
 @dataclass(frozen=True, repr=False)
-class AmxWitness(HtmlText):
+class AmxWitness(Summarised):
     """What is to be seen where the instruction is run on the state."""
 
     name: str
@@ -36,9 +36,6 @@ class AmxWitness(HtmlText):
         return "\n".join(
             [self.name, *(f"  {line}" for line in lines), "  all other bytes of the state are 0", self.note]
         )
-
-    def __repr__(self) -> str:
-        return short_text(self, self.summary)
 
 
 def smaller(state: AmxState, shows: Callable[[AmxState], bool]) -> AmxState:

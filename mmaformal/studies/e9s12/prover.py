@@ -22,7 +22,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.run import run_both
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.display import HtmlText, short_text
+from mmaformal.display import Summarised
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
@@ -67,7 +67,7 @@ Prove = Callable[[Composing, DotAdd], z3.BoolRef]
 
 
 @dataclass(frozen=True, repr=False)
-class HalvesWitness(HtmlText):
+class HalvesWitness(Summarised):
     """A code that is not the sum of its E9S12 numbers."""
 
     fmt: Format
@@ -78,12 +78,6 @@ class HalvesWitness(HtmlText):
     def summary(self) -> str:
         told = " + ".join(map(str, self.parts))
         return f"{code_text(self.code, self.fmt)} is cut into {told}, which is {sum(self.parts)}"
-
-    def __str__(self) -> str:
-        return self.summary
-
-    def __repr__(self) -> str:
-        return short_text(self, self.summary)
 
     def to_json(self) -> dict[str, object]:
         return {"format": str(self.fmt), "code": hex(self.code), "parts": [str(x) for x in self.parts]}

@@ -96,10 +96,6 @@ class Adding:
         """Return the claim that every term is a number."""
         return z3.And([z3.Not(flag) for x in self.step.x for flag in (x.infinite, x.nan)])
 
-    def apart(self, most: int) -> list[z3.BoolRef]:
-        """Of all pairs: that their exponents differ by no more, or that one is zero."""
-        return are_near(self.step.x, most)
-
     # ---- what holds of all terms
 
     def prove_all(self) -> None:
@@ -216,7 +212,7 @@ def prove_near(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
     most `spread`; returns that, and that all are numbers."""
     x = Adding.of(proving, operator)
     x.prove_all()
-    near = x.apart(spread(operator))
+    near = are_near(x.step.x, spread(operator))
     x.prove_exact(near, spread(operator))
     return z3.And(x.numbers, *near)
 
@@ -241,7 +237,7 @@ def prove_two(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
         raise ValueError(f"{operator} does not add two terms of fp32")
     x, most = Adding.of(proving, operator), min(spread(operator), FAR - 1)
     x.prove_all()
-    near = x.apart(most)
+    near = are_near(x.step.x, most)
     x.prove_exact(near, most)
     cases = [z3.And(near)]
     for large in range(2):

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import z3
 
-from mmaformal.display import HtmlText, short_text
+from mmaformal.display import Summarised
 from mmaformal.encodings.ma_e9s12 import smt as ma_e9s12
 from mmaformal.formats import fp32
 from mmaformal.lanes import LaneError
@@ -35,7 +35,7 @@ Settle = Callable[[MultiAddition, Asker], Answer]
 
 
 @dataclass(frozen=True, repr=False)
-class SumWitness(HtmlText):
+class SumWitness(Summarised):
     """Terms whose sum is not as it should be."""
 
     operator: MultiAddition
@@ -51,12 +51,6 @@ class SumWitness(HtmlText):
         terms = ", ".join(code_text(code, self.operator.fmt) for code in self.codes if code)
         d = code_text(self.result, self.operator.rho.format)
         return f"{self.operator} of {terms} is {d}; exactly, {number_text(self.exact)}"
-
-    def __str__(self) -> str:
-        return self.summary
-
-    def __repr__(self) -> str:
-        return short_text(self, self.summary)
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -19,6 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mmaformal.analysis.recommend import norm
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
 from mmaformal.studies.narrow_range.model import Model1
@@ -185,8 +186,4 @@ def bound_of(s: Symbols) -> Fraction:
 
 def relative_error(C: Floats, exact: Floats, A: Floats, B: Floats) -> float:
     """(5.1): ‖Ĉ − C‖∞ / (‖A‖∞ ‖B‖∞)."""
-    return _norm(C - exact) / _norm(A) / _norm(B)
-
-
-def _norm(x: Floats) -> float:
-    return float(np.abs(x).sum(axis=1).max())
+    return norm(C - exact) / norm(A) / norm(B)

@@ -35,11 +35,7 @@ class Curve(ShortRepr):
     @classmethod
     def of(cls, rows: Sequence[CombinationErrors]) -> Curve:
         rows = sorted(rows, key=lambda row: row.n)
-        columns = (
-            [row.n for row in rows],
-            [row.error for row in rows],
-            [row.error_unbounded for row in rows],
-        )
+        columns = zip(*((row.n, row.error, row.error_unbounded) for row in rows), strict=True)
         return cls(*(np.array(column, np.float64) for column in columns))
 
     @property

@@ -49,6 +49,11 @@ def _accuracy(axis: Call, points: list[Point], colour: str, label: str) -> None:
     )
 
 
+def _apart(plot: Call, points: list[Point], colour: str) -> None:
+    x = [int(p.setting.x) for p in points]
+    plot(x, [np.mean(p.apart) for p in points], "o-", markersize=3, color=colour)
+
+
 def _reference(axis: Call, p: Point) -> None:
     low, high = 100 * (p.mean - p.spread), 100 * (p.mean + p.spread)
     axis.axhspan(low, high, color="0.85", zorder=0, label="torch fp32 ± sd")
@@ -69,10 +74,7 @@ def _bits(pyplot: ModuleType, report: StudyReport, path: Path) -> bool:
             _accuracy(first, points, colour, curve)
             wide = [p for p in points if int(p.setting.x) >= 8]
             _accuracy(near, wide, colour, curve)
-            x = [int(p.setting.x) for p in points]
-            second.semilogy(
-                x, [np.mean(p.apart) for p in points], "o-", markersize=3, color=colour, label=curve
-            )
+            _apart(second.semilogy, points, colour)
         for axis in (first, near):
             _reference(axis, report.fp32(network))
         first.set_title(f"{network}: all")
@@ -128,10 +130,7 @@ def _groups(pyplot: ModuleType, report: StudyReport, path: Path) -> bool:
         for curve, colour in zip(report.curves("groups"), _COLOURS, strict=False):
             points = report.of(network, "groups", curve)
             _accuracy(first, points, colour, curve)
-            x = [int(p.setting.x) for p in points]
-            second.loglog(
-                x, [np.mean(p.apart) for p in points], "o-", markersize=3, color=colour, label=curve
-            )
+            _apart(second.loglog, points, colour)
         _reference(first, report.fp32(network))
         for axis in (first, second):
             axis.set_xscale("log", base=2)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mmaformal import blackwell
+from mmaformal.analysis.block_scaling import worst_in_block
 from mmaformal.formats import FORMATS, e2m1, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.kernel import Codes
 from mmaformal.quantise import Quantised, quantise
-from mmaformal.studies.narrow_range.block_scaling import worst_in_block
 
 SCALED = [
     blackwell[name]
