@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
+from support.commands import run
 
-from mmaformal import __version__, cli
+from mmaformal import __version__
 from mmaformal.architectures import datapaths, emulations
 from mmaformal.cli import app
 from mmaformal.cli.app import GROUPS
@@ -16,13 +17,6 @@ from mmaformal.cli.options import ArchitectureName, Renamed
 from mmaformal.cli.prove import PROPERTY_NAMES
 from mmaformal.cli.sizes import KIND_NAMES
 from mmaformal.hardware import sizes
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    status = cli.main(argv)
-    out, err = capsys.readouterr()
-    return status, out, err
-
 
 # ---- help
 

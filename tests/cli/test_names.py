@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import run
 
 from mmaformal import (
     ARCHITECTURES,
@@ -16,7 +17,6 @@ from mmaformal import (
     ada,
     ampere,
     blackwell,
-    cli,
     find_difference,
     fingerprint,
     hopper,
@@ -72,12 +72,6 @@ WRITTEN = {
     "CDNA 3": "cdna3",
     "Emerald_Rapids": "sapphire_rapids",
 }
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    status = cli.main(argv)
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.commands import run
 
 import mmaformal
 from mmaformal import (
@@ -23,7 +24,6 @@ from mmaformal import (
     cdna1,
     cdna2,
     cdna3,
-    cli,
     hopper,
     volta,
 )
@@ -40,12 +40,6 @@ from mmaformal.queries.lossless_width import width_of
 from mmaformal.spec import DotAdd
 
 EVERY = [i for architecture in ARCHITECTURES.values() for i in architecture]
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    status = cli.main(argv)
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 # ---- an architecture as a collection -------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.commands import run
 from support.recorded import SHARED, save
 from support.slow import slow
 
-from mmaformal import ARCHITECTURES, cli
+from mmaformal import ARCHITECTURES
 from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import compiled_results, results
@@ -281,12 +282,6 @@ def test_recorded_units_are_named(name: str, family: str) -> None:
     found = diagnose(SHARED / f"{name}.npz", timeout=20)
     assert len(found.families) == 1
     assert str(found).splitlines()[1].startswith(f"1. {family}")
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    """(status, stdout, stderr) of a command."""
-    status = cli.main(argv)
-    return status, *capsys.readouterr()
 
 
 def test_the_command_names_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

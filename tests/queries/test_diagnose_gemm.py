@@ -14,6 +14,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.commands import run
 from support.recorded import SHARED, save
 from support.slow import slow
 
@@ -23,7 +24,6 @@ from mmaformal import (
     apple_amx,
     armv8_6,
     cdna1,
-    cli,
     diagnose_gemm,
     hopper,
     replay,
@@ -329,12 +329,6 @@ def test_and_by_no_other_instruction(path: Path) -> None:
 
 
 # ---- files and the command -------------------------------------------------------------------------------------------
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    """(status, stdout, stderr) of a command."""
-    status = cli.main(argv)
-    return status, *capsys.readouterr()
 
 
 def product_file(folder: Path, **changes: Any) -> Path:

@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.commands import run
 
-from mmaformal import Structure, cli, explain, hopper, replay
+from mmaformal import Structure, explain, hopper, replay
 from mmaformal.formats import fp16, fp32
 
 HMMA = hopper["HMMA.16816.F32"]
@@ -251,11 +252,6 @@ def test_the_time_is_kept() -> None:
     assert found.verdict == "unknown"
     assert "the time was up before all was tried" in found.summary
     assert "it is none of" not in str(found)
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    status = cli.main(argv)
-    return status, *capsys.readouterr()
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
