@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import z3
 from support.exact import exact_sum
-from support.settling import settled
+from support.settling import one_bit_less, settled
 from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper, riscv
@@ -50,10 +50,6 @@ def proving() -> Iterator[Composing]:
 SMALL = hopper["HMMA.1688.F16"].replace(k=2, L=2, e_zero=None)
 FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"]
 GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"].replace(k=8, L=8)
-
-
-def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: align(*given) & ~1
 
 
 # ---- fda and gdfs ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import z3
 from support import exact as reference
 from support.exact import exact_sum
 from support.rounded_once import examine
-from support.settling import settled
+from support.settling import one_bit_less, settled
 from support.slow import slow
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
@@ -168,10 +168,6 @@ def test_the_same_of_the_inner_steps_of_lowered(
 
 
 # ---- the proof -------------------------------------------------------------------------------------------------------
-
-
-def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: align(*given) & ~1
 
 
 def a_place_less(whole: Callable[..., Any]) -> Callable[..., Any]:

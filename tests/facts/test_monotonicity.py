@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 import z3
-from support.settling import settled
+from support.settling import one_bit_less, settled
 from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
@@ -71,10 +70,6 @@ PFMA = sapphire_rapids["TDPBF16PS"].replace(k=4, L=2)
 FMA = DotAdd(2, fp16, fp16, fp16, fp16, HalfFma(IEEE_FP16))
 EXACT = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=4, L=2, a_format=e3m2, b_format=e2m1)
 GROUPS = blackwell["UTCOMMA.F32.E2M1.E2M1.E8"].spec.replace(k=4, L=4, G=2, scale_block=2, F=9)
-
-
-def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: align(*given) & ~1
 
 
 def test_an_fda_of_just_enough_bits_is_monotone_in_c(theory: Theory) -> None:

@@ -15,7 +15,7 @@ from lossless_table import TABLE_I
 from support import exact as reference
 from support.exact import exact_sum
 from support.rounded_once import examine
-from support.settling import settled
+from support.settling import one_bit_less, settled
 from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, datapath, hopper, volta
@@ -216,10 +216,6 @@ def test_the_conditions_suffice_on_codes(instruction: Instruction) -> None:
     assert any(each.exact for each in said)
     assert any(each.once for each in said)
     assert spec.parameters.step_products == spec.k or not all(each.once for each in said)
-
-
-def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: align(*given) & ~1
 
 
 @pytest.mark.parametrize("instruction", [SMALL, CDNA3], ids=str)

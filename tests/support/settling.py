@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mmaformal.instruction import Instruction
@@ -14,3 +15,8 @@ def settled(each: Property, instruction: Instruction, timeout: float = 120.0) ->
     """What `Property.prove` goes on from: an answer about the terms of the SMT encoding."""
     with LazyPortfolio() as portfolio:
         return each.settle(instruction, Asker(portfolio, timeout))
+
+
+def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an alignment that loses the last place."""
+    return lambda *given: align(*given) & ~1
