@@ -78,7 +78,7 @@ class Explanation(Result):
         return self.structures[0] if self.accepted else None
 
     def remade(self, A: Matrix, B: Matrix, C: Matrix | None = None) -> Codes:
-        """Bit patterns of the product of other factors of the same M and N, by the structures of D's regions.
+        """Bit patterns of the product of other factors of the M and N of D, or of one call, by D's regions' structures.
 
         A, B and C as `replay` takes them; raises ValueError where nothing explains D, and as `replay`.
         """
@@ -86,7 +86,8 @@ class Explanation(Result):
             raise ValueError("nothing explains D: there is nothing to make another product by")
         if self.regions is None:
             return replay(A, B, self.structure, C, progress=False)
-        which = self.regions.which
+        rows, columns = self.given.call or self.regions.which.shape
+        which = self.regions.which[:rows, :columns]
         made = [replay(A, B, x, C, progress=False) for x in self.regions.structures]
         if made[0].shape != which.shape:
             raise ValueError(f"the regions are of a D of {which.shape}, not of {made[0].shape}")

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaformal import Structure, cdna1, hopper, matmul, replay, sapphire_rapids, volta
+from mmaformal.analysis.structure_bounds import StructureBound
 from mmaformal.formats import bf16, fp16, fp32, fp64
 from mmaformal.structure_plans import instructions_of
 
@@ -187,3 +188,14 @@ def test_c_is_where_the_structure_says_so() -> None:
         replay(A, B, Structure(HMMA, c_enters="last"), np.ones(3, np.float32))
     with pytest.raises(ValueError, match="in order"):
         Structure(HMMA, 32, order="pairwise", c_enters="first")
+
+
+def test_chains_that_are_not_fused_are_of_single_products_and_have_no_bound() -> None:
+    with pytest.raises(ValueError, match="takes 16 at a time"):
+        Structure(HMMA, chained="no")
+    with pytest.raises(ValueError, match="chained is yes, second first, no, not 'half'"):
+        Structure.named("power10 XVF32GERPP", chained="half")  # type: ignore[arg-type]
+    apart = Structure.named("power10 XVF32GERPP", block=4, chained="no")
+    with pytest.raises(ValueError, match="there is no bound"):
+        StructureBound.of(apart, 64)
+    assert apart.text.endswith("each product rounded and then added; added in order in fp32")

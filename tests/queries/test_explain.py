@@ -273,6 +273,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (told["verdict"], told["wrong"]["first"]) == ("wrong", [17, 0])
     for argv, said in (
         ([*files, "--device", "h101"], "no architecture 'h101'; did you mean H100?"),
+        ([*files, "--call", "7", "64"], "is not of calls of 7×64 each"),
         (files[:2], "give the files of D, A and B"),
         ([files[0], files[1], "x.npy"], "x.npy: there is no such file"),
         ([*files, "--device", "h100", "--against", "h100", "HMMA.16816.F32"], "exclude each other"),
