@@ -77,6 +77,8 @@ def _parts(x: Structure) -> str:
         said.append(blocks)
     if x.lanes > 1:
         lanes = f"{x.lanes} lanes by turns"
+        if x.dealt_from > 1:
+            lanes += f" (of fewer than {x.dealt_from}: one chain)"
         if x.short == "first":
             lanes += ", a short turn first"
         if x.unit is not None and x.rest is not None:

@@ -79,6 +79,7 @@ class Structure(ShortRepr):
     short: Short = "last"  #: which turn of the lanes it is that has fewer of them
     stored: Format | None = None  #: what the sum is rounded to after each block, to nearest even
     chained: Fused = "yes"  #: how chains are made, but for the rest
+    dealt_from: int = 1  #: blocks of fewer products than these are one chain, and not dealt to lanes
 
     def __post_init__(self) -> None:
         i = self.instruction
@@ -141,6 +142,8 @@ class Structure(ShortRepr):
         for name, how in (("fused", self.fused), ("chained", self.chained)):
             if how not in get_args(Fused):
                 raise ValueError(f"{name} is {', '.join(get_args(Fused))}, not {how!r}")
+        if integer(self.dealt_from, "dealt_from") != 1 and (self.block is None or self.lanes == 1):
+            raise ValueError("dealt_from is of blocks that are dealt to lanes; there are none")
         if self.chained != "yes" and i.k != 1:
             raise ValueError(f"chains of single products are fused or not; {i.label} takes {i.k} at a time")
         if self.fused != "yes" and (self.rest not in ("onto", "apart") or i.k != 1):
@@ -171,6 +174,7 @@ class Structure(ShortRepr):
         short: Short = "last",
         stored: str | None = None,
         chained: Fused = "yes",
+        dealt_from: int = 1,
     ) -> Structure:
         """Returns the structure of names: `Structure.named("h100 HMMA.16816.F32", block=128, d_format="fp16")`.
 
@@ -195,6 +199,7 @@ class Structure(ShortRepr):
             short,
             None if stored is None else FORMATS[stored],
             chained,
+            dealt_from,
         )
 
     @property
@@ -217,6 +222,7 @@ class Structure(ShortRepr):
             "short": self.short if self.short != "last" else None,
             "stored": None if self.stored is None else self.stored.name,
             "chained": self.chained if self.chained != "yes" else None,
+            "dealt_from": self.dealt_from if self.dealt_from != 1 else None,
         }
         said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         return f"Structure.named({i.label!r}{said})".replace("'", '"')
@@ -241,7 +247,12 @@ class Structure(ShortRepr):
         unit = None if self.unit is None else self.unit // k
         rest = None if own else self.rest
         dealt = Dealing(self.lanes, unit, rest, self.short, self.fused, self.chained)
-        found = [each for block in blocks for each in dealt.segments(block)]
+        alone = Dealing(1, None, None, "last", self.fused, self.chained)
+        found = [
+            each
+            for block in blocks
+            for each in (dealt if len(block) * k >= self.dealt_from else alone).segments(block)
+        ]
         if self.order != "sequential" and self.lanes == 1:
             chains = tuple(chain for each in found for chain in each.chains)
             found = [Segment(chains, apart=self.chained == "no")] if found else []
@@ -295,6 +306,7 @@ class Structure(ShortRepr):
             "smaller": list(self.smaller),
             "stored": None if self.stored is None else self.stored.name,
             "chained": self.chained,
+            "dealt_from": self.dealt_from,
             "order": self.order,
             "total": self.total.name,
             "d_format": self.result.name,

@@ -46,6 +46,8 @@ UNITS = (4, 2, 1, 8, 16)
 SMALL, LARGE = (2, 4, 8, 16, 32), (128, 192, 240, 256, 300, 320, 336, 352, 384, 448, 512, 640, 768, 1024)
 #: The most lanes that are not called wide.
 _NARROW = 16
+#: What halves of less than two such blocks are multiples of.
+_HALVED = (8, 4, 1, 16)
 #: The most lanes with which K is also cut into blocks.
 _IN_BLOCKS = 8
 
@@ -112,7 +114,7 @@ def _wide(one: Structure, K: int) -> Iterator[Structure]:
     for block in LARGE:
         for lanes in LANES:
             if block < K and lanes <= _IN_BLOCKS:
-                for halved in (None, *((8, 1) if K % block else ())):
+                for halved in (None, *(_HALVED if K % block else ())):
                     cut = replace(one, block=block, lanes=lanes, order="pairwise", halved=halved)
                     yield from _with_rest(cut, K, (lanes, 8))
 
@@ -148,6 +150,8 @@ def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
                     yield found
                     if lanes == 1:
                         yield replace(found, chained="second first")
+                    elif smaller and 1 < smaller[-1] < 2 * lanes:
+                        yield replace(found, dealt_from=2 * lanes)
 
 
 @dataclass(frozen=True, repr=False)

@@ -126,7 +126,7 @@ class FlashAttention(ShortRepr):
         return state
 
 
-class Block(NamedTuple):
+class KeyBlock(NamedTuple):
     """What a block of keys was added with."""
 
     alpha: Singles  #: (M, 1): what O was multiplied by before
@@ -143,7 +143,7 @@ class FlashRun(ShortRepr):
     o: Singles  #: (M, v)
     largest: Singles  #: (M, 1): scores
     total: Singles  #: (M, 1): of the weights
-    blocks: tuple[Block, ...]
+    blocks: tuple[KeyBlock, ...]
 
     @classmethod
     def begun(cls, attention: FlashAttention, M: int, N: int, v: int) -> FlashRun:
@@ -175,7 +175,7 @@ class FlashRun(ShortRepr):
             jobs=jobs,
             progress=False,
         )
-        blocks = (*self.blocks, Block(alpha, codes, v))
+        blocks = (*self.blocks, KeyBlock(alpha, codes, v))
         return FlashRun(self.attention, self.N, np.asarray(o).view(np.float32), largest, total, blocks)
 
     @property
@@ -201,4 +201,4 @@ class FlashRun(ShortRepr):
         return np.asarray((error + u * np.maximum(sigma + error, _LEAST)) * _UP)
 
 
-__all__ = ["Block", "FlashAttention", "FlashRun"]
+__all__ = ["KeyBlock", "FlashAttention", "FlashRun"]

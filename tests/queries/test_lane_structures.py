@@ -51,6 +51,7 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         left = []
     total: Array | None = None
     for ks in cuts:
+        taken, size = ks, len(ks)
         tail = len(ks) % x.unit if x.unit else 0
         if x.rest == "head" and x.unit and not tail:
             tail = min(x.unit, len(ks))
@@ -63,6 +64,8 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         turns = [ks[:over], ks[over:]] if x.short == "first" else [ks]
         mine = [[k for turn in turns for k in turn[lane :: x.lanes]] for lane in range(x.lanes)]
         mine[0] = head + mine[0] + (rest if x.rest == "lane" else [])
+        if size < x.dealt_from:
+            mine, rest = [taken], []
         sums = {lane: chain(turned(each, x.chained)) for lane, each in enumerate(mine) if each}
         if x.lanes == 1:
             value = sums.get(0)
@@ -117,6 +120,7 @@ def structures(draw: st.DrawFn) -> Structure:
     if rest in ("onto", "apart"):
         fused = draw(st.sampled_from(("yes", "second first", "no")))
     chained = draw(st.sampled_from(("yes", "second first", "no")))
+    dealt_from = draw(st.sampled_from((1, 4, 16))) if block and lanes > 1 else 1
     return Structure(  # type: ignore[arg-type]
         MUL_ADD,
         block,
@@ -128,6 +132,7 @@ def structures(draw: st.DrawFn) -> Structure:
         fused=fused,
         short=short,
         chained=chained,
+        dealt_from=dealt_from,
     )
 
 
@@ -184,6 +189,7 @@ def test_chains_of_fp64_are_fused_turned_or_rounded_apart(K: int) -> None:
     "structure",
     [
         Structure(FMA64, 4, total=fp64, smaller=(2,), rest="onto", fused="no", chained="second first"),
+        Structure(FMA64, 8, 2, "sequential", fp64, smaller=(4, 2), rest="apart", dealt_from=4),
         Structure(
             FMA64,
             lanes=4,
