@@ -236,7 +236,8 @@ def halved_last(blocks: list[range], unit: int) -> list[range]:
     if len(blocks) < 2:
         return blocks
     start, stop = blocks[-2].start, blocks[-1].stop
-    middle = start + min(-(-(stop - start) // (2 * unit)) * unit, len(blocks[0]))
+    half = (stop - start) // 2  # before it is made a multiple, as in OpenBLAS's driver/level3/level3.c
+    middle = start + min(-(-half // unit) * unit, len(blocks[0]))
     return [*blocks[:-2], range(start, middle), range(middle, stop)]
 
 

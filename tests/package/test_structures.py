@@ -78,7 +78,7 @@ def test_blocks_that_hold_all_of_k_are_one_chain() -> None:
 
 
 def test_what_is_left_is_halved() -> None:
-    """384 and 1024: as Goto's GEMM cuts K."""
+    """384 and 1024: as Goto's GEMM and OpenBLAS cut K; half of an odd number is rounded down first."""
     fma = cdna1["v_mfma_f32_32x32x1f32"]
 
     def lengths(K: int, halved: int | None) -> list[int]:
@@ -90,7 +90,9 @@ def test_what_is_left_is_halved() -> None:
     assert lengths(1000, 16) == [384, 320, 296]
     assert lengths(768, 16) == [384, 384]
     assert lengths(384, 16) == [384]
-    assert lengths(769, 16) == [384, 208, 177]
+    assert lengths(769, 16) == [384, 192, 193]
+    assert lengths(771, 16) == [384, 208, 179]
+    assert lengths(769, 1) == [384, 192, 193]
     assert lengths(767, 384) == [384, 383]
     assert lengths(100, 16) == [100]
 
