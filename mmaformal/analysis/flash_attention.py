@@ -201,4 +201,4 @@ class FlashRun(ShortRepr):
         return np.asarray((error + u * np.maximum(sigma + error, _LEAST)) * _UP)
 
 
-__all__ = ["KeyBlock", "FlashAttention", "FlashRun"]
+__all__ = ["FlashAttention", "FlashRun", "KeyBlock"]
