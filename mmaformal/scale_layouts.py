@@ -1,14 +1,14 @@
 """Block scales and fp4 as libraries lay them out, as the matrices that `matmul` and `mmaformal.testing` take.
 
-    assert_matches(out, A, B, instruction=MXFP8, scale_a=from_tiles(sa, M, K // 32), scale_b=from_tiles(sb, N, K // 32).T)
+    assert_matches(out, A, B, instruction=UNIT, scale_a=from_tiles(sa, M, blocks), scale_b=from_tiles(sb, N, blocks).T)
 
 OCP's specification says which numbers share a scale, and not where it lies.  There are
 
 - *plain* rows, (rows, blocks): what torch's quantisers give before they are laid out, and AMD's kernels take;
 - *padded* ones, to multiples of 128 rows and 4 blocks (transformer_engine's `_rowwise_scale_inv` of MXFP8): `unpadded`;
 - *tiles* of 128 rows and 4 blocks, which cuBLAS and `torch._scaled_mm` take (cuBLAS, "1D block scaling factors layout";
-  torch's `SWIZZLE_32_4_4`): the scale of row r and block c of a tile is its (16·(r mod 32) + 4·⌊r/32⌋ + c)-th number, and
-  tiles follow each other row by row: `from_tiles`, `to_tiles`;
+  torch's `SWIZZLE_32_4_4`): the scale of row r and block c of a tile is its (16·(r mod 32) + 4·⌊r/32⌋ + c)-th number,
+  and tiles follow each other row by row: `from_tiles`, `to_tiles`;
 - two numbers of fp4 in a byte, the first in its low half (`torch.float4_e2m1fn_x2`): `from_pairs`, `to_pairs`.
 
 Of B, rows are columns: scales lie as those of its transpose.
@@ -72,7 +72,8 @@ def to_pairs(codes: ArrayLike) -> NDArray[np.uint8]:
     given = np.asarray(codes)
     if given.shape[-1] % 2 or given.dtype.kind != "u" or (given > 15).any():
         raise ValueError("codes of fp4 are whole numbers from 0 to 15, in pairs")
-    return (given[..., ::2] | given[..., 1::2] << 4).astype(np.uint8)
+    found: NDArray[np.uint8] = (given[..., ::2] | given[..., 1::2] << 4).astype(np.uint8)
+    return found
 
 
 def _tiles(rows: int, blocks: int) -> tuple[int, int]:
