@@ -84,11 +84,18 @@ class Explanation(Result):
         """
         if self.structure is None:
             raise ValueError("nothing explains D: there is nothing to make another product by")
-        if self.regions is None:
+        if self.regions is None and not self.parts:
             return replay(A, B, self.structure, C, progress=False)
-        rows, columns = self.given.call or self.regions.which.shape
-        which = self.regions.which[:rows, :columns]
-        made = [replay(A, B, x, C, progress=False) for x in self.regions.structures]
+        if self.regions is not None:
+            whole, structures = self.regions.which, self.regions.structures
+        else:
+            whole = np.zeros(self.wrong.shape, np.intp)
+            structures = (self.structure, *(part.structure for part in self.parts))
+            for number, part in enumerate(self.parts, 1):
+                whole[part.where] = number
+        rows, columns = self.given.call or whole.shape
+        which = whole[:rows, :columns]
+        made = [replay(A, B, x, C, progress=False) for x in structures]
         if made[0].shape != which.shape:
             raise ValueError(f"the regions are of a D of {which.shape}, not of {made[0].shape}")
         return np.asarray(np.choose(which, made))

@@ -154,6 +154,9 @@ def test_columns_of_another_structure_are_a_part_of_their_own() -> None:
     (part,) = found.parts
     assert part.structure == other
     assert (part.where == (np.arange(64) >= 48)).all()
+    assert (found.remade(*operands()) == D.view(np.uint32)).all()
+    with pytest.raises(ValueError, match="the regions are of a D of"):
+        found.remade(operands()[0][:5], operands()[1])
     assert "columns 48 to 63" in str(found)
 
 
