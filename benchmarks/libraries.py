@@ -223,7 +223,9 @@ def replayed(case: Case, product: Product, found: Explanation, outputs: int) -> 
     while case.outputs < outputs:
         seed += 1
         M, N = case.M, case.N
-        if found.regions is None and not found.parts and case.kind != RANDOM:  # more of what there are many of
+        if (
+            found.regions is None and not found.parts and case.kind != RANDOM
+        ):  # more of what there are many of
             M, N = (max(M, 4096) if N == 1 else 4 * M if M > 1 else 1), (max(N, 4096) if M == 1 else N)
             case.fresh_shapes = 1
         A, B = numbers(case, M, N, case.K, seed)
