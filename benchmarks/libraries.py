@@ -40,11 +40,14 @@ DTYPES: dict[str, Any] = {
 #: What this processor has no unit for: numbers are widened to fp32.  fp32 and fp64: whatever takes them.
 UNITS = {"bf16": "datapath fma(k=1,a=bf16)", "fp16": "datapath fma(k=1,a=fp16)"}
 #: M, N, K: a whole matrix, with edges and without, K of several blocks, one row, one column, few of both.
-SHAPES = {
+Shapes = dict[str, list[tuple[int, int, int]]]
+SHAPES: Shapes = {
     "GEMM": [(37, 41, 78), (64, 64, 96), (96, 80, 1000), (5, 70, 130)],
     "GEMV, one column": [(200, 1, 78), (200, 1, 64)],
     "GEMV, one row": [(1, 200, 78), (1, 200, 64)],
 }
+#: The largest M, N and K of shapes drawn at random; calls for each of these, down and across, and of one row or column.
+_LARGEST, _CALLS, _OF_ONE = 300, 5, 24
 
 
 @dataclass
@@ -66,6 +69,7 @@ class Case:
     wrong: int = 0
     fresh_shapes: int = 0
     seconds: float = 0.0
+    calls: int = 1
 
     @property
     def name(self) -> str:
@@ -150,11 +154,12 @@ def matmul_model(dtype: Any, M: int, K: int, N: int) -> bytes:
     return field(1, 8) + field(7, field(1, node) + field(2, b"g") + ends) + field(8, field(2, 13))
 
 
+RANDOM = "at random"
 LIBRARIES = {"numpy": by_numpy, "torch": by_torch, "onnxruntime": by_onnxruntime, "jax": by_jax}
 
 
-def products(threads: int, only: str) -> Iterator[tuple[Case, Product]]:
-    """All cases, of the libraries that there are."""
+def products(threads: int, only: str, of: Shapes) -> Iterator[tuple[Case, Product]]:
+    """All cases of these shapes, of the libraries that there are."""
     for make in LIBRARIES.values():
         try:
             calls = make(threads)
@@ -164,9 +169,10 @@ def products(threads: int, only: str) -> Iterator[tuple[Case, Product]]:
         for called, (types, product) in calls.items():
             library, _, call = called.rpartition(" ")
             for type_ in types:
-                for kind, shapes in SHAPES.items():
+                for kind, shapes in of.items():
                     for M, N, K in shapes:
-                        case = Case(library, call, type_, kind, M, N, K, threads)
+                        calls = _CALLS if kind == RANDOM else 1
+                        case = Case(library, call, type_, kind, M, N, K, threads, calls=calls)
                         if only.lower() in case.name.lower():
                             yield case, product
 
@@ -179,14 +185,35 @@ def numbers(case: Case, M: int, N: int, K: int, seed: int) -> tuple[Array, Array
 
 
 def explained(case: Case, product: Product, timeout: float) -> Explanation:
-    """Find what made a product of the case."""
-    A, B = numbers(case, case.M, case.N, case.K, 1)
-    found = explain(product(A, B), A, B, against=UNITS.get(case.type), timeout=timeout)
+    """Find what made a product of the case, or several: every A of some by every B, side by side."""
+    down, across = (
+        1 if case.calls == 1 else _OF_ONE if size == 1 else case.calls for size in (case.M, case.N)
+    )
+    factors_ = [numbers(case, case.M, case.N, case.K, 1 + number) for number in range(max(down, across))]
+    left, right = [A for A, _ in factors_[:down]], [B for _, B in factors_[:across]]
+    D = np.block([[product(A, B) for B in right] for A in left])
+    found = explain(
+        D,
+        np.vstack(left),
+        np.hstack(right),
+        call=(case.M, case.N),
+        against=UNITS.get(case.type),
+        timeout=timeout,
+    )
     case.verdict, case.seconds = found.verdict, round(found.seconds, 1)
     if found.structure is not None:
         case.structure = found.structure.text
         case.regions = 1 if found.regions is None else len(np.unique(found.regions.which))
     return found
+
+
+def random_shapes(count: int, seed: int) -> Iterator[tuple[int, int, int]]:
+    """M, N and K from 1 to `_LARGEST`; one in four has one row, or one column, so that GEMV's kernels are asked too."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        M, N, K = (int(x) for x in rng.integers(1, _LARGEST + 1, 3))
+        kind = int(rng.integers(8))
+        yield (1 if kind == 0 else M), (1 if kind == 1 else N), K
 
 
 def replayed(case: Case, product: Product, found: Explanation, outputs: int) -> None:
@@ -196,7 +223,9 @@ def replayed(case: Case, product: Product, found: Explanation, outputs: int) -> 
     while case.outputs < outputs:
         seed += 1
         M, N = case.M, case.N
-        if found.regions is None:  # more of what there are many of
+        if (
+            found.regions is None and not found.parts and case.kind != RANDOM
+        ):  # more of what there are many of
             M, N = (max(M, 4096) if N == 1 else 4 * M if M > 1 else 1), (max(N, 4096) if M == 1 else N)
             case.fresh_shapes = 1
         A, B = numbers(case, M, N, case.K, seed)
@@ -212,11 +241,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each product")
     parser.add_argument("--outputs", type=int, default=0, help="elements of fresh products to compare")
+    parser.add_argument("--random", type=int, default=0, help="so many shapes at random, not the usual ones")
+    parser.add_argument("--seed", type=int, default=0, help="of the shapes drawn")
     parser.add_argument("--json", type=Path, help="keep the cases in this file, with what it has")
     given = parser.parse_args()
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false" if given.threads == 1 else "")
     kept = json.loads(given.json.read_text()) if given.json and given.json.exists() else {}
-    for case, product in products(given.threads, given.only):
+    shapes = {RANDOM: list(random_shapes(given.random, given.seed))} if given.random else SHAPES
+    for case, product in products(given.threads, given.only, shapes):
         key = f"{case.name} {case.threads}"
         if key in kept and kept[key]["outputs"] >= given.outputs:
             continue

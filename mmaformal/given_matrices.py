@@ -94,6 +94,7 @@ class GivenMatrices(ShortRepr):
     b_format: Format
     c_format: Format | None
     notes: tuple[str, ...] = ()  #: how they were taken, where not as they were given
+    call: tuple[int, int] | None = None  #: rows and columns of one call, where D is of several
 
     @classmethod
     def of(
@@ -103,8 +104,9 @@ class GivenMatrices(ShortRepr):
         B: Matrix,
         C: Matrix | None = None,
         formats: tuple[str | Format | None, ...] = (None, None, None, None),
+        call: tuple[int, int] | None = None,
     ) -> GivenMatrices:
-        """Read them; formats are of A, B, C and D, None for that of its floats.
+        """Read them; formats are of A, B, C and D, None for that of its floats; call: the rows and columns of one call.
 
         Raises ValueError for shapes that do not fit or are empty, and as `codes_of`.
         """
@@ -126,7 +128,9 @@ class GivenMatrices(ShortRepr):
                 raise ValueError(
                     f"C has shape {c.shape}; {d.shape} is needed, or one that is broadcast to it"
                 ) from None
-        return cls(d, a, b, c, named["D"], named["A"], named["B"], named.get("C"), tuple(notes))
+        if call is not None and (min(call) < 1 or d.shape[0] % call[0] or d.shape[1] % call[1]):
+            raise ValueError(f"D of {d.shape[0]}×{d.shape[1]} is not of calls of {call[0]}×{call[1]} each")
+        return cls(d, a, b, c, named["D"], named["A"], named["B"], named.get("C"), tuple(notes), call)
 
     @property
     def shape(self) -> tuple[int, int, int]:

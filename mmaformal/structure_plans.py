@@ -24,8 +24,8 @@ Merging = Literal["sequential", "pairwise", "halves"]
 #: left.
 Rest = Literal["first", "head", "lane", "onto", "apart"]
 Short = Literal["last", "first"]
-#: How a rest is a chain: as others are; with its second product before the first, as compilers contract a·b + c·d to
-#: fma(a, b, c·d); or not, each product being rounded and then added.
+#: How chains are made: of instructions, one after the other; with the second product before the first, as compilers
+#: contract a·b + c·d to fma(a, b, c·d); or not, each product being rounded and then added.
 Fused = Literal["yes", "second first", "no"]
 #: The instructions that a chain takes, run after run.
 Chain = tuple[range, ...]
@@ -41,11 +41,21 @@ class Segment(ShortRepr):
     chains: tuple[Chain | None, ...]  #: None: a lane without an instruction
     onto: bool = False
     in_order: bool = False  #: whether they are added in order, whatever the order of lanes is
+    apart: bool = False  #: whether each instruction of a chain begins at +0, and these are added in order
 
     @property
     def present(self) -> list[Chain]:
         """The chains that there are."""
         return [x for x in self.chains if x is not None]
+
+    def value(
+        self, chain: Chain, begin: T | None, run: Callable[[Chain, T | None], T], add: Callable[[T, T], T]
+    ) -> T:
+        """What one of its chains gives, by `run` and `add`."""
+        if not self.apart:
+            return run(chain, begin)
+        each = [run((range(step, step + 1),), None) for step in instructions_of(chain)]
+        return reduce(add, each if begin is None else [begin, *each])
 
 
 def instructions_of(chain: Chain) -> list[int]:
@@ -152,7 +162,8 @@ class Dealing(ShortRepr):
     unit: int | None  #: instructions: lanes take a multiple of it; None: all
     rest: Rest | None  #: where the others go
     short: Short  #: which turn is one of fewer lanes, where one is
-    fused: Fused  #: whether the rest is a chain, or each instruction of it one
+    fused: Fused  #: how the rest is a chain
+    chained: Fused = "yes"  #: how the others are
 
     def segments(self, taken: range) -> list[Segment]:
         """The chains of some instructions, and what goes on from their sum."""
@@ -168,7 +179,10 @@ class Dealing(ShortRepr):
             if more:
                 own = chains[0] or ()
                 chains[0] = (*own, more) if where else (more, *own)
-        found = [Segment(tuple(chains))] if any(x is not None for x in chains) else []
+        if self.chained == "second first":
+            chains = [None if x is None else second_first(x) for x in chains]
+        there = any(x is not None for x in chains)
+        found = [Segment(tuple(chains), apart=self.chained == "no")] if there else []
         if tail and self.rest in ("onto", "apart"):
             found += rest_of(tail, onto=self.rest == "onto", fused=self.fused)
         return found
@@ -183,10 +197,20 @@ class Dealing(ShortRepr):
         return tuple(x for x in ((main[lane : lane + 1] if lane < over else range(0)), full) if x) or None
 
 
+def second_first(chain: Chain) -> Chain:
+    """The chain, its second instruction before its first."""
+    steps = instructions_of(chain)
+    if len(steps) < 2:
+        return chain
+    if len(chain) == 1:
+        return tuple(x for x in (chain[0][1:2], chain[0][:1], chain[0][2:]) if x)
+    return tuple(range(step, step + 1) for step in (steps[1], steps[0], *steps[2:]))
+
+
 def rest_of(left: range, *, onto: bool, fused: Fused) -> list[Segment]:
     """Return segments of what is left, onto the sum or apart: a chain, or unfused, each from +0 and then added."""
-    if fused == "second first" and len(left) > 1:
-        return [Segment(((left[1:2], left[:1], left[2:]) if left[2:] else (left[1:2], left[:1]),), onto)]
+    if fused == "second first":
+        return [Segment((second_first((left,)),), onto)]
     if fused != "no":
         return [Segment(((left,),), onto)]
     each = tuple((range(step, step + 1),) for step in left)
@@ -212,7 +236,8 @@ def halved_last(blocks: list[range], unit: int) -> list[range]:
     if len(blocks) < 2:
         return blocks
     start, stop = blocks[-2].start, blocks[-1].stop
-    middle = start + min(-(-(stop - start) // (2 * unit)) * unit, len(blocks[0]))
+    half = (stop - start) // 2  # before it is made a multiple, as in OpenBLAS's driver/level3/level3.c
+    middle = start + min(-(-half // unit) * unit, len(blocks[0]))
     return [*blocks[:-2], range(start, middle), range(middle, stop)]
 
 
@@ -237,7 +262,7 @@ def evaluated(
             total = run(segment.present[0], total)
         else:
             lanes = [
-                None if chain is None else run(chain, start if lane == 0 else None)
+                None if chain is None else segment.value(chain, start if lane == 0 else None, run, add)
                 for lane, chain in enumerate(segment.chains)
             ]
             how = "sequential" if segment.in_order else order

@@ -29,6 +29,13 @@ _REST = {
 }
 
 
+_CHAINED = {
+    "yes": "",
+    "second first": ", its second product first",
+    "no": ", each product rounded and then added",
+}
+
+
 def order_words(order: str, lanes: int) -> str:
     """Returns how the results of so many lanes, or of blocks, are added."""
     if order in ORDER_WORDS:
@@ -42,7 +49,7 @@ def structure_text(x: Structure, name: str) -> str:
     """Returns the structure in words, its instruction by that name."""
     i = x.instruction
     start = "C" if x.c_enters == "start" and x.whole else "+0"
-    chains = f"a chain of {name} over K, {i.k} at a time, from {start}"
+    chains = f"a chain of {name} over K, {i.k} at a time, from {start}{_CHAINED[x.chained]}"
     if not x.whole:
         added = f"added {order_words(x.order, x.lanes)} in {x.total}"
         chains = f"K in {_parts(x)}, each {chains.replace(' over K', '')}; {added}"
@@ -70,6 +77,8 @@ def _parts(x: Structure) -> str:
         said.append(blocks)
     if x.lanes > 1:
         lanes = f"{x.lanes} lanes by turns"
+        if x.dealt_from > 1:
+            lanes += f" (of fewer than {x.dealt_from}: one chain)"
         if x.short == "first":
             lanes += ", a short turn first"
         if x.unit is not None and x.rest is not None:

@@ -78,6 +78,8 @@ class Structure(ShortRepr):
     fused: Fused = "yes"  #: how the rest is a chain
     short: Short = "last"  #: which turn of the lanes it is that has fewer of them
     stored: Format | None = None  #: what the sum is rounded to after each block, to nearest even
+    chained: Fused = "yes"  #: how chains are made, but for the rest
+    dealt_from: int = 1  #: blocks of fewer products than these are one chain, and not dealt to lanes
 
     def __post_init__(self) -> None:
         i = self.instruction
@@ -137,8 +139,13 @@ class Structure(ShortRepr):
             raise ValueError(
                 f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {self.total}"
             )
-        if self.fused not in get_args(Fused):
-            raise ValueError(f"fused is {', '.join(get_args(Fused))}, not {self.fused!r}")
+        for name, how in (("fused", self.fused), ("chained", self.chained)):
+            if how not in get_args(Fused):
+                raise ValueError(f"{name} is {', '.join(get_args(Fused))}, not {how!r}")
+        if integer(self.dealt_from, "dealt_from") != 1 and (self.block is None or self.lanes == 1):
+            raise ValueError("dealt_from is of blocks that are dealt to lanes; there are none")
+        if self.chained != "yes" and i.k != 1:
+            raise ValueError(f"chains of single products are fused or not; {i.label} takes {i.k} at a time")
         if self.fused != "yes" and (self.rest not in ("onto", "apart") or i.k != 1):
             raise ValueError("a rest of single products, onto the sum or apart, is fused or not")
         if self.short == "first" and self.lanes == 1:
@@ -166,6 +173,8 @@ class Structure(ShortRepr):
         fused: Fused = "yes",
         short: Short = "last",
         stored: str | None = None,
+        chained: Fused = "yes",
+        dealt_from: int = 1,
     ) -> Structure:
         """Returns the structure of names: `Structure.named("h100 HMMA.16816.F32", block=128, d_format="fp16")`.
 
@@ -189,6 +198,8 @@ class Structure(ShortRepr):
             fused,
             short,
             None if stored is None else FORMATS[stored],
+            chained,
+            dealt_from,
         )
 
     @property
@@ -210,6 +221,8 @@ class Structure(ShortRepr):
             "fused": self.fused if self.fused != "yes" else None,
             "short": self.short if self.short != "last" else None,
             "stored": None if self.stored is None else self.stored.name,
+            "chained": self.chained if self.chained != "yes" else None,
+            "dealt_from": self.dealt_from if self.dealt_from != 1 else None,
         }
         said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         return f"Structure.named({i.label!r}{said})".replace("'", '"')
@@ -232,10 +245,17 @@ class Structure(ShortRepr):
             if self.halved is not None and not self.smaller:
                 blocks = halved_last(blocks, self.halved // k)
         unit = None if self.unit is None else self.unit // k
-        dealt = Dealing(self.lanes, unit, None if own else self.rest, self.short, self.fused)
-        found = [each for block in blocks for each in dealt.segments(block)]
+        rest = None if own else self.rest
+        dealt = Dealing(self.lanes, unit, rest, self.short, self.fused, self.chained)
+        alone = Dealing(1, None, None, "last", self.fused, self.chained)
+        found = [
+            each
+            for block in blocks
+            for each in (dealt if len(block) * k >= self.dealt_from else alone).segments(block)
+        ]
         if self.order != "sequential" and self.lanes == 1:
-            found = [Segment(tuple(chain for each in found for chain in each.chains))] if found else []
+            chains = tuple(chain for each in found for chain in each.chains)
+            found = [Segment(chains, apart=self.chained == "no")] if found else []
         elif self.block is None:  # so that what was there before may be added to the first
             found = [y for x in found for y in (_apart(x) if self.order == "sequential" else [x])]
         if left:
@@ -285,6 +305,8 @@ class Structure(ShortRepr):
             "short": self.short,
             "smaller": list(self.smaller),
             "stored": None if self.stored is None else self.stored.name,
+            "chained": self.chained,
+            "dealt_from": self.dealt_from,
             "order": self.order,
             "total": self.total.name,
             "d_format": self.result.name,
@@ -329,7 +351,9 @@ def structure_or_name(x: Instruction | Structure | str | None) -> Instruction | 
 
 def _apart(segment: Segment) -> list[Segment]:
     return (
-        [Segment((chain,), segment.onto) for chain in segment.present] if not segment.in_order else [segment]
+        [Segment((chain,), segment.onto, apart=segment.apart) for chain in segment.present]
+        if not segment.in_order
+        else [segment]
     )
 
 
@@ -406,7 +430,7 @@ def made(
     """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`addend`)."""
     i, result, wide, enters = structure.instruction, structure.result, structure.total, structure.c_enters
     segments = structure.segments(K)
-    alone = len(segments) == len(segments[0].chains) == 1
+    alone = len(segments) == len(segments[0].chains) == 1 and not segments[0].apart
     if alone and result == i.d_format and structure.stored is None and enters in (None, "start"):
         return run(segments[0].present[0], c)
 

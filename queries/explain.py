@@ -54,6 +54,7 @@ def explain(
     device: Architecture | str | None = None,
     against: Instruction | Structure | str | None = None,
     every_block: bool = False,
+    call: tuple[int, int] | None = None,
     a_format: str | Format | None = None,
     b_format: str | Format | None = None,
     c_format: str | Format | None = None,
@@ -72,6 +73,9 @@ def explain(
     and where none is D's, or with `every_block=True`, the whole space of `diagnose_gemm`; C enters where the chain
     starts, before or after the chains' results, or after D is rounded.
 
+    `call=(M, N)`: D is of several calls of the library, each of so many rows and columns, side by side and below one
+    another; regions are those of a call, and each of their elements is seen in all calls.
+
     `timeout`: seconds for everything.  Returns an `Explanation`; its verdict is `explained`, `wrong` (elements), `none`
     or `unknown`.
 
@@ -83,7 +87,7 @@ def explain(
     checked_timeout(timeout)
 
     against = structure_or_name(against)
-    given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format))
+    given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format), call)
     return explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
 
 

@@ -78,16 +78,24 @@ class Explanation(Result):
         return self.structures[0] if self.accepted else None
 
     def remade(self, A: Matrix, B: Matrix, C: Matrix | None = None) -> Codes:
-        """Bit patterns of the product of other factors of the same M and N, by the structures of D's regions.
+        """Bit patterns of the product of other factors of the M and N of D, or of one call, by D's regions' structures.
 
         A, B and C as `replay` takes them; raises ValueError where nothing explains D, and as `replay`.
         """
         if self.structure is None:
             raise ValueError("nothing explains D: there is nothing to make another product by")
-        if self.regions is None:
+        if self.regions is None and not self.parts:
             return replay(A, B, self.structure, C, progress=False)
-        which = self.regions.which
-        made = [replay(A, B, x, C, progress=False) for x in self.regions.structures]
+        if self.regions is not None:
+            whole, structures = self.regions.which, self.regions.structures
+        else:
+            whole = np.zeros(self.wrong.shape, np.intp)
+            structures = (self.structure, *(part.structure for part in self.parts))
+            for number, part in enumerate(self.parts, 1):
+                whole[part.where] = number
+        rows, columns = self.given.call or whole.shape
+        which = whole[:rows, :columns]
+        made = [replay(A, B, x, C, progress=False) for x in structures]
         if made[0].shape != which.shape:
             raise ValueError(f"the regions are of a D of {which.shape}, not of {made[0].shape}")
         return np.asarray(np.choose(which, made))

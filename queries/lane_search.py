@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from typing import get_args
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mmaformal.cases.codes import is_nan
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.formats import Format
+from mmaformal.formats import Format, fp64
 from mmaformal.gemm import rounded, values
 from mmaformal.kernels import rows
 from mmaformal.solver.deadline import check
@@ -46,6 +46,8 @@ UNITS = (4, 2, 1, 8, 16)
 SMALL, LARGE = (2, 4, 8, 16, 32), (128, 192, 240, 256, 300, 320, 336, 352, 384, 448, 512, 640, 768, 1024)
 #: The most lanes that are not called wide.
 _NARROW = 16
+#: What halves of less than two such blocks are multiples of.
+_HALVED = (8, 4, 1, 16)
 #: The most lanes with which K is also cut into blocks.
 _IN_BLOCKS = 8
 
@@ -81,13 +83,19 @@ def dealt(one: Structure, K: int, wide: bool) -> Iterator[Structure]:
     """
     known = set[tuple[object, ...]]()
     for structure in _wide(one, K) if wide else _narrow(one, K):
-        key = (structure.lanes, *((x.chains, x.onto) for x in structure.segments(K)))
-        if key not in known:
-            known.add(key)
-            yield structure
+        ways = [structure]
+        # no instruction multiplies and adds apart in fp64; and none is fused in the rest alone
+        if one.total == fp64 or (structure.rest in ("onto", "apart") and structure.fused != "no"):
+            ways.append(replace(structure, chained="no"))
+        for way in ways:
+            key = (way.lanes, *((x.chains, x.onto, x.apart) for x in way.segments(K)))
+            if key not in known:
+                known.add(key)
+                yield way
 
 
 def _narrow(one: Structure, K: int) -> Iterator[Structure]:
+    yield replace(one, chained="second first")
     yield from _of_lanes(one, K, [lanes for lanes in LANES if lanes <= _NARROW])
     for block in SMALL:
         if block < K:
@@ -106,7 +114,7 @@ def _wide(one: Structure, K: int) -> Iterator[Structure]:
     for block in LARGE:
         for lanes in LANES:
             if block < K and lanes <= _IN_BLOCKS:
-                for halved in (None, *((8, 1) if K % block else ())):
+                for halved in (None, *(_HALVED if K % block else ())):
                     cut = replace(one, block=block, lanes=lanes, order="pairwise", halved=halved)
                     yield from _with_rest(cut, K, (lanes, 8))
 
@@ -136,9 +144,14 @@ def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
             for lanes in (1, *(x for x in LANES if x <= min(block, _IN_BLOCKS))):
                 if lanes > 1 or smaller or rest:
                     order = "pairwise" if lanes > 1 else "sequential"
-                    yield replace(
+                    found = replace(
                         structure, smaller=smaller, rest=rest, fused=fused, lanes=lanes, order=order
                     )
+                    yield found
+                    if lanes == 1:
+                        yield replace(found, chained="second first")
+                    elif smaller and 1 < smaller[-1] < 2 * lanes:
+                        yield replace(found, dealt_from=2 * lanes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,7 +181,7 @@ class LaneOrders:
     def __init__(self, of: SampledElements, d_format: Format) -> None:
         self.of, self.d_format, self.K, self.tried = of, d_format, of.a.shape[1], 0
         self._nan = is_nan(of.d.astype(np.int64), d_format)
-        self._known = dict[tuple[DotAdd, Chain], Floats]()
+        self._known = dict[tuple[DotAdd, Chain, bool], Floats]()  #: whether each product is a chain, too
         self._best, self._least = list[tuple[int, int, Structure, tuple[Level, ...]]](), 1
 
     def run(self, structure: Structure) -> None:
@@ -179,12 +192,12 @@ class LaneOrders:
             begin = x.c if structure.c_enters == "start" and number == 0 else None
             if segment.in_order:
                 x.own[number] = reduce(
-                    np.add, [self._chain(structure, each, None) for each in segment.present]
+                    np.add, [self._value(x, segment, each, None) for each in segment.present]
                 )
             elif len(segment.chains) > 1:
-                lanes.append(self._lanes(structure, segment.chains, begin))
+                lanes.append(self._lanes(x, segment, begin))
             elif not segment.onto or number == 0:
-                x.own[number] = self._chain(structure, segment.present[0], begin)
+                x.own[number] = self._value(x, segment, segment.present[0], begin)
         if not lanes:
             self._leaf(x, (), None)
             return
@@ -197,11 +210,21 @@ class LaneOrders:
             return None
         return values(exactly(*self.of.c, structure.c_format), structure.c_format, structure.total)
 
+    def _value(self, x: _Dealt, segment: Segment, chain: Chain, begin: Floats | None) -> Floats:
+        """What a chain of a segment gives."""
+        run = partial(self._chain, x.structure)
+        if not segment.apart or begin is not None:
+            return segment.value(chain, begin, run, np.add)
+        key = (x.structure.instruction.spec, chain, True)
+        if key not in self._known:
+            self._known[key] = segment.value(chain, None, run, np.add)
+        return self._known[key]
+
     def _chain(self, structure: Structure, chain: Chain, begin: Floats | None) -> Floats:
         """What a chain gives from +0, or from floats."""
         i, wide = structure.instruction, structure.total
-        if begin is None and (i.spec, chain) in self._known:
-            return self._known[i.spec, chain]
+        if begin is None and (i.spec, chain, False) in self._known:
+            return self._known[i.spec, chain, False]
         taken = products_of(chain, i.k, self.K)
         a, b = self.of.a[:, taken], self.of.b[:, taken]
         c = np.zeros(len(a), wide.word) if begin is None else begin.view(wide.word)
@@ -209,16 +232,16 @@ class LaneOrders:
             c = rounded(values(c, wide, wide), wide, i.c_format, quiet_nan(i.c_format))
         found = values(rows.dot_add(i.spec.replace(k=a.shape[1]), a, b, c), i.d_format, wide)
         if begin is None:
-            self._known[i.spec, chain] = found
+            self._known[i.spec, chain, False] = found
         return found
 
-    def _lanes(self, structure: Structure, chains: tuple[Chain | None, ...], begin: Floats | None) -> Floats:
+    def _lanes(self, x: _Dealt, segment: Segment, begin: Floats | None) -> Floats:
         """(lanes, elements); a lane without a product is −0, which changes no sum."""
-        none = np.full(len(self.of.d), -0.0, structure.total.dtype)
+        none = np.full(len(self.of.d), -0.0, x.structure.total.dtype)
         return np.stack(
             [
-                none if chain is None else self._chain(structure, chain, None if lane else begin)
-                for lane, chain in enumerate(chains)
+                none if chain is None else self._value(x, segment, chain, None if lane else begin)
+                for lane, chain in enumerate(segment.chains)
             ]
         )
 

@@ -61,7 +61,7 @@ def in_regions(
         found.append(tournament.compared[best])
     if len(found) == 1:
         return None
-    which = placed(~np.array([x.wrong for x in found]))
+    which = placed(~np.array([x.wrong for x in found]), given.call)
     made, wrong = (np.choose(which, [getattr(x, name) for x in found]) for name in ("made", "wrong"))
     return Regions(tuple(x.structure for x in found), which, made, wrong)
 
@@ -82,45 +82,69 @@ def _fullest(counts: NDArray[np.integer], most: int) -> NDArray[np.intp]:
     return np.sort(there[np.argsort(-counts[there], kind="stable")[:most]])
 
 
-def placed(right: Wrong) -> NDArray[np.intp]:
+def placed(right: Wrong, call: tuple[int, int] | None = None) -> NDArray[np.intp]:
     """(M, N): which structure each element is of, of `right` (structures, M, N): which explain it.
 
-    An element that one structure explains where its neighbours are another's is that one's by chance, and stays the
-    neighbours'.
+    call: rows and columns of one call, where D is of several, which have the same regions.  An element that one
+    structure explains where its neighbours are another's is that one's by chance, and stays the neighbours'.
     """
-    count, M, N = right.shape
-    right = right | ~right.any(axis=0)  # what nothing explains says nothing
+    count, *size = right.shape
+    M, N = call or (size[0], size[1])
+    calls = right.reshape(count, size[0] // M, M, size[1] // N, N)
+    explained = calls.sum(axis=(1, 3))
+    likely = explained == explained.max(axis=0)  # all of them, where nothing explains an element
     kinds, kind_of = list[Wrong](), np.zeros(M, np.intp)
     for row in range(M):
         for number, kind in enumerate(kinds):
-            both = kind & right[:, row]
+            both = kind & likely[:, row]
             if both.any(axis=0).all():
                 kinds[number], kind_of[row] = both, number
                 break
         else:
             kind_of[row] = len(kinds)
-            kinds.append(right[:, row].copy())
+            kinds.append(likely[:, row].copy())
     which = np.zeros((M, N), np.intp)
-    if len(kinds) > max(_KINDS, M // 8):
-        return which
-    for number, kind in enumerate(kinds):
-        rows = np.flatnonzero(kind_of == number)
-        columns = _columns(kind)
-        for run in np.split(np.arange(N), np.flatnonzero(np.diff(columns)) + 1):
-            others = np.flatnonzero(np.arange(count) != columns[run[0]])
-            own = ~right[np.ix_(others, rows, run)].any(axis=0)
-            if columns[run[0]] and int(own.sum()) < _OWN:
-                columns[run] = 0
-        which[rows] = columns
-    return which
+    if len(kinds) <= max(_KINDS, M // 8):
+        for number, kind in enumerate(kinds):
+            rows = np.flatnonzero(kind_of == number)
+            which[rows] = _with_own(_columns(kind), calls[:, :, rows])
+    return np.tile(which, (size[0] // M, size[1] // N))
+
+
+def _with_own(columns: NDArray[np.intp], right: Wrong) -> NDArray[np.intp]:
+    """The columns, those of the first structure where a run has too few elements that no other explains."""
+    for run in np.split(np.arange(len(columns)), np.flatnonzero(np.diff(columns)) + 1):
+        others = np.flatnonzero(np.arange(len(right)) != columns[run[0]])
+        own = ~right[others][..., run].any(axis=0)
+        if columns[run[0]] and int(own.sum()) < _OWN:
+            columns[run] = 0
+    return columns
 
 
 def _columns(kind: Wrong) -> NDArray[np.intp]:
-    """The structure of each column: the one before goes on as long as it may."""
-    found = np.zeros(kind.shape[1], np.intp)
-    now = 0
-    for column in range(kind.shape[1]):
-        if not kind[now, column]:
-            now = int(np.argmax(kind[:, column]))
-        found[column] = now
+    """The structure of each column: the fewest runs there may be, and their edges at the roundest places.
+
+    One row tells a column at an edge from its neighbours by one element, which both structures may explain; tiles are
+    of a power of two of columns, the largest first or last.
+    """
+    structures, width = kind.shape
+    best = [(0, 0) if kind[x, 0] else None for x in range(structures)]
+    before = list[list[int]]()
+    for column in range(1, width):
+        roundness = (column & -column).bit_length()
+        reached, came = list[tuple[int, int] | None](), list[int]()
+        for x in range(structures):
+            ways = [
+                ((cost[0] + (y != x), cost[1] - (y != x) * roundness), y != x, y)
+                for y, cost in enumerate(best)
+                if cost is not None and kind[x, column]
+            ]
+            reached.append(min(ways)[0] if ways else None)
+            came.append(min(ways)[2] if ways else x)
+        before.append(came)
+        best = reached
+    found = np.zeros(width, np.intp)
+    found[-1] = min((cost, x) for x, cost in enumerate(best) if cost is not None)[1]
+    for column in range(width - 1, 0, -1):
+        found[column - 1] = before[column - 1][found[column]]
     return found

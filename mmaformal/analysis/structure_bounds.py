@@ -68,6 +68,8 @@ class StructureBound(ShortRepr):
             raise ValueError(f"{i.label}: d of {i.d_format} is no c of {i.c_format}, so it has no chain")
         if structure is not None and structure.stored is not None:
             raise ValueError("of a sum that is stored after each block there is no bound")
+        if structure is not None and structure.chained == "no":
+            raise ValueError("of chains whose products are rounded apart there is no bound")
         if structure is not None and structure.c_enters is not None:
             raise ValueError("of a structure with C there is no bound: leave c_enters out")
         unit, chains = Unit.of(i), [1] if structure is None else _lengths(structure, K)

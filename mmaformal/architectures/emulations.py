@@ -23,7 +23,7 @@ from types import MappingProxyType
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
 from mmaformal.encodings.emulated import MOST_SHIFT, Emulated, Part
-from mmaformal.formats import FORMATS, Format, fp32
+from mmaformal.formats import FORMATS, Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
@@ -42,6 +42,7 @@ _SOURCES = {
     "ootomo": "Ootomo and Yokota §4.4",
     "ozaki": "Ozaki et al. (2012); Mukunoki et al. (2020)",
     "promoted": "DeepSeek-V3 §3.3.2",
+    "fp16_alt": "rocBLAS's tests of gemm_ex, whose reference truncates",
 }
 
 
@@ -84,6 +85,19 @@ def bf16x9(unit: Instruction, *, k: int | None = None) -> Instruction:
     """Three bf16 words of each factor, all nine products, the small ones first, all on the unit's c."""
     products = (2, 2), (2, 1), (1, 2), (2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)
     return _program(bf16x9, unit, k, 3, 0, Part(products), only="bf16")
+
+
+def fp16_alt(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """rocBLAS's alternate products of fp16 on MI200 (`fp16_alt_impl`): each factor cut to bf16, on a unit of bf16.
+
+    Factors are taken as fp32, which has every number of fp16.  What is below bf16's last place is cut off.
+    """
+    blocks, fmt = _blocks(unit, k), unit.a_format
+    if not unit.b_format == fmt == bf16:
+        raise ValueError(f"fp16_alt takes a unit of bf16, not of {unit.spec.types}")
+    parameters = Emulated(unit.spec, (Part(((0, 0),)),), blocks, Conversion.named("RZ-BF16±0"), 1)
+    spec = DotAdd(blocks * unit.k, fp32, fp32, fp32, fp32, parameters)
+    return _instruction(fp16_alt, _spelled(fp16_alt, unit, k, {}), unit, spec)
 
 
 def tf32x3(unit: Instruction, *, k: int | None = None) -> Instruction:
@@ -166,11 +180,24 @@ def _of_one(chain: Instruction) -> DotAdd:
 #: The schemes, by name.
 SCHEMES: dict[str, Callable[..., Instruction]] = {
     each.__name__: each
-    for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, ozaki, promoted, converted)
+    for each in (
+        markidis,
+        ootomo,
+        fp16x2,
+        bf16x3,
+        bf16x6,
+        bf16x9,
+        fp16_alt,
+        tf32x3,
+        ozaki,
+        promoted,
+        converted,
+    )
 }
 
 #: Names that others have for schemes: presets of XLA's `DotAlgorithm` (openxla/xla, xla_data.proto: types of the
-#: factors, of the sum, and how many products), with `ALG_DOT_` before them or not, and cuBLAS 13's type of computation.
+#: factors, of the sum, and how many products), with `ALG_DOT_` before them or not, cuBLAS 13's type of computation, and
+#: rocBLAS's flag.
 #: They say words and products; in which order these are added is the scheme's.
 ALSO = {
     "BF16_BF16_F32_X3": "bf16x3",
@@ -178,6 +205,8 @@ ALSO = {
     "BF16_BF16_F32_X9": "bf16x9",
     "TF32_TF32_F32_X3": "tf32x3",
     "CUBLAS_COMPUTE_32F_EMULATED_16BFX9": "bf16x9",
+    "ROCBLAS_GEMM_FLAGS_FP16_ALT_IMPL": "fp16_alt",
+    "FP16_ALT_IMPL": "fp16_alt",
 }
 
 

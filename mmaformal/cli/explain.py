@@ -21,6 +21,13 @@ _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": U
 @options.ran_on
 @options.formats("a", "b", "c", "d")
 @click.option("--every-block", is_flag=True, help="Try blocks of every size, not the usual structures alone.")
+@click.option(
+    "--call",
+    nargs=2,
+    type=click.IntRange(1),
+    metavar="M N",
+    help="D is of several calls, of M rows and N columns.",
+)
 @options.model
 @options.timeout(60.0)
 @options.json
@@ -34,6 +41,7 @@ def explain(
     c_format: str | None,
     d_format: str | None,
     every_block: bool,
+    call: tuple[int, int] | None,
     timeout: float,
     as_json: bool,
 ) -> int:
@@ -64,6 +72,7 @@ def explain(
             matrices.get("C"),
             **options.where_it_ran(device, against),
             every_block=every_block,
+            call=call,
             a_format=formats["A"],
             b_format=formats["B"],
             c_format=formats["C"],

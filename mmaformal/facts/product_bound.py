@@ -119,6 +119,41 @@ def prove_beside(proving: Composing) -> None:
     proving.conclude(text, z3.Implies(z3.And(known, errors), claim))
 
 
+def prove_rescaled(proving: Composing) -> None:
+    """Of a sum d0 that is off by E ≤ (Q − 1)·σ and is multiplied by α ≥ 0, d = ρ(α·d0): that d is off α·x by
+    ((1 + u)·Q − 1)·(α·σ + least) at most.  Raises NotProvedError."""
+    before, exact, d, E, sigma, u, least, Q, alpha = z3.Reals("before exact d E sigma u least Q alpha")
+    known = z3.And(alpha >= 0, u >= 0, least >= 0, sigma >= 0, E >= 0, Q >= 1)
+    near = z3.And(within(before - exact, E), within(exact, sigma), (Q - 1) * sigma >= E)
+    S = alpha * before
+    rounded = z3.Or(within(d - S, u * S), within(d - S, -u * S), within(d - S, u * least))
+    text = "what is multiplied by α is off, and large, by α times as much"
+    scaled = z3.And(within(S - alpha * exact, alpha * E), within(alpha * exact, alpha * sigma))
+    scaled = proving.claim("scaled", text, scaled, [known, near])
+    text = "its error is within Q − 1 of α·σ, which is not negative"
+    factor = z3.And(alpha * E <= (Q - 1) * (alpha * sigma), alpha * sigma >= 0, alpha * E >= 0)
+    factor = proving.claim("factor", text, factor, [known, near])
+    reach = alpha * sigma + alpha * E
+    text = "the product is no larger than α·σ and its error"
+    size = z3.And(within(S, reach), u * S <= u * reach, -u * S <= u * reach, u * reach >= 0, u * least >= 0)
+    size = proving.claim("size", text, size, [known, scaled, factor])
+    text = "rounding adds u times that, or u times the least normal number"
+    off = within(d - alpha * exact, alpha * E + u * reach + u * least)
+    off = proving.claim("rounded", text, off, [scaled, size, rounded])
+    text = "together within (1 + u)·Q − 1 of α·σ and the least normal number"
+    whole = alpha * E + u * reach + u * least <= ((1 + u) * Q - 1) * (alpha * sigma + least)
+    signs = z3.And(u * (alpha * E) <= u * ((Q - 1) * (alpha * sigma)), (1 + u) * (Q - 1) * least >= 0)
+    signs = proving.claim("signs", "products of what is not negative are not", signs, [known, factor])
+    whole = proving.claim("together", text, whole, [factor, signs])
+    proving.rests_on(STEPS)
+    claim = z3.And(
+        within(d - alpha * exact, ((1 + u) * Q - 1) * (alpha * sigma + least)),
+        within(alpha * exact, alpha * sigma + least),
+    )
+    claim = proving.claim("rescaled", text, claim, [known, scaled, off, whole])
+    proving.conclude(text, z3.Implies(z3.And(known, near, rounded), claim))
+
+
 def prove_narrowed(proving: Composing) -> None:
     """Proves that d = ρ(S) of a sum S that is off by E at most is off by E + u·(|x| + E) at most, x the exact one, or
     by E + u·least of a tiny S.  Raises NotProvedError."""

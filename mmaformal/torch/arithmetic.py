@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
-from mmaformal.display import ShortRepr
+from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import fp32
 from mmaformal.gemm import Division, holds
 from mmaformal.identity import identity
@@ -20,6 +20,16 @@ Backward = Literal["full", "through"]
 #: what `matmul` takes beside operands and what a model does not see
 DIVISIONS = ("promote_every", "split_k", "stream_k", "tile", "order", "accumulation", "seed")
 
+
+#: what these are where nothing is said
+_NATURAL: dict[str, object] = {
+    "split_k": 1,
+    "stream_k": None,
+    "tile": (128, 128),
+    "order": "sequential",
+    "accumulation": "natural",
+    "seed": 0,
+}
 
 _registered: dict[str, Arithmetic] = {}
 
@@ -74,6 +84,19 @@ class Arithmetic(ShortRepr):
         own = Division(**{name: value for name, value in division.items() if value is not None})  # type: ignore[typeddict-item]
         wanted: Backward = "through" if backward == "through" else "full"
         return cls(instruction, scaling_of(instruction, scaling), wanted, own, jobs)
+
+    def structure_words(self, K: int) -> str:
+        """How products of that K are made of the instruction, and what scales their operands have."""
+        k, said = self.instruction.k, list[str]()
+        for name, value in self.division.items():
+            if name == "promote_every" and isinstance(value, int):
+                said.append(f"promoted every {counted(value, 'instruction')} ({value * k:,} products)")
+            elif name not in ("jobs", "progress") and value != _NATURAL.get(name):
+                said.append(f"{name}={value}".replace(" ", ""))
+        if not any(name in self.division for name in ("promote_every", "split_k", "stream_k")):
+            said.insert(0, f"one chain over K, {k} at a time" if k < K else "one instruction")
+        scaled = {"none": "no scales", "block": "scales by block"}
+        return ", ".join([*said, scaled.get(self.scaling, f"scales by {self.scaling}")])
 
     @property
     def wide(self) -> bool:

@@ -40,8 +40,11 @@ def product(a: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
     n = b.shape[2]
     if here.report is not None:
         size = f"{m}×{k} · {k}×{n}"
-        label = arithmetic.instruction.label
-        here.report.add(here.function or "compiled code", size if batch == 1 else f"{batch} × {size}", label)
+        shapes = size if batch == 1 else f"{batch} × {size}"
+        unit = arithmetic.instruction.label
+        here.report.add(
+            here.function or "compiled code", shapes, unit, structure=arithmetic.structure_words(k)
+        )
     # a view that is made here has a version counter of its own
     left = _operand(a, version_of(a), "a", arithmetic)
     right = _operand(b.mT, version_of(b), "b", arithmetic, by_columns=m < n)

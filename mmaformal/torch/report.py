@@ -23,6 +23,7 @@ class Ran(NamedTuple):
     times: int
     where: str  #: the instruction's label, or "torch"
     why: str  #: the reason where it was torch
+    structure: str = ""  #: how the arithmetic divides K and scales operands
 
     def __repr__(self) -> str:
         return clipped(f"Ran({self.function}, {self.shapes}, {self.times} times, {self.where})")
@@ -33,11 +34,11 @@ class Report:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self._counts: dict[tuple[str, str, str, str], int] = {}
+        self._counts: dict[tuple[str, str, str, str, str], int] = {}
         self._warned: set[str] = set()
 
-    def add(self, function: str, shapes: str, where: str, why: str = "") -> None:
-        key = function, shapes, where, why
+    def add(self, function: str, shapes: str, where: str, why: str = "", structure: str = "") -> None:
+        key = function, shapes, where, why, structure
         self._counts[key] = self._counts.get(key, 0) + 1
 
     def leave(self, function: str, shapes: str, why: str) -> None:
@@ -76,8 +77,13 @@ def table(rows: list[Ran]) -> str:
         ]
         for r in rows
     ]
-    labels = sorted({r.where for r in rows if r.where != "torch"})
-    return "\n".join([*(f"arithmetic: {label}" for label in labels), *columns([head, *cells], ruled=True)])
+    units = sorted({(r.where, r.structure) for r in rows if r.where != "torch"})
+    said = [
+        line
+        for label, structure in units
+        for line in (f"arithmetic: {label}", *([f"  {structure}"] if structure else []))
+    ]
+    return "\n".join([*said, *columns([head, *cells], ruled=True)])
 
 
 # ---- of this thread ----------------------------------------------------------------------------------------------

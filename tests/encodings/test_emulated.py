@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from support import exact
 from support.random_cases import cases
 
-from mmaformal import ARCHITECTURES, emulation, find_difference, hopper, matmul, prove
+from mmaformal import ARCHITECTURES, cdna2, emulation, find_difference, hopper, matmul, prove
 from mmaformal.architectures import UnknownInstructionError, emulations
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import SmtEncoding, run
@@ -476,6 +476,23 @@ def test_small_numbers_are_kept_by_the_scaled_words() -> None:
     assert (markidis, ootomo) == (0.0, 2.0**-25)
 
 
+def test_the_alternate_products_of_fp16_keep_subnormals_and_cut_what_bf16_has_not() -> None:
+    """On MI200's unit of fp16 subnormal factors are zero; on that of bf16, cut to it, they are not."""
+    alt = emulation["fp16_alt(cdna2 v_mfma_f32_32x32x8bf16_1k)"]
+    own = cdna2["v_mfma_f32_32x32x8f16"]
+    one, zero = [1.0] + [0.0] * 7, np.float32(0)
+    for x, of_alt, of_own in (
+        (2.0**-24, 2.0**-24, 0.0),
+        (1 + 2.0**-7 + 2.0**-8 + 2.0**-10, 1 + 2.0**-7, 1 + 2.0**-7 + 2.0**-8 + 2.0**-10),
+        (-65504.0, -65280.0, -65504.0),
+    ):
+        factors = [x] + [0.0] * 7
+        assert float(alt.dot_add(np.float32(factors), np.float32(one), zero)) == of_alt
+        assert float(own.dot_add(np.float16(factors), np.float16(one), zero)) == of_own
+    with pytest.raises(ValueError, match="takes a unit of bf16"):
+        emulations.named("fp16_alt(hopper HMMA.16816.F32)")
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     {
@@ -485,6 +502,8 @@ def test_small_numbers_are_kept_by_the_scaled_words() -> None:
         "BF16x9": "bf16x9",
         "CUBLAS_COMPUTE_32F_EMULATED_16BFX9": "bf16x9",
         "TF32_TF32_F32_X3": "tf32x3",
+        "rocblas_gemm_flags_fp16_alt_impl": "fp16_alt",
+        "fp16_alt_impl": "fp16_alt",
     }.items(),
 )
 def test_names_that_others_have(theirs: str, ours: str) -> None:

@@ -65,7 +65,7 @@ OWN = {
     "check_certificate": {"also"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},
-    "explain": {"device", "against", "every_block"},
+    "explain": {"device", "against", "every_block", "call"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
     "identify": {"scale_block", "among", "confirm", "solving"},

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaformal import Structure, cdna1, hopper, matmul, replay, sapphire_rapids, volta
+from mmaformal.analysis.structure_bounds import StructureBound
 from mmaformal.formats import bf16, fp16, fp32, fp64
 from mmaformal.structure_plans import instructions_of
 
@@ -77,7 +78,7 @@ def test_blocks_that_hold_all_of_k_are_one_chain() -> None:
 
 
 def test_what_is_left_is_halved() -> None:
-    """384 and 1024: as Goto's GEMM cuts K."""
+    """384 and 1024: as Goto's GEMM and OpenBLAS cut K; half of an odd number is rounded down first."""
     fma = cdna1["v_mfma_f32_32x32x1f32"]
 
     def lengths(K: int, halved: int | None) -> list[int]:
@@ -89,7 +90,9 @@ def test_what_is_left_is_halved() -> None:
     assert lengths(1000, 16) == [384, 320, 296]
     assert lengths(768, 16) == [384, 384]
     assert lengths(384, 16) == [384]
-    assert lengths(769, 16) == [384, 208, 177]
+    assert lengths(769, 16) == [384, 192, 193]
+    assert lengths(771, 16) == [384, 208, 179]
+    assert lengths(769, 1) == [384, 192, 193]
     assert lengths(767, 384) == [384, 383]
     assert lengths(100, 16) == [100]
 
@@ -187,3 +190,14 @@ def test_c_is_where_the_structure_says_so() -> None:
         replay(A, B, Structure(HMMA, c_enters="last"), np.ones(3, np.float32))
     with pytest.raises(ValueError, match="in order"):
         Structure(HMMA, 32, order="pairwise", c_enters="first")
+
+
+def test_chains_that_are_not_fused_are_of_single_products_and_have_no_bound() -> None:
+    with pytest.raises(ValueError, match="takes 16 at a time"):
+        Structure(HMMA, chained="no")
+    with pytest.raises(ValueError, match="chained is yes, second first, no, not 'half'"):
+        Structure.named("power10 XVF32GERPP", chained="half")  # type: ignore[arg-type]
+    apart = Structure.named("power10 XVF32GERPP", block=4, chained="no")
+    with pytest.raises(ValueError, match="there is no bound"):
+        StructureBound.of(apart, 64)
+    assert apart.text.endswith("each product rounded and then added; added in order in fp32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ from mmaformal.torch.functions import OPERATORS
 from mmaformal.torch.report import Ran, table
 
 H = hopper["HMMA.16816.F32"]
+#: The structure of a product of so few that one instruction takes them.
+ONE = "one instruction, no scales"
 DOUBLE = hopper["DMMA.16x8x16"]
 
 # torch's own warnings, which differ from version to version
@@ -225,9 +228,9 @@ def test_what_is_left_to_torch_is_said(name: str) -> None:
     assert [row.where for row in ran.left] == ["torch"] * len(ran.left) != []
     assert all("\n" not in str(each.message) for each in said)
     assert "torch" in ran.table()
-    assert ran.to_csv().splitlines()[0] == "function,shapes,times,where,why"
+    assert ran.to_csv().splitlines()[0] == "function,shapes,times,where,why,structure"
     assert len(ran.to_csv().splitlines()) == 1 + len(ran.rows)
-    assert ran.to_latex().startswith(r"\begin{tabular}{llrll}")
+    assert ran.to_latex().startswith(r"\begin{tabular}{llrlll}")
     with pytest.raises(RuntimeError) as caught:
         result(LEFT[name], arithmetic(H, strict=True))
     if not name.startswith("traced"):  # torch says only where in the traced code
@@ -281,21 +284,43 @@ def test_the_report() -> None:
             assert torch.equal(torch.cov(x), own)
         functional.scaled_dot_product_attention(x[None], x[None], x[None])
     assert [tuple(row) for row in ran.rows] == [
-        ("matmul", "3×4 · 4×5", 2, H.label, ""),
-        ("aten.mm", "3×4 · 4×3", 1, H.label, ""),
-        ("scaled_dot_product_attention", "3×4 · 4×3", 1, H.label, ""),
-        ("scaled_dot_product_attention", "3×3 · 3×4", 1, H.label, ""),
+        ("matmul", "3×4 · 4×5", 2, H.label, "", ONE),
+        ("aten.mm", "3×4 · 4×3", 1, H.label, "", ONE),
+        ("scaled_dot_product_attention", "3×4 · 4×3", 1, H.label, "", ONE),
+        ("scaled_dot_product_attention", "3×3 · 3×4", 1, H.label, "", ONE),
     ]
     assert inner.rows == ran.left == []
     lines = ran.table().splitlines()
     assert lines[0] == f"arithmetic: {H.label}"
-    assert lines[1].split() == ["function", "operands", "times", "computed", "in", "because"]
-    assert lines[3].split() == ["matmul", *["3×4", "·", "4×5"], "2", "arithmetic"]
+    assert lines[1] == f"  {ONE}"
+    assert lines[2].split() == ["function", "operands", "times", "computed", "in", "because"]
+    assert lines[4].split() == ["matmul", *["3×4", "·", "4×5"], "2", "arithmetic"]
     long = table([Ran("f" * 99, "1×2, " * 40, 10**6, "l" * 60, "w" * 60)])
     assert max(map(len, [*lines, *long.splitlines()])) <= 120
     assert arithmetic(H).table() == "no product of matrices"
     assert matmul(x.half(), w.half(), instruction=H).shape == (3, 5)
     assert len(ran.rows) == 4
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({}, "one chain over K, 16 at a time, no scales"),
+        ({"promote_every": 2}, "promoted every 2 instructions (32 products), no scales"),
+        ({"split_k": 4, "order": "pairwise"}, "split_k=4, order=pairwise, no scales"),
+        ({"scaling": "tensor"}, "one chain over K, 16 at a time, scales by tensor"),
+    ],
+)
+def test_the_report_says_the_structure_of_every_product(how: dict[str, Any], said: str) -> None:
+    with arithmetic(H, **how) as ran:
+        r(3, 64) @ r(64, 5)
+        functional.linear(r(2, 64), r(7, 64))
+    assert [row.structure for row in ran.rows] == [said, said]
+    assert f"  {said}" in ran.table().splitlines()
+    with arithmetic(H) as ran, pytest.warns(LeftToTorch):
+        torch.linalg.inv(r(3, 3))
+    assert [(row.where, row.structure) for row in ran.left] == [("torch", "")]
+    assert all(row.why for row in ran.left)
 
 
 def test_integers_and_elements_are_not_said() -> None:

@@ -155,6 +155,9 @@ def test_columns_of_another_structure_are_a_part_of_their_own() -> None:
     (part,) = found.parts
     assert part.structure == other
     assert (part.where == (np.arange(64) >= 48)).all()
+    assert (found.remade(*operands()) == D.view(np.uint32)).all()
+    with pytest.raises(ValueError, match="the regions are of a D of"):
+        found.remade(operands()[0][:5], operands()[1])
     assert "columns 48 to 63" in str(found)
 
 
@@ -269,6 +272,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (told["verdict"], told["wrong"]["first"]) == ("wrong", [17, 0])
     for argv, said in (
         ([*files, "--device", "h101"], "no architecture 'h101'; did you mean H100?"),
+        ([*files, "--call", "7", "64"], "is not of calls of 7×64 each"),
         (files[:2], "give the files of D, A and B"),
         ([files[0], files[1], "x.npy"], "x.npy: there is no such file"),
         ([*files, "--device", "h100", "--against", "h100", "HMMA.16816.F32"], "exclude each other"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 
 from mmaformal import Structure, explain, replay
 from mmaformal.architectures import datapaths
+from mmaformal.formats import fp64
 from mmaformal.queries.lane_search import LANES, order_called
 from mmaformal.queries.regions import placed
 from mmaformal.structure_plans import levels_of
 
+T = TypeVar("T")
 MUL_ADD = datapaths.mul_add(a="fp32")
+FMA64 = datapaths.fma(a="fp64", rho="IEEE-FP64")
 Array = NDArray[np.float32]
 
 
@@ -47,6 +51,7 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         left = []
     total: Array | None = None
     for ks in cuts:
+        taken, size = ks, len(ks)
         tail = len(ks) % x.unit if x.unit else 0
         if x.rest == "head" and x.unit and not tail:
             tail = min(x.unit, len(ks))
@@ -59,7 +64,9 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         turns = [ks[:over], ks[over:]] if x.short == "first" else [ks]
         mine = [[k for turn in turns for k in turn[lane :: x.lanes]] for lane in range(x.lanes)]
         mine[0] = head + mine[0] + (rest if x.rest == "lane" else [])
-        sums = {lane: chain(each) for lane, each in enumerate(mine) if each}
+        if size < x.dealt_from:
+            mine, rest = [taken], []
+        sums = {lane: chain(turned(each, x.chained)) for lane, each in enumerate(mine) if each}
         if x.lanes == 1:
             value = sums.get(0)
         else:
@@ -80,9 +87,12 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
     return total
 
 
+def turned(ks: list[T], how: str) -> list[T]:
+    return [*ks[1:2], *ks[:1], *ks[2:]] if how == "second first" else ks
+
+
 def after(chain: Any, rest: list[int], x: Structure, total: Array | None) -> Array:
-    if x.fused == "second first":
-        rest = [*rest[1:2], rest[0], *rest[2:]]
+    rest = turned(rest, x.fused)
     if x.rest == "onto" and total is not None:
         found: Array = chain(rest, total)
         return found
@@ -109,9 +119,21 @@ def structures(draw: st.DrawFn) -> Structure:
         rest = draw(st.sampled_from((None, "onto", "apart")))
     if rest in ("onto", "apart"):
         fused = draw(st.sampled_from(("yes", "second first", "no")))
-    return Structure(
-        MUL_ADD, block, lanes, order, smaller=smaller, unit=unit, rest=rest, fused=fused, short=short
-    )  # type: ignore[arg-type]
+    chained = draw(st.sampled_from(("yes", "second first", "no")))
+    dealt_from = draw(st.sampled_from((1, 4, 16))) if block and lanes > 1 else 1
+    return Structure(  # type: ignore[arg-type]
+        MUL_ADD,
+        block,
+        lanes,
+        order,
+        smaller=smaller,
+        unit=unit,
+        rest=rest,
+        fused=fused,
+        short=short,
+        chained=chained,
+        dealt_from=dealt_from,
+    )
 
 
 @settings(max_examples=80, deadline=None)
@@ -121,6 +143,74 @@ def test_replay_is_a_plain_loop(structure: Structure, K: int) -> None:
     assert (replay(A, B, structure).view(np.float32) == loop(A, B, structure)).all(), str(structure)
     again: Structure = eval(structure.python)
     assert again == structure
+
+
+def fma(x: float, y: float, z: float) -> float:
+    return float(Fraction(x) * Fraction(y) + Fraction(z))
+
+
+def in_blocks(products: list[tuple[float, float]]) -> float:
+    """Blocks of 4, each a chain of fma whose second product comes first, added in order."""
+    total = 0.0
+    for first in range(0, len(products), 4):
+        block = 0.0
+        for x, y in turned(products[first : first + 4], "second first"):
+            block = fma(x, y, block)
+        total = total + block
+    return total
+
+
+def in_lanes(products: list[tuple[float, float]]) -> float:
+    """Two lanes of products that are rounded before they are added; what 4 leave by fma, the second first."""
+    main = len(products) - len(products) % 4
+    lanes = [0.0, 0.0]
+    for k, (x, y) in enumerate(products[:main]):
+        lanes[k % 2] = lanes[k % 2] + x * y
+    rest = 0.0
+    for x, y in turned(products[main:], "second first"):
+        rest = fma(x, y, rest)
+    return lanes[0] + lanes[1] + rest
+
+
+@pytest.mark.parametrize("K", [1, 2, 7, 8])
+def test_chains_of_fp64_are_fused_turned_or_rounded_apart(K: int) -> None:
+    rng = np.random.default_rng(K)
+    A, B = rng.standard_normal((1, K)), rng.standard_normal((K, 16))
+    columns = [list(zip(A[0].tolist(), b.tolist(), strict=True)) for b in B.T]
+    blocks = Structure(FMA64, 4, total=fp64, chained="second first")
+    lanes = Structure(FMA64, lanes=2, total=fp64, unit=4, rest="apart", fused="second first", chained="no")
+    for structure, by_hand in ((blocks, in_blocks), (lanes, in_lanes)):
+        made = replay(A, B, structure).view(np.float64)[0]
+        assert made.tolist() == [by_hand(each) for each in columns], structure.python
+        assert eval(structure.python) == structure
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        Structure(FMA64, 4, total=fp64, smaller=(2,), rest="onto", fused="no", chained="second first"),
+        Structure(FMA64, 8, 2, "sequential", fp64, smaller=(4, 2), rest="apart", dealt_from=4),
+        Structure(
+            FMA64,
+            lanes=4,
+            order="halves",
+            total=fp64,
+            unit=4,
+            rest="apart",
+            fused="second first",
+            chained="no",
+        ),
+        Structure(FMA64, lanes=4, order="halves", total=fp64, unit=4, rest="apart", fused="second first"),
+    ],
+    ids=lambda x: x.python,
+)
+def test_chains_of_fp64_are_found(structure: Structure) -> None:
+    rng = np.random.default_rng(3)
+    A, B = rng.standard_normal((12, 31)), rng.standard_normal((31, 20))
+    found = explain(replay(A, B, structure).view(np.float64), A, B, against=FMA64)
+    assert found.verdict == "explained"
+    A, B = rng.standard_normal((9, 31)), rng.standard_normal((31, 9))
+    assert any((replay(A, B, x) == replay(A, B, structure)).all() for x in found.structures)
 
 
 @pytest.mark.parametrize(
@@ -181,3 +271,34 @@ def test_what_one_structure_explains_by_chance_makes_no_region() -> None:
     which = placed(right)
     assert which[5:9, 20:].all()
     assert which.sum() == 40
+
+
+def test_edges_of_one_row_are_where_the_fewest_runs_are_and_the_place_is_roundest() -> None:
+    right = np.zeros((2, 1, 100), bool)
+    right[1, 0, :8], right[0, 0, 8:] = True, True
+    for by_chance in ([0], [7], [0, 7, 8, 9], [3, 8, 50]):
+        seen = right.copy()
+        seen[:, 0, by_chance] = True
+        assert placed(seen).tolist() == [[1] * 8 + [0] * 92]
+
+
+def test_a_column_of_its_own_is_found_in_several_calls_and_not_in_one() -> None:
+    M, K, N, calls = 1, 29, 21, 12
+    chain, lanes = Structure(MUL_ADD), Structure(MUL_ADD, lanes=2, unit=8, rest="lane")
+
+    def call(A: Array, B: Array) -> Array:
+        D = replay(A, B, chain).view(np.float32).copy()
+        D[:, -1] = replay(A, B[:, -1:].copy(), lanes).view(np.float32)[:, 0]
+        return D
+
+    A = operands(M, K, N)[0]
+    each = [operands(M, K, N, seed)[1] for seed in range(calls)]
+    B, D = np.hstack(each), np.hstack([call(A, b) for b in each])
+    assert explain(D[:, :N], A, each[0], against=MUL_ADD).verdict == "wrong"
+    found = explain(D, A, B, against=MUL_ADD, call=(M, N))
+    assert found.verdict == "explained"
+    for seed in range(50, 60):
+        fresh = operands(M, K, N, seed)
+        assert (found.remade(*fresh) == call(*fresh).view(np.uint32)).all()
+    with pytest.raises(ValueError, match="is not of calls of 5×4 each"):
+        explain(D, A, B, against=MUL_ADD, call=(5, 4))

@@ -2,6 +2,9 @@
 
 python benchmarks/libraries.py --outputs 1000000 --json cases.json
 python tools/docs/libraries_table.py cases.json            # rewrites the table in docs/libraries.md
+
+OPENBLAS_CORETYPE=Haswell python benchmarks/libraries.py --only NumPy --random 20 --outputs 20000 --json haswell.json
+python tools/docs/libraries_table.py --random Haswell=haswell.json SkylakeX=…    # rewrites that of shapes at random
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TypedDict
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "libraries.md"
 START, END = "<!-- table -->", "<!-- end of the table -->"
+RANDOM, RANDOM_END = "<!-- at random -->", "<!-- end of those at random -->"
 _WORDS = (
     (", each a chain of IEEE fma of bf16 × bf16 onto fp32, 1 at a time, from +0", ""),
     (", each a chain of IEEE fma of fp16 × fp16 onto fp32, 1 at a time, from +0", ""),
@@ -75,12 +79,46 @@ def rows(cases: list[KeptCase]) -> list[str]:
     return table
 
 
+def at_random(named: list[str]) -> list[str]:
+    """A row for each name and type of NAME=FILE, all files of a name together; then what is not explained."""
+    cases: dict[tuple[str, str], list[KeptCase]] = {}
+    for each in named:
+        name, _, file = each.partition("=")
+        for case in json.loads(Path(file).read_text()).values():
+            cases.setdefault((name, case["type"]), []).append(case)
+    table = [
+        "| kernels of | type | products | explained, replayed without a wrong bit | with | not explained | outputs |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    left = []
+    for (name, type_), of in sorted(cases.items()):
+        explained = [x for x in of if x["verdict"] == "explained"]
+        wrong, outputs = sum(x["wrong"] > 0 for x in explained), sum(x["outputs"] for x in explained)
+        counts = len(of), len(explained) - wrong, wrong, len(of) - len(explained)
+        table.append(f"| {name} | {type_} | {' | '.join(map(str, counts))} | {outputs:,} |")
+        left += [
+            f"- {name}, {type_}, {x['M']}×{x['K']}×{x['N']}: "
+            + (f"{x['wrong']} of {x['outputs']:,} wrong" if x["verdict"] == "explained" else x["verdict"])
+            for x in of
+            if x["verdict"] != "explained" or x["wrong"]
+        ]
+    return [*table, "", *left] if left else table
+
+
+def rewritten(text: str, start: str, end: str, table: list[str]) -> str:
+    """The page with another table between two marks."""
+    before, after = text.split(start)[0], text.split(end)[1]
+    return before + start + "\n\n" + "\n".join(table) + "\n\n" + end + after
+
+
 def main() -> None:
-    """Rewrite the table."""
-    cases = list(json.loads(Path(sys.argv[1]).read_text()).values())
-    before, _, rest = PAGE.read_text().partition(START)
-    _, _, after = rest.partition(END)
-    PAGE.write_text("\n".join([before + START, "", *rows(cases), "", END + after]))
+    """Rewrite a table."""
+    if sys.argv[1] == "--random":
+        page = rewritten(PAGE.read_text(), RANDOM, RANDOM_END, at_random(sys.argv[2:]))
+    else:
+        cases = list(json.loads(Path(sys.argv[1]).read_text()).values())
+        page = rewritten(PAGE.read_text(), START, END, rows(cases))
+    PAGE.write_text(page)
 
 
 if __name__ == "__main__":
