@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
@@ -55,6 +56,14 @@ class SiteHandler(SimpleHTTPRequestHandler):
         """Requests are not printed."""
 
 
-def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
+class SiteServer(ThreadingHTTPServer):
+    """A server that says nothing of readers who went away."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+def server(folder: Path, port: int = 0) -> SiteServer:
     """A server of a folder on 127.0.0.1, bound and not started; port 0 takes a free one.  Raises OSError."""
-    return ThreadingHTTPServer((HOST, port), partial(SiteHandler, directory=str(folder)))
+    return SiteServer((HOST, port), partial(SiteHandler, directory=str(folder)))

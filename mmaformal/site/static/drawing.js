@@ -12,6 +12,7 @@ export function bitBoxes(text, name, flip) {
   const kinds = fields.length === 3 ? ["sign", "exponent", "fraction"] : ["exponent", "fraction"];
   const box = element("div", { className: "bits", role: "group", ariaLabel: `bits of ${name}` });
   let place = fields.join("").length;
+  if (place > 24) box.classList.add("wide");
   fields.forEach((field, number) => {
     [...field].forEach((digit, k) => {
       const bit = (place -= 1);
