@@ -226,7 +226,7 @@ def explain_difference(
 
 
 def side_by_side(sides: Sequence[Sequence[ShownStep]]) -> tuple[list[list[tuple[str, ...]]], str]:
-    """The rows of as many steps of each side (mark, stage, label, a text of each), and the first of them that differs."""
+    """The rows of as many steps of each side (mark, stage, label, a text of each), and the first one that differs."""
     tables: list[list[tuple[str, ...]]] = []
     first = ""
     for number, steps in enumerate(zip(*sides, strict=True), 1):

@@ -33,7 +33,9 @@ class BuiltSite(ShortRepr):
         """One line, and one for each thing that is missing."""
         lines = [f"{self.out}: {counted(self.pages, 'page')}; `mmaformal serve {self.out}` shows them"]
         if not self.pyodide:
-            lines.append("the playground has no Python: `npm install pyodide`, then --pyodide node_modules/pyodide")
+            lines.append(
+                "the playground has no Python: `npm install pyodide`, then --pyodide node_modules/pyodide"
+            )
         if not self.properties:
             lines.append("no table of properties: --properties docs/properties.md of a checkout")
         return "\n".join(lines)

@@ -60,5 +60,7 @@ def pyodide_files(folder: Path) -> list[Path]:
     """The files of a folder of the npm package `pyodide` that a page loads.  Raises NoPyodideError."""
     missing = [name for name in PYODIDE if not (folder / name).is_file()]
     if missing:
-        raise NoPyodideError(f"{folder} lacks {counted(len(missing), 'file')} of pyodide: {', '.join(missing)}")
+        raise NoPyodideError(
+            f"{folder} lacks {counted(len(missing), 'file')} of pyodide: {', '.join(missing)}"
+        )
     return [folder / name for name in PYODIDE]

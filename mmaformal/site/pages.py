@@ -103,9 +103,7 @@ def architecture_page(atlas: Atlas, architecture: Architecture) -> str:
         "other readings": "; ".join(f"{x.name}: {x.summary}" for x in architecture.revisions.values()),
     }
     body = definitions({name: text for name, text in fields.items() if text})
-    return page(
-        architecture.name, body + _instruction_rows(atlas, architecture.instructions, "../"), depth=1
-    )
+    return page(architecture.name, body + _instruction_rows(atlas, architecture.instructions, "../"), depth=1)
 
 
 def property_page(atlas: Atlas, name: str) -> str:
@@ -120,7 +118,9 @@ def property_page(atlas: Atlas, name: str) -> str:
         for i in atlas.instructions
     ]
     body = f"<p>{escape(atlas.properties.statements[name])}</p>\n"
-    return page(name, body + table(("instruction", "architecture", "algorithm", "verdict"), rows, name), depth=1)
+    return page(
+        name, body + table(("instruction", "architecture", "algorithm", "verdict"), rows, name), depth=1
+    )
 
 
 def _property_rows(atlas: Atlas, i: Instruction) -> Iterator[tuple[Markup, ...]]:
@@ -144,7 +144,9 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
         f"<p>{escape(shape)}. {link(f'All of {i.architecture}', f'../../architecture/{i.architecture}.html')}.</p>\n"
         f'<p><a class="button" href="{playground("../../", [i.label])}">Try it in the playground</a></p>\n'
     )
-    body += f'<section id="keeps"><h2>What it keeps</h2>\n{definitions(also | fields_in_words(i))}</section>\n'
+    body += (
+        f'<section id="keeps"><h2>What it keeps</h2>\n{definitions(also | fields_in_words(i))}</section>\n'
+    )
     parameters = [tuple(map(escape, each)) for each in parameters_in_words(i)]
     if parameters:
         told = table(("parameter", "is", "means", "source"), parameters, "parameters")
@@ -168,8 +170,8 @@ def playground_page(pyodide: bool) -> str:
     missing = (
         ""
         if pyodide
-        else '<p class="wrong">This site was built without Python for browsers: <code>npm install pyodide</code>, then '
-        "<code>mmaformal atlas build --pyodide node_modules/pyodide</code>.</p>\n"
+        else '<p class="wrong">This site was built without Python for browsers: <code>npm install pyodide</code>, '
+        "then <code>mmaformal atlas build --pyodide node_modules/pyodide</code>.</p>\n"
     )
     body = f"""{missing}<noscript><p class="wrong">This page needs scripts. The same in a terminal:
 <code>mmaformal run ARCH INSTRUCTION --a … --b … --c … --bits</code>.</p></noscript>

@@ -10,34 +10,23 @@ from random import Random
 
 import numpy as np
 import pytest
+from support.site_rows import EXAMPLES, asked
 
 from mmaformal import ARCHITECTURES, Instruction, hopper
-from mmaformal.formats import Format, fp16
+from mmaformal.formats import fp16
 from mmaformal.site.bundle import modules
 from mmaformal.site.pages import witness_codes
 from mmaformal.site.playground import RefusedError, answer, read
 from mmaformal.site.records import Atlas, PropertyTable, shipped_page
 
-#: The first instruction of each algorithm.
-EXAMPLES = {i.algorithm: i for architecture in ARCHITECTURES.values() for i in reversed([*architecture])}
 ATLAS = Atlas(PropertyTable.read(shipped_page().read_text(encoding="utf-8")))
-
-
-def asked(i: Instruction, random: Random) -> dict[str, list[str]]:
-    """Codes of all operands, of every kind, as a request has them."""
-    scales = i.spec.scales if i.spec.scale_format is not None else 0
-    counts = {"a": i.k, "b": i.k, "c": 1, "scale_a": scales, "scale_b": scales}
-
-    def code(fmt: Format) -> str:
-        return f"{random.randrange(fmt.codes) & random.randrange(fmt.codes):#x}"
-
-    return {side: [code(i.format_of(side)) for _ in range(count)] for side, count in counts.items() if count}
 
 
 def expected(i: Instruction, words: dict[str, list[str]]) -> int:
     """The code that `dot_add` gives."""
     codes = {
-        side: np.array([int(word, 16) for word in each], i.format_of(side).word) for side, each in words.items()
+        side: np.array([int(word, 16) for word in each], i.format_of(side).word)
+        for side, each in words.items()
     }
     return int(i.dot_add(**(codes | {"c": codes["c"][0]})))
 

@@ -24,7 +24,7 @@ import runpy
 runpy.run_path("mmaformal/site/absent.py")["install"]()
 from mmaformal.site.playground import answer
 `);
-  python = runtime.globals.get("answer");
+  python = window.playgroundAnswer = runtime.globals.get("answer");
   document.body.dataset.loaded = (performance.now() - started).toFixed(0);
   evaluate();
 }
