@@ -176,7 +176,8 @@ def playground_page(pyodide: bool) -> str:
     body = f"""{missing}<noscript><p class="wrong">This page needs scripts. The same in a terminal:
 <code>mmaformal run ARCH INSTRUCTION --a … --b … --c … --bits</code>.</p></noscript>
 <p>c + Σ a·b, bit for bit, stage by stage, by the executable encoding itself. A number is typed as a decimal, a
-fraction, a hexadecimal float (0x1.8p-3), or as bits (0x3c00, 0b11); several with commas fill the places that follow.</p>
+fraction, a hexadecimal float (0x1.8p-3), or as bits (0x3c00, 0b11); several with commas fill the next
+places.</p>
 <div id="units"></div>
 <p id="status" role="status">Python is being loaded …</p>
 <div id="inputs"></div>

@@ -42,7 +42,7 @@ class SiteHandler(SimpleHTTPRequestHandler):
             self.send_header(name, value)
         super().end_headers()
 
-    def send_head(self) -> BytesIO | None:  # type: ignore[override]
+    def send_head(self) -> BytesIO | None:
         host = self.headers.get("Host", "").rpartition(":")[0]
         if host not in (HOST, "localhost"):  # a name of another site that was made to lead here
             self.send_error(421, "This server answers for 127.0.0.1 and localhost")
