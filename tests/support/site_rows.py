@@ -7,8 +7,14 @@ from random import Random
 from mmaformal import ARCHITECTURES, Instruction
 from mmaformal.formats import Format
 
-#: The first instruction of each algorithm.
-EXAMPLES = {i.algorithm: i for architecture in ARCHITECTURES.values() for i in reversed([*architecture])}
+_SPELLED = [ARCHITECTURES["datapath"], ARCHITECTURES["emulation"]]
+
+#: An instruction of each algorithm: the first of the tables, or the first that is spelled as an example.
+EXAMPLES = {
+    i.algorithm: i
+    for architecture in reversed([*ARCHITECTURES.values(), *_SPELLED])
+    for i in reversed([architecture[name] for name in architecture.keys()])  # noqa: SIM118 - it iterates over rows
+}
 
 
 def asked(i: Instruction, random: Random) -> dict[str, list[str]]:
