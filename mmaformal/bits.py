@@ -9,7 +9,7 @@ from mmaformal.display import columns
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers.rows import Row, code_text
-from mmaformal.shown_stages import shown_steps
+from mmaformal.shown_stages import NumberedStep, shown_steps
 
 #: The most places that are drawn of what is cut off.
 _CUT_PLACES = 24
@@ -59,8 +59,12 @@ def draw_alignment(
     scale_b: Sequence[int] = (),
 ) -> str:
     """The terms of each sum, place below place, `|` being the end of what is kept; empty where none is told."""
+    return drawn_steps(shown_steps(instruction, a, b, c, scale_a, scale_b))
+
+
+def drawn_steps(steps: Sequence[NumberedStep]) -> str:
+    """`draw_alignment` of steps that are shown."""
     lines: list[str] = []
-    steps = shown_steps(instruction, a, b, c, scale_a, scale_b)
     for step in steps:
         cut = [row for row in step.rows if row.exact is not None]
         if cut and not step.idle:

@@ -6,6 +6,7 @@ import difflib
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from mmaformal import accumulator
 from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
@@ -207,49 +208,71 @@ def _collapsed(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return out
 
 
+class ParameterInWords(NamedTuple):
+    """A parameter with its value, what it means and where it is from."""
+
+    name: str
+    value: str
+    meaning: str
+    source: str
+
+
+def parameters_in_words(i: Instruction) -> list[ParameterInWords]:
+    """Each parameter of the instruction's algorithm."""
+    told, p = [], i.parameters
+    for name in p:
+        is_ = p[name]
+        value = _VALUES.get((name, is_), str(getattr(is_, "name", is_)))
+        if isinstance(is_, tuple):
+            value = ",".join(map(str, is_))
+        source = i.sources.get(name, "no source recorded")
+        told.append(ParameterInWords(name, value, _meaning(name, i), source))
+    return told
+
+
+def fields_in_words(i: Instruction) -> dict[str, str]:
+    """What the instruction computes, how much it keeps and what stands behind that, by what each is called."""
+    sum_ = i.spec.exact_sum.replace("a·b", "a_k·b_k")
+    out = {
+        "accumulator": "; ".join(accumulator.in_words(i.spec)),
+        "algorithm": f"{i.algorithm}: {i.parameters.summary}",
+        "every element": f"d = {sum_} over {counted(i.k, 'product')}{_steps(i)}",
+    }
+    if i.spec.scale_format is not None:
+        scales = f"one {i.spec.scale_format} scale of each side per {i.spec.scale_block} products"
+        out["block scales"] = scales
+    if (backed := backing(i)) is not None:
+        out["evidence"] = backed.text()
+    if i.depths:
+        out["other K"] = f"{i.depths[0]} to {i.depths[-1]}, as configured: {i.name}.K{i.depths[0]}, …"
+    if i.architecture in ARCHITECTURES:
+        out["integers"] = ARCHITECTURES[i.architecture].exact_in_words
+    return {name: text for name, text in out.items() if text}
+
+
+def sources_cited(i: Instruction) -> dict[str, str]:
+    """The titles of the papers that an instruction's sources name."""
+    return {name: text for name, text in PAPERS.items() if any(name in each for each in i.sources.values())}
+
+
 def in_words(i: Instruction) -> str:
     """What the instruction computes, how much it keeps, and each parameter with what it means and where it is from."""
     k, p = i.k, i.parameters
     lines = [i.label]
     if i.aliases:
         lines.append(wrapped(f"also called {', '.join(i.aliases)}"))
-    lines += [
-        wrapped(f"D = A·B + C: A {i.m}×{k}, B {k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"),
-        *_field("accumulator", "; ".join(accumulator.in_words(i.spec))),
-        *_field("algorithm", f"{i.algorithm}: {p.summary}"),
-        *_field(
-            "every element",
-            f"d = {i.spec.exact_sum.replace('a·b', 'a_k·b_k')} over {counted(k, 'product')}{_steps(i)}",
-        ),
-    ]
-    if i.spec.scale_format is not None:
-        scales = f"one {i.spec.scale_format} scale of each side per {i.spec.scale_block} products"
-        lines += _field("block scales", scales)
-    if (backed := backing(i)) is not None:
-        lines += _field("evidence", backed.text())
-    if i.depths:
-        lines += _field(
-            "other K", f"{i.depths[0]} to {i.depths[-1]}, as configured: {i.name}.K{i.depths[0]}, …"
-        )
-    if i.architecture in ARCHITECTURES:
-        lines += _field("integers", ARCHITECTURES[i.architecture].exact_in_words)
+    lines.append(wrapped(f"D = A·B + C: A {i.m}×{k}, B {k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"))
+    for name, text in fields_in_words(i).items():
+        lines.append(wrapped(text, f"  {name + ':':<15}", " " * 17))
     lines.append("parameters:" if len(p) else "parameters: none of its own")
     lines += [
         wrapped(f"{name}: [{text}]", "  ", "      ") for name, text in i.sources.items() if name not in p
     ]
-    for name in p:
-        is_ = p[name]
-        value = _VALUES.get((name, is_), str(getattr(is_, "name", is_)))
-        source = i.sources.get(name, "no source recorded")
-        if isinstance(is_, tuple):
-            value = ",".join(map(str, is_))
-        lines.append(wrapped(f"{name} = {value}: {_meaning(name, i)}", "  ", "      "))
-        lines.append(wrapped(f"[{source}]", "      "))
-    cited = [
-        f"{name}: {text}" for name, text in PAPERS.items() if any(name in each for each in i.sources.values())
-    ]
-    if cited:
-        lines += ["sources:", *(wrapped(each, "  ", "      ") for each in cited)]
+    for each in parameters_in_words(i):
+        lines.append(wrapped(f"{each.name} = {each.value}: {each.meaning}", "  ", "      "))
+        lines.append(wrapped(f"[{each.source}]", "      "))
+    if cited := sources_cited(i):
+        lines += ["sources:", *(wrapped(f"{name}: {text}", "  ", "      ") for name, text in cited.items())]
     return "\n".join(lines)
 
 
@@ -276,10 +299,6 @@ def as_json_object(i: Instruction) -> dict[str, object]:
     if i.spec.scale_format is not None:
         out |= {"scale_format": str(i.spec.scale_format), "scale_block": i.spec.scale_block}
     return out
-
-
-def _field(name: str, text: str) -> list[str]:
-    return [wrapped(text, f"  {name + ':':<15}", " " * 17)] if text else []
 
 
 def _steps(i: Instruction) -> str:

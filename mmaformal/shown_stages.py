@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaformal.brief import MOST_GROUPS, MOST_LINES, first_rows, more, places, rows_together, together
 from mmaformal.display import columns
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -44,8 +45,7 @@ def exact_dot_add(
         for (x, y), times in Counter(zip(a, b, strict=True)).items():
             products += times * spec.a_format.value(x) * spec.b_format.value(y)
     else:
-        blocks = np.arange(spec.k) // spec.scale_block
-        scales = np.array(scale_a)[blocks].tolist(), np.array(scale_b)[blocks].tolist()
+        scales = ([int(side[k // spec.scale_block]) for k in range(spec.k)] for side in (scale_a, scale_b))
         for (x, y, u, v), times in Counter(zip(a, b, *scales, strict=True)).items():
             value = spec.a_format.value(x) * spec.b_format.value(y)
             products += times * value * scale.value(u) * scale.value(v)
@@ -109,10 +109,17 @@ def shown_steps(
         np.array(side, np.uint64) for side in ((a, b, scale_a, scale_b) if spec.scale_format else (a, b))
     ]
     folded = fold(spec, sides[0], sides[1], c, *sides[2:])
-    rendered = renderer_of(spec)(folded.spec.in_order, folded.trace, c)
-    places = folded.kept[folded.spec.taken]
-    if (inner := folded.trace.inner) is not None:  # what is shown is of the codes with their signs changed
-        d, fmt = code_of(folded.trace.result, spec.d_format), spec.d_format
+    places = folded.kept[folded.spec.taken].tolist()
+    return numbered_steps(folded.spec, folded.trace, c, folded.stand_for, places)
+
+
+def numbered_steps(
+    spec: DotAdd, trace: Trace[Any], c: int, numbers: Sequence[range], places: Sequence[int]
+) -> list[NumberedStep]:
+    """The steps of a trace shown: `numbers` has the steps of the chain that each tells of, `places` each product's."""
+    rendered = renderer_of(spec)(spec.in_order, trace, c)
+    if (inner := trace.inner) is not None:  # what is shown is of the codes with their signs changed
+        d, fmt = code_of(trace.result, spec.d_format), spec.d_format
         if "d" in spec.negated:
             rendered[-1].rows.append(Row("signs", "d, its sign changed", code_text(d, fmt)))
         start = [(f"a[{k}], its sign changed", x, spec.a_format) for k, x in enumerate(inner.a)]
@@ -123,14 +130,12 @@ def shown_steps(
         shown = [Row("signs", label, code_text(code_of(x, fmt), fmt)) for label, x, fmt in start]
         rendered[0].rows[:0] = shown
     return [
-        NumberedStep(
-            [replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers
-        )
-        for step, numbers in zip(rendered, folded.stand_for, strict=True)
+        NumberedStep([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, of)
+        for step, of in zip(rendered, numbers, strict=True)
     ]
 
 
-def _placed(label: str, places: NDArray[Any]) -> str:
+def _placed(label: str, places: Sequence[int]) -> str:
     """A label of products with their places in the whole chain."""
     if not label.startswith(("a[", "group ")):
         return label
@@ -204,7 +209,7 @@ def explain_difference(
     sides, the computations are shown one after the other.  Not the `whole`: where that is long, the first step that
     differs.
     """
-    left, right = _foldable(*(shown_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
+    left, right = foldable([shown_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)])
     if len(left) != len(right):
         apart = [
             f"{i.label} takes {len(steps)} step{'s' if len(steps) != 1 else ''} here:\n"
@@ -213,23 +218,28 @@ def explain_difference(
         ]
         return "where they part: they do not add the same terms in one step\n\n" + "\n\n".join(apart)
 
-    tables: list[list[tuple[str, ...]]] = []  # of each step: mark, stage, label, left, right
-    first = ""
-    for number, (rows, others) in enumerate(zip(left, right, strict=True), 1):
-        prefix = f"{number}: " if len(left) > 1 else ""
-        ours = {(r.stage, r.label): r.text for r in rows.rows}
-        theirs = {(r.stage, r.label): r.text for r in others.rows}
-        tables.append([])
-        for key in _merged(list(ours), list(theirs)):
-            mine, other = ours.get(key), theirs.get(key)
-            mark = "≠" if mine != other and mine is not None and other is not None else " "
-            if mark == "≠" and not first:
-                first = f"{prefix}{key[0]}, {key[1]}"
-            tables[-1].append((mark, prefix + key[0], key[1], mine or "–", other or "–"))
+    tables, first = side_by_side([left, right])
     heads = (x.label, y.label) if x.label != y.label else (x.parameters.describe(), y.parameters.describe())
     table, rest = _shown(tables, whole)
     rendered = [("", "", "", *heads), *((f"  {mark}", *cells) for mark, *cells in table)]
     return "\n".join([f"where they part: {first}", "", *columns(rendered, (" ", "  ", "   ", "  ")), *rest])
+
+
+def side_by_side(sides: Sequence[Sequence[ShownStep]]) -> tuple[list[list[tuple[str, ...]]], str]:
+    """The rows of as many steps of each side (mark, stage, label, a text of each), and the first one that differs."""
+    tables: list[list[tuple[str, ...]]] = []
+    first = ""
+    for number, steps in enumerate(zip(*sides, strict=True), 1):
+        prefix = f"{number}: " if len(sides[0]) > 1 else ""
+        told = [{(r.stage, r.label): r.text for r in step.rows} for step in steps]
+        tables.append([])
+        for key in reduce(_merged, map(list, told)):
+            texts = [each.get(key) for each in told]
+            mark = "≠" if len({*texts} - {None}) > 1 else " "
+            if mark == "≠" and not first:
+                first = f"{prefix}{key[0]}, {key[1]}"
+            tables[-1].append((mark, prefix + key[0], key[1], *(text or "–" for text in texts)))
+    return tables, first
 
 
 def _shown(
@@ -244,15 +254,14 @@ def _shown(
     return first_rows(differing, 2), rest
 
 
-def _foldable(x: list[NumberedStep], y: list[NumberedStep]) -> tuple[list[NumberedStep], list[NumberedStep]]:
-    """Both without their idle steps; where they have equally many steps, without those idle on both sides."""
-    if x[-1].numbers.stop == y[-1].numbers.stop:
-        mine, other = ({step.numbers.start: step for step in steps} for steps in (x, y))
-        pairs = [(mine[number], other[number]) for number in mine if number in other]
-        busy = [pair for pair in pairs if not (pair[0].idle and pair[1].idle)]
-        return [pair[0] for pair in busy], [pair[1] for pair in busy]
-    busy_x, busy_y = ([step for step in steps if not step.idle] for steps in (x, y))
-    return busy_x or x[-1:], busy_y or y[-1:]
+def foldable(sides: Sequence[list[NumberedStep]]) -> list[list[NumberedStep]]:
+    """Each side without its idle steps; where all have equally many steps, without those that are idle on all."""
+    if len({steps[-1].numbers.stop for steps in sides}) == 1:
+        numbered = [{step.numbers.start: step for step in steps} for steps in sides]
+        common = [number for number in numbered[0] if all(number in each for each in numbered)]
+        busy = [number for number in common if not all(each[number].idle for each in numbered)]
+        return [[each[number] for number in busy] for each in numbered]
+    return [[step for step in steps if not step.idle] or steps[-1:] for steps in sides]
 
 
 def _merged(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> list[tuple[str, str]]:

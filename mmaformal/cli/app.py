@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mmaformal.cli.amx import amx
+from mmaformal.cli.atlas import atlas
 from mmaformal.cli.batch_invariant import batch_invariant
 from mmaformal.cli.bound import bound
 from mmaformal.cli.certify import certify
@@ -31,6 +32,7 @@ from mmaformal.cli.replay_model import replay_model
 from mmaformal.cli.roundoff import roundoff
 from mmaformal.cli.run import run
 from mmaformal.cli.running import Commands, UsageError
+from mmaformal.cli.serve import serve
 from mmaformal.cli.show import show
 from mmaformal.cli.signoff import signoff
 from mmaformal.cli.sizes import sizes
@@ -84,6 +86,10 @@ GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
         (unit_study, "errors of dot-adds over fractional bits and K"),
         (training, "what accumulators do to small trained networks"),
         (narrow_range, "figures of the error analysis of narrow formats"),
+    ),
+    "A site": (
+        (atlas, "pages of all instructions, with a playground"),
+        (serve, "show them, on this machine alone"),
     ),
     "Else": (
         (completion, "completion of names for bash, zsh or fish"),

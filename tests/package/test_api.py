@@ -23,7 +23,7 @@ from mmaformal.renamed import lines
 COMMANDS = {command.name or "": command for commands in GROUPS.values() for command, _ in commands}
 
 #: Commands that print what Python has as objects: `ARCHITECTURES`, an instruction, `dot_add`.
-OF_THE_TERMINAL = {"list", "show", "run", "completion", "help"}
+OF_THE_TERMINAL = {"list", "show", "run", "completion", "help", "atlas", "serve"}
 #: Studies use the house: their functions are in `mmaformal.studies`.
 OF_STUDIES = {"amx", "e9s12", "unit-study", "training", "narrow-range"}
 ASKING = sorted(COMMANDS.keys() - OF_THE_TERMINAL - OF_STUDIES)

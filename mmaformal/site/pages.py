@@ -1,0 +1,186 @@
+"""The pages of the atlas: the first one, and one for each architecture, instruction and property."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.display import counted
+from mmaformal.instruction import Instruction
+from mmaformal.listing import fields_in_words, parameters_in_words, sources_cited
+from mmaformal.recordings.backing import backing
+from mmaformal.site.html import Markup, definitions, link, page, playground, table, verdict
+from mmaformal.site.records import Atlas, counts, devices
+
+_PRODUCT = re.compile(r"a(\d+)·b\1 = ([^·,]+)·([^, ]+)")
+_NONE = "No table of properties was given to the build.\n"
+
+
+def address(i: Instruction, root: str = "") -> str:
+    """The page of an instruction."""
+    return f"{root}instruction/{i.architecture}/{i.name}.html"
+
+
+def witness_codes(i: Instruction, text: str) -> dict[str, list[str]] | None:
+    """What is typed into the playground for a printed witness; None where its scales are not zeros' or it has none."""
+    c = re.search(r"\bc = ([^, ]+)(?=,| gives)", text)
+    if c is None or "scales" in text:
+        return None
+    products = {int(k): (x, y) for k, x, y in _PRODUCT.findall(text.partition(" gives")[0])}
+    last = max(products, default=-1) + 1
+    zero = ("0", "0")
+    return {
+        "a": [products.get(k, zero)[0] for k in range(last)],
+        "b": [products.get(k, zero)[1] for k in range(last)],
+        "c": [c[1]],
+    }
+
+
+def _instruction_rows(atlas: Atlas, shown: Sequence[Instruction], root: str) -> Markup:
+    rows, words = [], []
+    for i in shown:
+        backed = backing(i)
+        found = [*atlas.verdicts(i).values()]
+        rows.append(
+            (
+                link(i.name, address(i, root)),
+                link(i.architecture, f"{root}architecture/{i.architecture}.html"),
+                escape(i.spec.types),
+                f"{i.m}×{i.n}×{i.k}",
+                i.algorithm,
+                escape(i.parameters.describe()),
+                backed.kind if backed else "",
+                str(found.count("holds")),
+                str(found.count("fails")),
+            )
+        )
+        words.append(" ".join([*i.aliases, *devices(i.architecture)]))
+    head = ("instruction", "architecture", "types", "m×n×k", "algorithm", "parameters", "behind it")
+    return table((*head, "holds", "fails"), rows, "instructions", words)
+
+
+def index(atlas: Atlas) -> str:
+    """The first page: everything, in tables that one word narrows."""
+    architectures = table(
+        ("architecture", "devices", "instructions"),
+        [
+            (link(name, f"architecture/{name}.html"), escape(each.gpus), str(len(each.instructions)))
+            for name, each in ARCHITECTURES.items()
+            if each.instructions
+        ],
+        "architectures",
+        [" ".join(devices(name)) for name, each in ARCHITECTURES.items() if each.instructions],
+    )
+    rows = []
+    for name, statement in atlas.properties.statements.items():
+        found = counts(atlas.verdicts(i)[name] for i in atlas.instructions)
+        told = [str(found[word]) for word in ("holds", "fails", "open", "not run")]
+        rows.append((link(name, f"property/{name}.html"), escape(statement), *told))
+    properties = table(
+        ("property", "statement", "holds", "fails", "open", "not run"), rows, "properties of all instructions"
+    )
+    body = (
+        f"<p>{counted(len(atlas.instructions), 'instruction')} of matrix units: what each keeps of a sum, what is "
+        "proved of it, what stands behind its model. "
+        f"{link('The playground', 'playground.html')} runs any of them here.</p>\n"
+        '<p id="found" role="status"></p>\n'
+        f'<section id="architectures"><h2>Architectures</h2>\n{architectures}</section>\n'
+        f'<section id="properties"><h2>Properties</h2>\n{properties if rows else _NONE}</section>\n'
+        '<section id="instructions"><h2>Instructions</h2>\n'
+        f"{_instruction_rows(atlas, atlas.instructions, '')}</section>\n"
+    )
+    return page("What matrix units compute", body)
+
+
+def architecture_page(atlas: Atlas, architecture: Architecture) -> str:
+    """An architecture: its devices, its instructions, other readings of its sources."""
+    fields = {
+        "modelled": architecture.gpus,
+        "also found as": ", ".join(devices(architecture.name)),
+        "integers": architecture.exact_in_words,
+        "other readings": "; ".join(f"{x.name}: {x.summary}" for x in architecture.revisions.values()),
+    }
+    body = definitions({name: text for name, text in fields.items() if text})
+    return page(architecture.name, body + _instruction_rows(atlas, architecture.instructions, "../"), depth=1)
+
+
+def property_page(atlas: Atlas, name: str) -> str:
+    """A property: its statement, and the verdict of each instruction."""
+    rows = [
+        (
+            link(i.name, address(i, "../")),
+            link(i.architecture, f"../architecture/{i.architecture}.html"),
+            i.algorithm,
+            verdict(atlas.verdicts(i)[name]),
+        )
+        for i in atlas.instructions
+    ]
+    body = f"<p>{escape(atlas.properties.statements[name])}</p>\n"
+    return page(
+        name, body + table(("instruction", "architecture", "algorithm", "verdict"), rows, name), depth=1
+    )
+
+
+def _property_rows(atlas: Atlas, i: Instruction) -> Iterator[tuple[Markup, ...]]:
+    for name, word in atlas.verdicts(i).items():
+        shown = ""
+        if word == "fails" and (found := atlas.witness(i, name)) is not None:
+            unit, text = found
+            whose = "" if unit.spec == i.spec else f"printed for {unit.label}: "
+            shown = f"{escape(whose)}<code>{escape(text)}</code>"
+            if (codes := witness_codes(unit, text)) is not None:
+                shown += " " + link("try it", playground("../../", [unit.label], codes))
+        statement = escape(atlas.properties.statements[name])
+        yield link(name, f"../../property/{name}.html"), statement, verdict(word), shown
+
+
+def instruction_page(atlas: Atlas, i: Instruction) -> str:
+    """An instruction: what it keeps, in words; what is behind its model; its properties; which ones equal it."""
+    shape = f"D = A·B + C: A {i.m}×{i.k}, B {i.k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"
+    also = {"also called": ", ".join(i.aliases)} if i.aliases else {}
+    body = (
+        f"<p>{escape(shape)}. {link(f'All of {i.architecture}', f'../../architecture/{i.architecture}.html')}.</p>\n"
+        f'<p><a class="button" href="{playground("../../", [i.label])}">Try it in the playground</a></p>\n'
+    )
+    body += (
+        f'<section id="keeps"><h2>What it keeps</h2>\n{definitions(also | fields_in_words(i))}</section>\n'
+    )
+    parameters = [tuple(map(escape, each)) for each in parameters_in_words(i)]
+    if parameters:
+        told = table(("parameter", "is", "means", "source"), parameters, "parameters")
+        cited = definitions(sources_cited(i))
+        body += f'<section id="parameters"><h2>Parameters</h2>\n{told}{cited}</section>\n'
+    rows = [*_property_rows(atlas, i)]
+    told = table(("property", "statement", "verdict", "witness"), rows, "properties") if rows else _NONE
+    body += f'<section id="properties"><h2>Properties</h2>\n{told}</section>\n'
+    alike = "".join(
+        f"<li>{link(other.label, address(other, '../../'))}</li>\n" for other in atlas.same_function(i)
+    )
+    listed = f"<ul>\n{alike}</ul>\n" if alike else "<p>No other one of the tables has this model.</p>\n"
+    body += f'<section id="same"><h2>The same function</h2>\n{listed}</section>\n'
+    commands = f"mmaformal show {i.architecture} {i.name}\nmmaformal prove monotonicity-in-c {i.architecture} {i.name}"
+    body += f'<section id="commands"><h2>In a terminal</h2>\n<pre>{escape(commands)}</pre></section>\n'
+    return page(i.label, body, depth=2)
+
+
+def playground_page(pyodide: bool) -> str:
+    """The page whose script runs the executable encoding; it says so where Python was not given to the build."""
+    missing = (
+        ""
+        if pyodide
+        else '<p class="wrong">This site was built without Python for browsers: <code>npm install pyodide</code>, '
+        "then <code>mmaformal atlas build --pyodide node_modules/pyodide</code>.</p>\n"
+    )
+    body = f"""{missing}<noscript><p class="wrong">This page needs scripts. The same in a terminal:
+<code>mmaformal run ARCH INSTRUCTION --a … --b … --c … --bits</code>.</p></noscript>
+<p>c + Σ a·b, bit for bit, stage by stage, by the executable encoding itself. A number is typed as a decimal, a
+fraction, a hexadecimal float (0x1.8p-3), or as bits (0x3c00, 0b11); several with commas fill the next
+places.</p>
+<div id="units"></div>
+<p id="status" role="status">Python is being loaded …</p>
+<div id="inputs"></div>
+<div id="results" aria-live="polite"></div>
+"""
+    return page("Playground", body, script="playground.js")
