@@ -18,10 +18,11 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from typing import cast
 
 import click
 from click.shell_completion import shell_complete
@@ -85,7 +86,8 @@ class Commands(click.Group):
     def grouped(self, groups: Mapping[str, Mapping[str, str]]) -> None:
         """Let these be the commands: a line for each name, by the titles of groups."""
         self.groups = {title: dict(lines) for title, lines in groups.items()}
-        self.commands = CommandTable({name: x for lines in groups.values() for name, x in lines.items()})
+        table = CommandTable({name: x for lines in groups.values() for name, x in lines.items()})
+        self.commands = cast("MutableMapping[str, click.Command]", table)  # click only reads it
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         wide = max(map(len, self.commands))
