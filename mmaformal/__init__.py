@@ -16,21 +16,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mmaformal import _interrupts as _interrupts
-from mmaformal.architectures import (
-    ARCHITECTURES,
-    Architecture,
-    UnknownArchitectureError,
-    UnknownInstructionError,
-)
 from mmaformal.extras import how_to_install
-from mmaformal.instruction import Instruction
 from mmaformal.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from mmaformal.architectures import (
+        ARCHITECTURES,
+        Architecture,
+        UnknownArchitectureError,
+        UnknownInstructionError,
+    )
     from mmaformal.gemm import matmul
     from mmaformal.hardware.blackbox import from_rtl
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
+    from mmaformal.instruction import Instruction
     from mmaformal.probes import Probed, probe
     from mmaformal.queries.batch_invariant import BatchInvariance, batch_invariant
     from mmaformal.queries.bound import bound
@@ -60,25 +60,25 @@ if TYPE_CHECKING:
     from mmaformal.studies.emulation.less_accurate import less_accurate
     from mmaformal.witness import Witness
 
-volta = ARCHITECTURES["volta"]
-turing = ARCHITECTURES["turing"]
-ampere = ARCHITECTURES["ampere"]
-ada = ARCHITECTURES["ada"]
-hopper = ARCHITECTURES["hopper"]
-blackwell = ARCHITECTURES["blackwell"]
-rtx_blackwell = ARCHITECTURES["rtx_blackwell"]
-cdna1 = ARCHITECTURES["cdna1"]
-cdna2 = ARCHITECTURES["cdna2"]
-cdna3 = ARCHITECTURES["cdna3"]
-sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
-armv8_6 = ARCHITECTURES["armv8_6"]
-sme = ARCHITECTURES["sme"]
-power10 = ARCHITECTURES["power10"]
-apple_amx = ARCHITECTURES["apple_amx"]
-riscv = ARCHITECTURES["riscv"]
-e9s12 = ARCHITECTURES["e9s12"]
-datapath = ARCHITECTURES["datapath"]
-emulation = ARCHITECTURES["emulation"]
+    volta: Architecture
+    turing: Architecture
+    ampere: Architecture
+    ada: Architecture
+    hopper: Architecture
+    blackwell: Architecture
+    rtx_blackwell: Architecture
+    cdna1: Architecture
+    cdna2: Architecture
+    cdna3: Architecture
+    sapphire_rapids: Architecture
+    armv8_6: Architecture
+    sme: Architecture
+    power10: Architecture
+    apple_amx: Architecture
+    riscv: Architecture
+    e9s12: Architecture
+    datapath: Architecture
+    emulation: Architecture
 
 __all__ = [
     "ARCHITECTURES",
@@ -162,15 +162,17 @@ __all__ = [
     "volta",
 ]
 
-#: Where each name is, of those that are imported once they are used: z3 is imported by the first query, numba by the
-#: first kernel, neither by `import mmaformal`.
+#: Where each name is; all are imported once they are used: NumPy and the architectures by the first name, z3 by the
+#: first query, numba by the first kernel, none by `import mmaformal`.
 _LAZY = {
     name: f"mmaformal.{module}"
     for module, names in {
+        "architectures": "ARCHITECTURES Architecture UnknownArchitectureError UnknownInstructionError",
         "gemm": "matmul",
         "hardware.blackbox": "from_rtl",
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
+        "instruction": "Instruction",
         "probes": "Probed probe",
         "queries.batch_invariant": "BatchInvariance batch_invariant",
         "queries.bound": "bound",
@@ -216,6 +218,9 @@ def __getattr__(name: str) -> object:
         value = globals()[name] = getattr(sys.modules[__name__], _ALSO[name])
         return value
     if name not in _LAZY:
+        if name in __all__:
+            value = globals()[name] = __getattr__("ARCHITECTURES")[name]  # type: ignore[index]
+            return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         value = globals()[name] = getattr(import_module(_LAZY[name]), name)

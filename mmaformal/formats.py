@@ -148,11 +148,11 @@ class Format:
     @property
     def word(self) -> np.dtype[Any]:
         """The unsigned NumPy dtype that holds one code."""
-        return _dtype(f"uint{self.word_bits}")
+        return _words[self.storage_bits]
 
     @property
     def word_bits(self) -> int:
-        return max(8, 1 << (self.storage_bits - 1).bit_length())
+        return int(self.word.itemsize) * 8
 
     @property
     def codes(self) -> int:
@@ -385,6 +385,10 @@ def hex_float(value: Fraction, *, negative_zero: bool = False) -> str:
     fraction <<= 4 * digits - (numerator.bit_length() - 1)
     tail = f"{fraction:0{digits}x}".rstrip("0") if digits else ""
     return f"{sign}0x1{'.' + tail if tail else ''}p{exponent:+d}"
+
+
+#: The unsigned words that hold codes, by the bits of these.
+_words = [np.dtype(f"u{max(1, (1 << (bits - 1).bit_length()) // 8)}") for bits in range(65)]
 
 
 def _dtype(scalar: type[np.generic] | str) -> np.dtype[Any]:

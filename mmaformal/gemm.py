@@ -67,6 +67,8 @@ _PLANES_K = 4096
 #: A product of fewer columns than this is made as its transpose, where factors may change places: kernels take columns
 #: together, and one costs what this many do.
 _NARROW = 128
+#: One thread is enough for a product of less than this part, a power of two, of what a kernel is given at a time.
+_SMALL = 7
 
 
 @keywords(threads="jobs")
@@ -129,7 +131,7 @@ def matmul(
     given = Operands.of(instruction, A, B, C, scale_a, scale_b)
     how = _How(instruction, promote_every, split_k, stream_k, tile, order, accumulation, seed)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, jobs=jobs)
-    return how.product(how.permuted(given), jobs or processors(), progress)
+    return how.product(how.permuted(given), jobs, progress)
 
 
 class _How(NamedTuple):
@@ -159,10 +161,12 @@ class _How(NamedTuple):
         pieces = [(start, min(start + each, steps)) for start in range(0, steps, each)]
         return pieces, min(self.promote or steps, each if self.stream_k is None else steps)
 
-    def product(self, given: Operands, threads: int, progress: bool | Progress | None) -> Matrix:
+    def product(self, given: Operands, jobs: int | None, progress: bool | Progress | None) -> Matrix:
         """Return D, made product by product of a batch."""
         i = self.instruction
         report = ProgressReport(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
+        alone = report.total < kernel_for(i.spec).task >> _SMALL
+        threads = jobs or (1 if alone else processors())
         d = np.empty(given.outputs, i.d_format.word)
         if d.size:
             with Workers(threads, report) as workers:

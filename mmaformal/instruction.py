@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -339,7 +340,7 @@ def read_operand(x: ArrayLike, fmt: Format, what: str) -> GivenOperand:
             f"{what} is {array.dtype}; {fmt} needs unsigned integer bit patterns ({fmt.word}){own}: "
             f"x.view(np.{fmt.word}) reinterprets bits, x.astype(...) converts values"
         )
-    if array.size and int(array.max()) >= fmt.codes:
+    if array.itemsize * 8 > fmt.storage_bits and array.size and int(array.max()) >= fmt.codes:
         raise ValueError(f"{what} holds {int(array.max()):#x}, which is no {fmt} code: {_range(fmt)}")
     return GivenOperand(array.astype(fmt.word, copy=False), "codes", False, fmt)
 
@@ -436,25 +437,28 @@ def _dot_add(instruction: Instruction, given: Mapping[str, NDArray[Any]]) -> NDA
     vectors = {name: given[name] for name in ("a", "b", "scale_a", "scale_b") if name in given}
     _check_lengths(instruction, vectors)
     shape = _leading_shape(vectors, c_codes)
-    rows = int(np.prod(shape, dtype=np.int64))
-    rows_of = {
-        name: np.broadcast_to(codes, (*shape, codes.shape[-1])).reshape(rows, codes.shape[-1])
-        for name, codes in vectors.items()
-    }
-    c_rows = np.broadcast_to(c_codes, shape).reshape(rows)
-    d = _of_rows(spec, rows_of, c_rows)
+    rows = math.prod(shape)
+
+    def as_rows(codes: NDArray[Any], *last: int) -> NDArray[Any]:
+        whole = codes if codes.shape == (*shape, *last) else np.broadcast_to(codes, (*shape, *last))
+        return whole.reshape(rows, *last)
+
+    rows_of = {name: as_rows(codes, codes.shape[-1]) for name, codes in vectors.items()}
+    d = _of_rows(spec, rows_of, as_rows(c_codes))
     answer: NDArray[Any] = d.reshape(shape)[()]
     return answer
 
 
 def _of_rows(spec: DotAdd, vectors: Mapping[str, NDArray[Any]], c: NDArray[Any]) -> NDArray[Any]:
-    """The codes of d: many rows by a kernel, few on NumPy's lanes."""
-    if len(c) * spec.k >= kernels.MANY:
+    """The codes of d: many rows by a kernel, few on NumPy's lanes, until those have taken longer than a kernel."""
+    if kernels.compiled_pays(spec, len(c) * spec.k):
         return kernels.dot_add(spec, c=c, **vectors, threads=kernels.processors())
+    began = time.perf_counter()
     d = np.empty(len(c), spec.d_format.word)
     for start in range(0, len(c), _CHUNK):
         part = slice(start, start + _CHUNK)
         d[part] = _evaluate(spec, {name: x[part] for name, x in vectors.items()}, c[part])
+    kernels.lanes_took(spec, time.perf_counter() - began)
     return d
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.brief import products_text
 from mmaformal.display import counted, html_folded, html_text, html_title, short_text
+from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.shown_stages import (
@@ -147,9 +148,14 @@ class Witness:
         return witness
 
     def rerun(self) -> tuple[int, int]:
-        """Both executables on these inputs, once more."""
-        scales = (self.scale_a, self.scale_b) if self.x.spec.scale_format else ()
-        x, y = (int(i.dot_add(self.a, self.b, self.c, *scales)) for i in (self.x, self.y))
+        """Both executables on these inputs, once more, and no compiled code; a lane of 64 bits has a sign."""
+        given = (
+            self.a,
+            self.b,
+            int(self.c),
+            *((self.scale_a, self.scale_b) if self.x.spec.scale_format else ()),
+        )
+        x, y = (int(fold(i.spec, *given).trace.result) % i.d_format.codes for i in (self.x, self.y))
         return x, y
 
     @property

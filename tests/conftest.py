@@ -26,6 +26,7 @@ from support.solvers import solver_processes
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
+from mmaformal.kernels import rows
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
@@ -79,6 +80,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
             patch.setenv(name, str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(
+            rows, "PATIENCE", float("inf")
+        )  # few rows are run by the executable, which tests change
         yield
 
 

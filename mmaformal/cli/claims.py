@@ -82,6 +82,6 @@ def row(answer: Answer | Recalled) -> dict[str, object]:
 def _text(what: str, answer: Answer | Recalled, verbose: bool) -> str:
     """A line where it holds, unless all is to be told."""
     word = {"holds": "proved", "fails": "REFUTED"}.get(answer.verdict, "UNKNOWN")
-    how = f"(on {answer.date[:10]})" if isinstance(answer, Recalled) else answer.evidence.summary
+    how = f"({answer.when})" if isinstance(answer, Recalled) else answer.evidence.summary
     line = f"{word:8} {what} {seconds(answer):7.1f} s  {how}"
     return line if word == "proved" and not verbose else f"{line}\n{told(answer, verbose)}"

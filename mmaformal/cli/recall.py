@@ -59,6 +59,7 @@ class Recalled:
     narrow_whole: str
     brief: str  #: what it found, in a line
     json: dict[str, object]
+    key: str  #: of the question, so that it stands in no other's place
     timeout: float  #: seconds that it had
     date: str  #: when it was asked, ISO 8601
 
@@ -70,6 +71,11 @@ class Recalled:
         """`different`, `equal`, `holds`, `fails` or `unknown`, if it is of these."""
         return str(self.json.get("answer", ""))
 
+    @property
+    def when(self) -> str:
+        """The day on which it was asked, and that it was not asked again."""
+        return f"on {self.date[:10]}, remembered"
+
     def verbose(self) -> str:
         return self._dated(_fitting(self.whole, self.narrow_whole))
 
@@ -78,10 +84,9 @@ class Recalled:
 
     def _dated(self, text: str) -> str:
         """Seconds are those of the day on which it was asked; an answer without seconds has the day alone."""
-        day = self.date[:10]
-        dated, count = re.subn(r"\((\d+\.\d s)\)$", rf"(\1 on {day})", text, count=1, flags=re.MULTILINE)
+        dated, count = re.subn(r"\((\d+\.\d s)\)$", rf"(\1 {self.when})", text, count=1, flags=re.MULTILINE)
         first, newline, rest = text.partition("\n")
-        return dated if count else f"{first}  (on {day}){newline}{rest}"
+        return dated if count else f"{first}  ({self.when}){newline}{rest}"
 
 
 def _fitting(text: str, narrow: str) -> str:
@@ -109,6 +114,7 @@ class RecallKey:
     """What is asked, as a key: the same text for the same question, and no other."""
 
     def __init__(self, kind: str, instructions: tuple[Instruction, ...], *words: str) -> None:
+        self.instructions = instructions
         try:
             models = [f"{each.label} {each.m}×{each.n} {identity(each.spec)}" for each in instructions]
             self.key = hashlib.sha256("\n".join([source(), kind, *models, *words]).encode()).hexdigest()
@@ -147,10 +153,11 @@ class RecallKey:
         try:
             found = Recalled(**json.loads(path.read_text(encoding="utf-8")))
             settled = _is_settled(found.text) and not improvable
-            rests_on, stands = _obligations(found.json), settled or found.timeout >= timeout
-        except (OSError, ValueError, TypeError, KeyError):
+            stands = found.key == self.key and (settled or found.timeout >= timeout)
+            stands = stands and _is_shown(found.json.get("witness"), self.instructions)
+            return found if stands and _are_proved(_obligations(found.json), store) else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
-        return found if stands and _are_proved(rests_on, store) else None
 
     def remember(self, store: EvidenceStore | None, answer: Told, timeout: float) -> None:
         """Keep an answer, unless it is Unknown or cannot be written."""
@@ -163,7 +170,7 @@ class RecallKey:
             texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
         with fitting(_NARROW):
             texts |= {"narrow": str(answer), "narrow_whole": verbose()}
-        record = {**texts, "json": told, "timeout": timeout, "date": date}
+        record = {**texts, "json": told, "key": self.key, "timeout": timeout, "date": date}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
@@ -182,6 +189,24 @@ class RecallKey:
 def _is_settled(text: str) -> bool:
     """Whether nothing was left open: more time would find nothing smaller."""
     return "best found (" not in text and "not made smaller" not in text
+
+
+def _is_shown(told: object, instructions: tuple[Instruction, ...]) -> bool:
+    """Whether a witness that tells two models apart still does, both being run on it again; True of all else."""
+    models = told.get("models") if isinstance(told, dict) else None
+    labels = [f"{each['architecture']} {each['instruction']}" for each in models or ()]
+    if not isinstance(told, dict) or len(labels) != 2 or labels != [each.label for each in instructions]:
+        return True
+    from mmaformal.witness import Witness, WitnessError
+
+    a, b, scale_a, scale_b = (
+        [int(x, 16) for x in told.get(name, ())] for name in ("a", "b", "scale_a", "scale_b")
+    )
+    x, y = instructions
+    try:
+        return Witness.of(x, y, a, b, int(told["c"], 16), scale_a, scale_b).to_json() == told
+    except WitnessError:
+        return False
 
 
 def _obligations(told: object) -> Iterator[str]:

@@ -18,21 +18,20 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib import import_module
+from typing import cast
 
 import click
 from click.shell_completion import shell_complete
 
-from mmaformal.architectures import UnknownArchitectureError, UnknownInstructionError, UnknownRevisionError
 from mmaformal.cli import streams
 from mmaformal.cli.terminal import styled, width
 from mmaformal.display import TABLES, fitting, folded
 from mmaformal.extras import how_to_install
 from mmaformal.solver.deadline import Deadline
-from mmaformal.solver.portfolio import NoSolverError
-from mmaformal.witness import WitnessError
 
 SETTLED, REFUTED, WRONG_USE, UNKNOWN, DEFECT, INTERRUPTED, READER_LEFT = 0, 1, 2, 3, 70, 130, 141
 
@@ -41,15 +40,6 @@ COMPLETE_VARIABLE = "_MMAFORMAL_COMPLETE"
 
 #: Where it is set, the traceback of a defect is printed rather than kept in a file.
 TRACEBACK_VARIABLE = "MMAFORMAL_TRACEBACK"
-
-#: What a user can do something about, as is a ValueError that a check raised; any other exception is a defect of ours.
-_TOLD_IN_A_LINE = (
-    OSError,
-    UnknownArchitectureError,
-    UnknownInstructionError,
-    UnknownRevisionError,
-    NoSolverError,
-)
 
 
 class UsageError(click.UsageError):
@@ -65,19 +55,45 @@ def wrong_use(*errors: type[Exception]) -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
+class CommandTable(Mapping[str, click.Command]):
+    """The commands by their names; the module of each is imported once it is looked up."""
+
+    def __init__(self, lines: Mapping[str, str]) -> None:
+        self._lines = lines
+
+    def __getitem__(self, name: str) -> click.Command:
+        line, word = self._lines[name], name.replace("-", "_")
+        found = vars(import_module(f"mmaformal.cli.{word}"))
+        command = found.get(word) or found[f"{word}_"]
+        assert isinstance(command, click.Command)
+        command.short_help = line
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
 class Commands(click.Group):
     """Commands that help lists in groups and in their order; it says which one was meant."""
 
     def __init__(self, name: str | None = None, **attributes: object) -> None:
         super().__init__(name, **attributes)  # type: ignore[arg-type]
-        self.groups: dict[str, tuple[str, ...]] = {}  #: names of commands, by the title of their group
+        self.groups: dict[str, dict[str, str]] = {}  #: a line for each command, by the title of its group
+
+    def grouped(self, groups: Mapping[str, Mapping[str, str]]) -> None:
+        """Let these be the commands: a line for each name, by the titles of groups."""
+        self.groups = {title: dict(lines) for title, lines in groups.items()}
+        table = CommandTable({name: x for lines in groups.values() for name, x in lines.items()})
+        self.commands = cast("MutableMapping[str, click.Command]", table)  # click only reads it
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         wide = max(map(len, self.commands))
-        for title, names in self.groups.items():
+        for title, lines in self.groups.items():
             with formatter.section(title):
-                rows = [(f"{name:<{wide}}", self.commands[name].get_short_help_str(80)) for name in names]
-                formatter.write_dl(rows)
+                formatter.write_dl([(f"{name:<{wide}}", line) for name, line in lines.items()])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -114,18 +130,29 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
     except BrokenPipeError:
         streams.discard(sys.stdout)
         return SETTLED if {"--help", "-h", "--version", "-V", "help"} & set(argv) else READER_LEFT
-    except WitnessError as error:
-        return _tell(str(error), REFUTED)
     except OSError as error:
         return _tell(_system_words(error), WRONG_USE)
-    except _TOLD_IN_A_LINE as error:
-        return _tell(str(error) or type(error).__name__, WRONG_USE)
     except Exception as error:
-        if isinstance(error, ValueError) and _is_of_a_check(error):
-            return _tell(as_options(str(error)), WRONG_USE)
-        if isinstance(error, ImportError) and (missing := how_to_install(error)):
-            return _tell(missing, WRONG_USE)
-        return _defect(error)
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Say what went wrong: what a user can do something about in a line, anything else as a defect of ours."""
+    if isinstance(error, ImportError):
+        missing = how_to_install(error)
+        return _tell(missing, WRONG_USE) if missing else _defect(error)
+    from mmaformal import architectures as known
+    from mmaformal.solver.portfolio import NoSolverError
+    from mmaformal.witness import WitnessError
+
+    if isinstance(error, WitnessError):
+        return _tell(str(error), REFUTED)
+    unknown = known.UnknownArchitectureError, known.UnknownInstructionError, known.UnknownRevisionError
+    if isinstance(error, (*unknown, NoSolverError)):
+        return _tell(str(error) or type(error).__name__, WRONG_USE)
+    if isinstance(error, ValueError) and _is_of_a_check(error):
+        return _tell(as_options(str(error)), WRONG_USE)
+    return _defect(error)
 
 
 #: Keywords of functions that messages name, and the options that a command has for them.

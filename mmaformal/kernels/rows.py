@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 13
 #: With fewer products, NumPy's lanes are done before numba is imported and the function read from disk.
 MANY = 1 << 23
+#: Seconds of NumPy's lanes after which a process that calls again and again is given the compiled function.
+PATIENCE = 2.0
+#: Seconds that they took, by algorithm.
+_taken: dict[str, float] = {}
+
+
+def compiled_pays(spec: DotAdd, products: int) -> bool:
+    """Whether so many products are sooner done by the compiled function, its import and reading from disk included."""
+    return products >= MANY or _taken.get(spec.parameters.algorithm, 0.0) >= PATIENCE
+
+
+def lanes_took(spec: DotAdd, seconds: float) -> None:
+    """Count what NumPy's lanes took in the place of the compiled function."""
+    algorithm = spec.parameters.algorithm
+    _taken[algorithm] = _taken.get(algorithm, 0.0) + seconds
 
 
 def processors() -> int:

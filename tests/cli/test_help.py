@@ -38,9 +38,11 @@ def test_help_lists_every_command_in_a_group_and_cuts_no_line(capsys: pytest.Cap
     lines = [line.strip() for line in out.splitlines()]
     for group, commands in GROUPS.items():
         assert f"{group}:" in lines
-        for command, short in commands:
-            assert any(line.split(maxsplit=1) == [command.name, short] for line in lines)
-    assert [c.name for commands in GROUPS.values() for c, _ in commands] == list(app.commands)
+        for name, short in commands.items():
+            assert any(line.split(maxsplit=1) == [name, short] for line in lines)
+    assert {name: command.name for name, command in app.commands.items()} == {x: x for x in app.commands}
+    shown = {name: short for commands in GROUPS.values() for name, short in commands.items()}
+    assert {name: command.get_short_help_str(80) for name, command in app.commands.items()} == shown
 
 
 def test_help_and_version_have_the_names_that_people_try(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
 
 
 def undated(text: str) -> str:
-    return re.sub(r"(\(\d+\.\d s) on \d{4}-\d\d-\d\d\)", r"\1)", text, count=1)
+    return re.sub(r"(\(\d+\.\d s) on \d{4}-\d\d-\d\d, remembered\)", r"\1)", text, count=1)
 
 
 @pytest.mark.parametrize("words", [DIFF, EQUAL])
@@ -147,6 +147,38 @@ def test_an_answer_whose_evidence_is_gone_or_contradicted_is_not_given_again(
     with EvidenceStore(own_cache / "evidence.db") as store, contextlib.suppress(OSError):
         spoil(store, sha)
     cli.main(EQUAL)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda told: told["json"]["witness"].update(c="0x33000000"),  # on which both give the same
+        lambda told: told["json"]["witness"]["models"][1].update(result="0x3f7ffffe"),
+        lambda told: told["json"]["witness"].update(a=["0x3c00"]),
+        lambda told: told["json"]["witness"].update(a=None),
+        lambda told: told["json"].update(witness={"models": [0, 1]}),
+        lambda told: told.update(json=[]),
+        lambda told: told.update(text=1),
+        lambda told: told.update(key="0" * 64),  # of another question
+        lambda told: told.pop("key"),
+    ],
+)
+def test_an_answer_that_was_tampered_with_is_asked_again(
+    spoil: Callable[[dict[str, Any]], object],
+    capsys: pytest.CaptureFixture[str],
+    asked: list[tuple[str, ...]],
+    own_cache: Path,
+) -> None:
+    first = run(capsys, *DIFF)
+    (path,) = (own_cache / "answers").iterdir()
+    told = json.loads(path.read_text(encoding="utf-8"))
+    spoil(told)
+    path.write_text(json.dumps(told), encoding="utf-8")
+    again = run(capsys, *DIFF)
+    assert len(asked) == 2
+    assert again[1].splitlines()[1:] == first[1].splitlines()[1:]
+    run(capsys, *DIFF)
     assert len(asked) == 2
 
 
@@ -280,7 +312,9 @@ def test_every_command_answers_from_before(
     assert again[0] == first[0]
     lines, before = again[1].splitlines(), first[1].splitlines()
     assert [x == y for x, y in zip(lines, before, strict=True)].count(False) == 1  # the one that is dated
-    assert re.search(r" on 20\d\d-\d\d-\d\d\)|  \(on 20\d\d-\d\d-\d\d\)$", again[1], re.MULTILINE)
+    assert re.search(
+        r" on 20\d\d-\d\d-\d\d, remembered\)|  \(on 20\d\d-\d\d-\d\d, remembered\)$", again[1], re.MULTILINE
+    )
     told = json.loads(run(capsys, *quick, "--json")[1])
     assert "asked" in str(told)
     assert recalled == [False, True, True]
@@ -307,7 +341,9 @@ def test_what_was_verified_is_told_again(
     monkeypatch.setattr(verification, "run", worked_out)
     words = ["verify", *VOLTA.split()]
     run(capsys, *words)
-    assert re.fullmatch(r"proved   it  \(on \S+\)\n1 instructions: 1 proved\n", run(capsys, *words)[1])
+    assert re.fullmatch(
+        r"proved   it  \(on \S+, remembered\)\n1 instructions: 1 proved\n", run(capsys, *words)[1]
+    )
     assert json.loads(run(capsys, *words, "--json")[1])["answers"] == told["answers"]
     assert run(capsys, *words, "--csv")[1].splitlines()[1] == "a,i,holds,0,1"
     assert len(asked) == 1

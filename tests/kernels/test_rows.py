@@ -187,6 +187,22 @@ def test_threads_and_words_make_no_difference() -> None:
     assert (found == rows.dot_add(i.spec, **wide)).all()
 
 
+@pytest.mark.parametrize("i", [hopper["HMMA.16816.F32"], SCALED, sapphire_rapids["TDPBF16PS"]], ids=label)
+def test_one_who_calls_again_and_again_is_given_the_compiled_function(
+    i: Instruction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = inputs(np.random.default_rng(1), i, i.k * 8, near_one)
+    expected = by_executable(i, drawn)
+    monkeypatch.setattr(rows, "_taken", {})
+    monkeypatch.setattr(rows, "PATIENCE", 1e-9)
+    ran: list[int] = []
+    original = rows.dot_add
+    monkeypatch.setattr(rows, "dot_add", lambda *given, **more: ran.append(0) or original(*given, **more))
+    for calls in (0, 1, 2):
+        assert (i.dot_add(**drawn) == expected).all()
+        assert len(ran) == calls
+
+
 def test_no_rows() -> None:
     i = hopper["HMMA.16816.F32"]
     assert rows.dot_add(i.spec, **inputs(np.random.default_rng(1), i, 0, near_one)).shape == (0,)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 
@@ -14,13 +12,13 @@ import pytest
 
 import mmaformal
 from mmaformal import ampere, hopper, max_difference
-from mmaformal.cli.app import GROUPS
+from mmaformal.cli import app
 from mmaformal.cli.options import Renamed
 from mmaformal.queries.identify import identify
 from mmaformal.queries.verify import Prover
 from mmaformal.renamed import lines
 
-COMMANDS = {command.name or "": command for commands in GROUPS.values() for command, _ in commands}
+COMMANDS = dict(app.commands)
 
 #: Commands that print what Python has as objects: `ARCHITECTURES`, an instruction, `dot_add`.
 OF_THE_TERMINAL = {"list", "show", "run", "completion", "help", "atlas", "serve"}
@@ -257,11 +255,3 @@ def test_old_options_are_taken_and_not_shown() -> None:
     taken, _, _ = COMMANDS["max-difference"].make_parser(context).parse_args(["--seconds", "3"])
     assert taken["timeout"] == "3"
     assert "--seconds" not in COMMANDS["max-difference"].get_help(context)
-
-
-def test_importing_the_package_imports_no_solver_and_no_compiler() -> None:
-    code = (
-        "import sys, mmaformal; print([x for x in ('z3', 'bitwuzla', 'numba', 'click') if x in sys.modules])"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"

@@ -1,0 +1,163 @@
+"""Products in the processor's floating point are exact, and no sum overflows: obligations for every specification.
+
+They are about the numbers that codes of a and b have by the executable encoding, not about how `widths` was chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+
+import numpy as np
+import pytest
+
+from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
+from mmaformal.encodings.executable.blocks import decode
+from mmaformal.formats import Format, Specials, bf16, fp32
+from mmaformal.kernels import choose, fdrda, fused
+from mmaformal.kernels.widths import Widths, widths
+from mmaformal.spec import DotAdd
+
+#: bits of the significand, least and greatest exponent of a normal number
+FLOATS = {np.float32: (24, -126, 127), np.float64: (53, -1022, 1023)}
+
+
+@lru_cache(maxsize=64)
+def numbers(fmt: Format) -> dict[int, tuple[int, int]]:
+    """The least and the largest significand of nonzero finite numbers, by exponent.
+
+    All codes of 16 bits are looked at; of a wider format, for each exponent, fractions of few ones and few zeros.
+    """
+    codes = np.arange(1 << min(fmt.storage_bits, 16), dtype=np.int64)
+    if fmt.storage_bits > 16:
+        fraction = fmt.fraction_bits + fmt.ignored_low_bits
+        ones = (1 << fraction) - 1
+        few = [0, *(1 << bit for bit in range(fraction))]
+        fractions = np.array([x for each in few for x in (each, ones - each)], np.int64)
+        codes = (np.arange(1 << fmt.exponent_bits, dtype=np.int64)[:, None] << fraction | fractions).reshape(
+            -1
+        )
+    x = decode(codes, fmt.layout)
+    nonzero = ~(x.nan | x.infinite) & (x.significand != 0)
+    exponents, significands = x.exponent[nonzero], x.significand[nonzero]
+    found = {}
+    for exponent in np.unique(exponents).tolist():
+        of = significands[exponents == exponent]
+        found[exponent] = int(of.min()), int(of.max())
+    return found
+
+
+def exponent_of(x: Fraction) -> int:
+    """The exponent of a number as a normal float; its denominator is a power of two."""
+    return x.numerator.bit_length() - x.denominator.bit_length()
+
+
+def broken(spec: DotAdd, F: int, L: int, wide: Widths) -> set[str]:
+    """The obligations that do not hold of a fused sum of L products aligned to F bits."""
+    significand, low, high = FLOATS[wide.value]
+    sides = [(fmt.fraction_bits, numbers(fmt)) for fmt in (spec.a_format, spec.b_format)]
+    bits = sum(fraction for fraction, _ in sides)
+    least_ones, largest_ones, exponents, significands = [], [], [], []
+    for fraction, found in sides:
+        least_ones.append(min(s * Fraction(2) ** (e - fraction) for e, (s, _) in found.items()))
+        largest_ones.append(max(s * Fraction(2) ** (e - fraction) for e, (_, s) in found.items()))
+        significands.append(max(s for _, s in found.values()))
+        exponents.append((min(found), max(found)))
+    least, largest = least_ones[0] * least_ones[1], largest_ones[0] * largest_ones[1]
+    bottom, top = (sum(each) for each in zip(*exponents, strict=True))
+    product = significands[0] * significands[1]
+    term = floor(product * Fraction(2) ** (F - bits))
+    plane, sums = np.iinfo(wide.exponent), np.iinfo(wide.term)
+    lowest = 2 * min(wide.zero, *(e for e, _ in exponents))
+    scales = [max(F - e, wide.floor) for e in range(wide.least, top + 2)]
+    obligations = {
+        "an operand is a normal float": all(
+            low <= exponent_of(x) <= high for x in (*least_ones, *largest_ones)
+        ),
+        "a float holds a product's significand": product.bit_length() <= significand,
+        "the least product is normal": exponent_of(least) >= low,
+        "the largest product is finite": exponent_of(largest) <= high,
+        "exponents and their sums fit": plane.min <= lowest and top <= plane.max,
+        "no product but of a zero is below the least": wide.least <= bottom,
+        "a zero's product is below the least": wide.zero + max(e for _, e in exponents) < wide.least,
+        "a scale is a normal float": low <= wide.floor and all(low <= s <= high for s in scales),
+        "what the least scale is for is cut to zero": largest * Fraction(2) ** wide.floor < 1,
+        "a scaled product is normal": exponent_of(least) + wide.floor >= low,
+        "a scaled product is finite": (term + 1).bit_length() <= high,
+        "a sum of terms fits": term * wide.chunk <= sums.max,
+        "all terms and c's fit 64 bits": L * term + (1 << (F + 1)) < 1 << 63,
+    }
+    return {name for name, holds in obligations.items() if not holds}
+
+
+Asked = tuple[DotAdd, int, int, Widths]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    """Every choice of widths that a kernel makes."""
+    found: list[Asked] = []
+
+    def spy(spec: DotAdd, F: int, L: int) -> Widths | None:
+        wide = widths(spec, F, L)
+        if wide is not None:
+            found.append((spec, F, L, wide))
+        return wide
+
+    for module in (fused, fdrda):
+        monkeypatch.setattr(module, "widths", spy)
+    return found
+
+
+def test_they_hold_of_every_specification(asked: list[Asked]) -> None:
+    named = [*ARCHITECTURES.values(), *(ARCHITECTURES[name] for name in SPECIFIED_UNITS)]
+    for spec in {i.spec for each in named for i in each}:
+        choose.kernel_for(spec)
+    assert {wide.value for *_, wide in asked} == {np.float32, np.float64}
+    for each in asked:
+        assert broken(*each) == set(), each
+
+
+H = ARCHITECTURES["hopper"]["HMMA.16816.F32"].spec
+TWELVE, THIRTEEN = (Format(f"m{m}", 16, 15 - m, m, 3, Specials.IEEE, None) for m in (11, 12))
+
+
+LONG = H.replace(a_format=TWELVE, b_format=THIRTEEN)
+BF16, FP32 = (H.replace(a_format=fmt, b_format=fmt) for fmt in (bf16, fp32))
+OUTSIDE = {
+    "an operand is a normal float",
+    "the least product is normal",
+    "the largest product is finite",
+    "a scale is a normal float",
+    "a scaled product is normal",
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "change", "names"),
+    [
+        (LONG, {"value": np.float32}, {"a float holds a product's significand"}),
+        (BF16, {"value": np.float32}, OUTSIDE),
+        (FP32, {"value": np.float32}, {*OUTSIDE, "a float holds a product's significand"}),
+        (BF16, {"exponent": np.int8}, {"exponents and their sums fit"}),
+        (H, {"least": -27}, {"no product but of a zero is below the least"}),
+        (H, {"zero": -43}, {"a zero's product is below the least"}),
+        (H, {"floor": -31}, {"what the least scale is for is cut to zero"}),
+        (H, {"floor": -127}, {"a scale is a normal float", "a scaled product is normal"}),
+        (H, {"chunk": 40}, {"a sum of terms fits"}),
+    ],
+)
+def test_each_is_seen_to_break(spec: DotAdd, change: dict[str, object], names: set[str]) -> None:
+    wide = widths(spec, 24, 16)
+    assert wide is not None
+    assert broken(spec, 24, 16, wide) == set()
+    assert broken(spec, 24, 16, replace(wide, **change)) == names  # type: ignore[arg-type]
+
+
+def test_more_bits_than_words_hold_are_seen() -> None:
+    wide = widths(H, 24, 16)
+    assert wide is not None
+    assert "all terms and c's fit 64 bits" in broken(H, 60, 16, replace(wide, term=np.int64, chunk=1))
+    assert "a scaled product is finite" in broken(H, 128, 1, replace(wide, term=np.int64))
