@@ -328,16 +328,14 @@ class Alignment:
         ]
 
     def _low(self, k: int, low: z3.BoolRef) -> z3.BoolRef:
-        """That the k-th product has at least the least exponent, or a factor that is zero; or is zero itself, if that is
-        all that counts: where it is cut to odd, what it is off does not depend on its factors."""
+        """That the k-th product has at least the least exponent, or a factor that is zero; or is zero itself, where it
+        is cut to odd: what it is off at most does not depend on its factors then."""
         s = self.x.summands[k]
         claim = _claim_low(self.proving, s, z3.Or([f == 0 for f in s.factors]), low)
         if not self.either_way:
             return claim
         text, parts = "so it is zero, or has such an exponent", [*s.factors, s.term.exponent]
-        return self.proving.claim(
-            f"low {s.name}", text, z3.Or(s.term.significand == 0, low), [claim], parts
-        )
+        return self.proving.claim(f"low {s.name}", text, z3.Or(s.term.significand == 0, low), [claim], parts)
 
     def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
         """Bounds of c's error: if c has the largest exponent, or a product has it."""

@@ -376,8 +376,8 @@ def prove_error(
 ) -> z3.BoolRef:
     """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign.
 
-    Or it adds as much at most, if magnitudes may change `either_way`; then a `hint` is what the term is made of, so that
-    one lemma serves all terms.
+    Or it adds as much at most, if magnitudes may change `either_way`; then a `hint` is what the term is made of, so
+    that one lemma serves all terms.
     """
     kept, exact = x.kept, x.exact
     loss = exact - kept
