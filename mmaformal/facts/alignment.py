@@ -295,13 +295,11 @@ class Alignment:
         proving, x, r = self.proving, self.x, self.ranges
         s, e, b, term = x.summands[k], self.exponent(k), k // self.each, self.terms[k]
         scales = scale_exponents(self.spec, x, k, self.wide)
-        zero = z3.Or([f == 0 for f in s.factors])
         given = [below, *(self.known.of_product[k] if self.known.of_product else ())]
         if self.spec.parameters.loss is LossModel.GROUPS:
             reach = group_reach(self.spec)
             given.append(z3.And(s.factors[0] <= reach, s.factors[0] >= -reach))
-        low = _claim_low(proving, s, zero, e >= r.far[0])
-        near_low = _claim_low(proving, s, zero, e >= scales + r.near[0])
+        low, near_low = (self._low(k, e >= least) for least in (r.far[0], scales + r.near[0]))
         with_c, with_product = self.cases
         cases = [
             (self.when_c, with_c.far, [low, self.under_c], "if c has the largest exponent"),
@@ -314,10 +312,30 @@ class Alignment:
             ),
         ]
         cases.append((self.tops[k], with_product.at_top, [], "if it has it itself"))
+        made_of = [x.step.e_max, s.term.exponent, s.term.significand] if self.either_way else []
         return [
-            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], why, self.either_way)
+            prove_error(
+                proving,
+                term,
+                self.fixed(loss.units),
+                when,
+                [*given, *more],
+                why,
+                self.either_way,
+                made_of if when.eq(self.tops[k]) or not made_of else [when, *made_of],
+            )
             for when, loss, more, why in cases
         ]
+
+    def _low(self, k: int, low: z3.BoolRef) -> z3.BoolRef:
+        """That the k-th product has at least the least exponent, or a factor that is zero; or is zero itself, where it
+        is cut to odd: what it is off at most does not depend on its factors then."""
+        s = self.x.summands[k]
+        claim = _claim_low(self.proving, s, z3.Or([f == 0 for f in s.factors]), low)
+        if not self.either_way:
+            return claim
+        text, parts = "so it is zero, or has such an exponent", [*s.factors, s.term.exponent]
+        return self.proving.claim(f"low {s.name}", text, z3.Or(s.term.significand == 0, low), [claim], parts)
 
     def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
         """Bounds of c's error: if c has the largest exponent, or a product has it."""

@@ -372,10 +372,12 @@ def prove_error(
     premises: Sequence[z3.BoolRef],
     why: str,
     either_way: bool = False,
+    hint: Sequence[z3.ExprRef] = (),
 ) -> z3.BoolRef:
     """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign.
 
-    Or it adds as much at most, if magnitudes may change `either_way`.
+    Or it adds as much at most, if magnitudes may change `either_way`; then a `hint` is what the term is made of, so
+    that one lemma serves all terms.
     """
     kept, exact = x.kept, x.exact
     loss = exact - kept
@@ -383,7 +385,7 @@ def prove_error(
     small = z3.Implies(when, z3.And(within(loss, most), within(-loss, most)))
     if either_way:
         off = f"{why}, a term is off by at most {most} · 2^-{x.places} units"
-        proving.claim(f"{x.name} off", off, small, premises)
+        proving.claim(f"{x.name} off", off, small, premises, hint)
     else:
         cut_off = proving.claim(
             f"{x.name} loss",
@@ -392,12 +394,14 @@ def prove_error(
             premises,
         )
         proving.claim("size of an error", text, small, [cut_off])
+    parts = [x.sign, exact, kept] if hint else []
     signed = [
-        proving.claim(f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same))
+        proving.claim(f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same), hint=parts)
         for s, same in ((0, -loss), (1, loss))
     ]
     claim = z3.Implies(when, within(x.error, most))
-    return proving.claim("signed error", text, claim, [small, *signed])
+    whole = [when, x.error, *parts] if hint else []
+    return proving.claim("signed error", text, claim, [small, *signed], whole)
 
 
 def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:

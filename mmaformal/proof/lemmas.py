@@ -277,12 +277,17 @@ def _partial_sums(total: Lane, summands: Sequence[Lane]) -> list[Lane] | None:
 
 
 def _maxima(top: Lane, candidates: Sequence[Lane]) -> list[Lane] | None:
-    """The lanes that hold the larger of the first two, of that and the third, …; None if it was not made so."""
+    """The lanes that hold the larger of the first two, of that and the third, …; None if it was not made so.
+
+    The larger of the first two is the second itself where the first, a constant, is never above it.
+    """
     chain = []
     lane = top
     for candidate in reversed(candidates[1:]):
+        chain.append(lane)
+        if candidate is candidates[1] and lane is candidate:
+            return chain[::-1]
         if lane.op != "select" or lane.operands[2] is not candidate:
             return None
-        chain.append(lane)
         lane = lane.operands[1]  # type: ignore[assignment]
     return chain[::-1] if lane is candidates[0] else None

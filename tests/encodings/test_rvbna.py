@@ -18,6 +18,7 @@ from mmaformal.architectures import Architecture
 from mmaformal.cases.falling_products import exponent_of, find_product, random_searches, value_of_product
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import both_results
+from mmaformal.encodings.executable import blocks, stages
 from mmaformal.encodings.lowered.proofs import pairs
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
@@ -264,6 +265,16 @@ def test_expressions_that_the_text_does_not_have_are_refused() -> None:
 @pytest.mark.parametrize("of", [PRINTED, CORRECTED])
 def test_both_encodings_of_the_text_are_equal(of: Architecture) -> None:
     assert isinstance(verify(of["vfqwbdota.vv.E4M3.n2"], timeout=200), Holds)
+
+
+def test_both_encodings_of_the_largest_model_are_equal() -> None:
+    """The largest of its 64 exponents, and of that of c = 0, which is never above, is found one by one."""
+    assert isinstance(verify(riscv["vfwbdota.vv.n64"], timeout=200), Holds)
+
+
+def test_the_least_exponent_in_place_of_the_largest_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "maximum", blocks.minimum)
+    assert isinstance(verify(riscv["vfqwbdota.vv.E4M3.n2"], timeout=60), Fails)
 
 
 def test_a_change_of_one_encoding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

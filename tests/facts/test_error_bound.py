@@ -585,6 +585,22 @@ def test_what_is_cut_to_odd_is_off_most_where_it_is_least() -> None:
     assert lowered_bound.reach(riscv["vfwbdota.vv.n64"], 0) is not None
 
 
+def test_what_only_ends_as_the_least_number_is_not_taken_for_it() -> None:
+    """3·11 is 1 unit of 2^(16 − 29) too, and 1 of 32 parts more, but off by less: it is odd as it is cut."""
+    witness = lowered_bound.reach(riscv["vfqwbdota.vv.E4M3.n64"], 0)
+    assert witness is not None
+    assert witness.notes[0] == "of inner step 1, S − exact = 1953/32 · 2^(16 − 29)"
+
+
+def test_all_products_that_are_cut_to_odd_have_one_lemma(proving: Composing) -> None:
+    """What one of sixteen products is off at most is asked once for each case of which term is the largest."""
+    spec = riscv["vfqwbdota.vv.E4M3.n16"].spec
+    lowered_bound.prove_step(proving, lowered_bound.InnerSteps(spec, spec.parameters_as(Lowered)), first=True)
+    names = [each.name for each in proving.obligations]
+    assert 1 <= names.count("product off") <= 4
+    assert names.count("signed error") <= 4
+
+
 @pytest.mark.slow
 def test_the_bound_of_terms_cut_to_odd_is_proved() -> None:
     answer = settled(error_bound.PROPERTY, ODD)

@@ -53,6 +53,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts
@@ -307,6 +308,10 @@ def _prove_multiple(
 # ---- inputs that reach it --------------------------------------------------------------------------------------------
 
 
+#: More places than a product has.
+_ALL_PLACES = 62
+
+
 def reaching(inner: InnerSteps, n: int) -> Iterator[Codes]:
     """Inputs whose n-th inner step, 0 or 1, might lose as much as can be."""
     p, spec, formats = inner.p, inner.spec, inner.formats
@@ -316,8 +321,8 @@ def reaching(inner: InnerSteps, n: int) -> Iterator[Codes]:
     for e_max in sorted(range(low, high + 1), key=abs):
         products: dict[int, tuple[int, int] | None] = {}
         loss, count = (case.far, case.others) if case.largest == "c" else (case.near, case.neighbours)
-        part = loss.significand % (1 << loss.places)
-        pairs = pairs_losing(part, loss.places, formats)
+        ends = loss.places if p.cut is Rounding.RZ else _ALL_PLACES  # to odd, the least number is off most
+        pairs = pairs_losing(loss.significand % (1 << ends), ends, formats)
         losing = product_codes(pairs, e_max - p.F - loss.places + f, formats) if loss.units else (0, 0)
         products |= dict.fromkeys(members[len(members) - count :], losing)
         if case.largest == "product":
