@@ -1,6 +1,7 @@
 """Proofs that need no trust in a solver: each lemma with a certificate that a small program checks.
 
     certify("hopper HMMA.16816.F32", "certificate", properties=["monotonicity-in-c"])
+    certify("ampere HMMA.16816.F32", "certificate", against="hopper HMMA.16816.F32")
     check_certificate("certificate")
 
 A proof is made as always.  Then the opposite of each lemma is made clauses, a SAT solver refutes those, and its
@@ -14,14 +15,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.cases.inputs import Codes, codes_of
 from mmaformal.certificates import check
 from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write_certificate, write_whole
 from mmaformal.certificates.refuting import sat_solver
@@ -31,11 +33,12 @@ from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import WrittenArgument, argument_of
+from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import property_named
 from mmaformal.queries.verify import verify
 from mmaformal.queries.witnesses import NoWitnessError, witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Answer, Holds, Obligation, Proof
+from mmaformal.solver.answers import Answer, Different, Equal, Holds, Obligation
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.pool import processes
@@ -45,21 +48,29 @@ from mmaformal.witness import WitnessError
 
 #: The property that stands for equality of both encodings.
 EQUALITY = "equality"
+#: What stands for the smallest input on which two instructions differ, or that there is none.
+DIFFERENCE = "difference"
 
 
 @dataclass(frozen=True)
 class Statement:
     """A question that is asked anew when a certificate is checked."""
 
-    property: str  #: one of `prove`, or `equality` of both encodings
+    property: str  #: one of `prove`, `equality` of both encodings, or `difference` from another instruction
     architecture: str
     instruction: str
+    against: str = ""  #: the other instruction, after its architecture
+    known: Mapping[str, object] | None = None  #: the input on which they differ, as `Codes.to_json`
 
     def question(self) -> Callable[..., Answer]:
         """Return the question, which takes the keywords of `prove`.
 
         Raises KeyError as `instruction_meant`, and ValueError for a property that there is not.
         """
+        if self.property == DIFFERENCE:
+            architecture, _, name = self.against.partition(" ")
+            both = partial(find_difference, self.architecture, architecture, self.instruction, name)
+            return partial(both, known=None if self.known is None else Codes.from_json(self.known))
         prove = verify if self.property == EQUALITY else property_named(self.property).prove
         return partial(prove, self.meant())
 
@@ -67,12 +78,34 @@ class Statement:
         """The instruction.  Raises KeyError as `instruction_meant`."""
         return instruction_meant(f"{self.architecture} {self.instruction}")
 
-    def to_json(self) -> dict[str, str]:
-        return {
-            "property": self.property,
-            "architecture": self.architecture,
-            "instruction": self.instruction,
-        }
+    def to_json(self) -> dict[str, object]:
+        """Return its fields, but for those that are empty."""
+        return {name: each for name, each in vars(self).items() if each}
+
+
+@dataclass(frozen=True)
+class Established:
+    """What an answer establishes, and what that rests on."""
+
+    statement: str
+    obligations: tuple[Obligation, ...]
+    rules: tuple[str, ...] = ()
+
+
+def established(answer: Answer) -> Established | str:
+    """Return what an answer establishes; if it is no proof, a line that says what was found instead."""
+    if isinstance(answer, (Holds, Equal)):
+        return Established(answer.headline, answer.proof.obligations, answer.proof.rules)
+    if not isinstance(answer, Different):
+        return str(answer).partition("\n")[0]
+    open_ = [each for each in answer.minimality if not each.endswith("proved minimal")]
+    if open_:
+        return f"{answer.headline}: the input found is not proved to be the smallest: {'; '.join(open_)}"
+    least = "; ".join(each.partition(": proved")[0] for each in answer.minimality)
+    return Established(
+        f"{answer.headline} at {codes_of(answer.witness).text}, and at no smaller input: {least}",
+        answer.obligations,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,6 +185,7 @@ def certify(
     out: str | Path,
     *,
     properties: Sequence[str] = (),
+    against: Instruction | str | None = None,
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     jobs: int | None = None,
@@ -161,7 +195,8 @@ def certify(
 ) -> Certificates:
     """Prove that both encodings agree, and the properties named, and write a certificate of each lemma to a folder.
 
-    `timeout` is in seconds, for each proof and for the SAT solver at each lemma; `memory` in megabytes for each process
+    `against` is another instruction, whose encodings are proved to agree as well: that both instructions are equal is
+    certified, or that an input on which they differ is the smallest (`find_difference`).  `timeout` is in seconds, for each proof and for the SAT solver at each lemma; `memory` in megabytes for each process
     of `solver`; `jobs` processes make certificates (default: one for each core).  What the folder has already is kept.
 
     Raises NoSolverError if there is no solver, or no SAT solver that writes proofs; OSError if the folder cannot be
@@ -180,10 +215,16 @@ def certify(
         )
         for name in (EQUALITY, *map(_canonical, properties))
     ]
+    if against is not None:
+        asked += _against(instruction_meant(against), asked)
     writing = _Writing(folder, timeout, jobs or os.cpu_count() or 1, progress or (lambda _: None))
     with remembering(cache):
         for statement in asked:
             writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")
+            if statement.property == DIFFERENCE:  # what is certified is asked of the input that is found
+                found = statement.question()(timeout=timeout, memory=memory, solver=solver, progress=progress)
+                if isinstance(found, Different):
+                    statement = replace(statement, known=codes_of(found.witness).to_json())
             both_encodings.forget()  # what is remembered notes no theorems
             laws.forget()
             with noting() as noted:
@@ -197,6 +238,17 @@ def _argued(argued: int, by_kernel: int) -> str:
     if not by_kernel:
         return f"{counted(argued, 'theorem')} argued step by step, for the checker to follow"
     return f"of {counted(argued + by_kernel, 'theorem')}, {argued} argued step by step; {by_kernel} by the kernel"
+
+
+def _against(other: Instruction, asked: Sequence[Statement]) -> list[Statement]:
+    """Return what is asked besides, so that instructions are compared with another."""
+    label = f"{other.architecture} {other.name}"
+    compared = [
+        Statement(DIFFERENCE, each.architecture, each.instruction, label)
+        for each in asked
+        if each.property == EQUALITY
+    ]
+    return [Statement(EQUALITY, other.architecture, other.name), *compared]
 
 
 def _canonical(name: str) -> str:
@@ -220,36 +272,37 @@ class _Writing:
 
     def add(self, statement: Statement, answer: Answer, noted: Sequence[Noted]) -> None:
         """Write certificates of the lemmas of an answer's proof that have none yet."""
-        if not isinstance(answer, Holds):
-            self._not_proved.append(str(answer).partition("\n")[0])
+        proved = established(answer)
+        if isinstance(proved, str):
+            self._not_proved.append(proved)
             return
         try:
             premises = [each.premises for each in noted]
             met = witnesses(statement.meant(), premises, self._folder / "premises", self._seconds)
         except (NoWitnessError, WitnessError) as error:
-            self._not_proved.append(f"{answer.headline}: {error}")
+            self._not_proved.append(f"{proved.statement}: {error}")
             self._write_manifest()
             return
         arguments = [_argument_of(each) for each in noted]
         self._certify_all({name: each for argument in arguments for name, each in argument.lemmas.items()})
         followed = [self._is_followed(each) for each in arguments]
-        needed = {each.digest: each for each in not_argued(answer.proof, noted, followed)}
+        needed = {each.digest: each for each in not_argued(proved.obligations, noted, followed)}
         self._certify_all({name: (each.script, each.statement) for name, each in needed.items()})
         self._without = {
             name: none for name, none in self._without.items() if name in needed or name in self._needed
         }
         self._needed |= needed.keys()
-        self._solving |= {each.digest: each.seconds for each in answer.proof.obligations}
+        self._solving |= {each.digest: each.seconds for each in proved.obligations}
         if needed.keys() <= self._lemmas.keys():
             argued = [argument for argument, is_ in zip(arguments, followed, strict=True) if is_]
             names = list(dict.fromkeys(map(self._write_argument, argued)))
             self._argued, self._by_kernel = self._argued + len(names), self._by_kernel + followed.count(False)
-            entry: dict[str, object] = {"statement": answer.headline, "asked": statement.to_json()}
+            entry: dict[str, object] = {"statement": proved.statement, "asked": statement.to_json()}
             lemmas = dict.fromkeys([*(name for each in argued for name in each.lemmas), *needed])
             parts = {"premises": met, "arguments": names, "lemmas": list(lemmas)}
-            self._statements.append(entry | parts | {"rules": list(answer.proof.rules)})
+            self._statements.append(entry | parts | {"rules": list(proved.rules)})
         else:
-            self._not_proved.append(f"{answer.headline}: a lemma has no certificate")
+            self._not_proved.append(f"{proved.statement}: a lemma has no certificate")
         self._write_manifest()
 
     def _certify_all(self, lemmas: Mapping[str, tuple[str, str]]) -> None:
@@ -329,14 +382,16 @@ class _Writing:
         )
 
 
-def not_argued(proof: Proof, noted: Sequence[Noted], followed: Sequence[bool]) -> list[Obligation]:
-    """Return a proof's obligations but for lemmas of theorems that are followed, and of no others."""
+def not_argued(
+    obligations: Iterable[Obligation], noted: Sequence[Noted], followed: Sequence[bool]
+) -> list[Obligation]:
+    """Return the obligations but for lemmas of theorems that are followed, and of no others."""
     argued, others = (
         {name for each, is_ in zip(noted, followed, strict=True) if is_ == kind for name in each.obligations}
         for kind in (True, False)
     )
     return [
-        each for each in proof.obligations if each.whole or each.digest in others or each.digest not in argued
+        each for each in obligations if each.whole or each.digest in others or each.digest not in argued
     ]
 
 

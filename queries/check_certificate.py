@@ -36,10 +36,9 @@ from mmaformal.display import counted
 from mmaformal.facts import both_encodings, laws
 from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import statement_of
-from mmaformal.queries.certify import Statement, not_argued
+from mmaformal.queries.certify import DIFFERENCE, Established, Statement, established, not_argued
 from mmaformal.queries.witnesses import check_witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 
@@ -58,6 +57,7 @@ class Checked(Result):
     lemmas: int
     argued: int  #: theorems whose arguments were followed step by step
     by_kernel: int  #: theorems that the kernel is believed of
+    by_search: int  #: comparisons of instructions, whose search is believed of what the lemmas give
     also: str | None  #: the other checker that accepted each lemma, if one was asked
     checking: float  #: seconds that the lemmas took
     seconds: float
@@ -71,10 +71,11 @@ class Checked(Result):
     def summary(self) -> str:
         """One line."""
         by_kernel = f", {self.by_kernel} by the kernel" if self.by_kernel else ""
+        by_search = f", {self.by_search} by the search" if self.by_search else ""
         also = f" (by {self.also} too)" if self.also else ""
         return (
             f"checked: {counted(len(self.statements), 'statement')}, {counted(self.lemmas, 'lemma')}{also}, "
-            f"{counted(self.argued, 'argument')}{by_kernel}"
+            f"{counted(self.argued, 'argument')}{by_kernel}{by_search}"
         )
 
     def __str__(self) -> str:
@@ -89,6 +90,7 @@ class Checked(Result):
             "lemmas": self.lemmas,
             "argued": self.argued,
             "by_kernel": self.by_kernel,
+            "by_search": self.by_search,
             "also": self.also,
             "checking_seconds": self.checking,
             "seconds": self.seconds,
@@ -117,7 +119,7 @@ def check_certificate(
     program = None if also is None else _program(also)
     start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
     statements, lemmas = manifest_of(path)
-    argued = by_kernel = 0
+    argued = by_kernel = by_search = 0
     with EvidenceStore(":memory:") as store:
         for count, (name, entry) in enumerate(lemmas.items(), 1):
             _check(path, name, entry)
@@ -138,20 +140,21 @@ def check_certificate(
             both_encodings.forget()  # what this process proved before is by solvers, and notes no theorems
             laws.forget()
             with recording(store), noting() as noted:
-                statement, proof = _ask(each, timeout, memory)
+                statement, proved = _ask(each, timeout, memory)
             premises, told = [theorem.premises for theorem in noted], each["premises"]
             assert isinstance(told, list)
             check_witnesses(statement.meant(), premises, told, str(each["statement"]))
             followed = [_is_argued(theorem, arguments) for theorem in noted]
-            for lemma in not_argued(proof, noted, followed):
+            for lemma in not_argued(proved.obligations, noted, followed):
                 if lemma.solver != _CHECKED:
                     raise RefusedError(
                         f"{each['statement']}: no certificate of its lemma {lemma.digest}: {lemma.statement}"
                     )
             argued, by_kernel = argued + sum(followed), by_kernel + followed.count(False)
+            by_search += statement.property == DIFFERENCE
     said = tuple(str(each["statement"]) for each in statements)
     other = program and Path(program).name
-    return Checked(said, len(lemmas), argued, by_kernel, other, checking, time.monotonic() - start)
+    return Checked(said, len(lemmas), argued, by_kernel, by_search, other, checking, time.monotonic() - start)
 
 
 def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:
@@ -204,8 +207,8 @@ def _check_also(program: str, lemma: Path, seconds: float) -> None:
         )
 
 
-def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Statement, Proof]:
-    """Return a statement, asked anew, and its proof.  Raises RefusedError."""
+def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Statement, Established]:
+    """Return a statement, asked anew, and what that establishes.  Raises RefusedError."""
     asked, said = entry.get("asked"), entry["statement"]
     if not isinstance(asked, dict):
         raise RefusedError(f"manifest.json: {said}: cannot be asked: no question")
@@ -215,8 +218,9 @@ def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Stat
     except (TypeError, ValueError, KeyError) as error:
         raise RefusedError(f"manifest.json: {said}: cannot be asked: {error}") from None
     answer = question(timeout=timeout, memory=memory)
-    if not isinstance(answer, Holds):
-        raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}")
-    if answer.headline != said:
-        raise RefusedError(f"{said}: what is proved is another statement: {answer.headline}")
-    return statement, answer.proof
+    proved = established(answer)
+    if isinstance(proved, str):
+        raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}: {proved}")
+    if proved.statement != said:
+        raise RefusedError(f"{said}: what is proved is another statement: {proved.statement}")
+    return statement, proved

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.codes import one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
-from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.inputs import Codes, Rows, codes_of
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
@@ -184,14 +184,9 @@ class Classes:
             x, y = (as_instruction(specs[i]) for i in part)
             answer = find_difference(x, y, timeout=min(remaining, 30))
             if isinstance(answer, Different):
-                case = _inputs_of(answer)
+                case = codes_of(answer.witness)
                 return case, tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
         return self.cases[chosen], tuple(map(int, given[:, chosen]))
-
-
-def _inputs_of(answer: Different) -> Codes:
-    w = answer.witness
-    return Codes(tuple(map(int, w.a)), tuple(map(int, w.b)), int(w.c))
 
 
 def _split(part: Sequence[int], gives: Sequence[int]) -> list[list[int]]:

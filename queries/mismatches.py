@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
-from mmaformal.cases.inputs import Codes
+from mmaformal.cases.inputs import codes_of
 from mmaformal.cases.run import results
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
@@ -351,7 +351,7 @@ def _asked(model: Instruction, group: MismatchGroup, deadline: float, progress: 
     name, value = group.change
     progress(f"the smallest input on which {name} shows")
     row = group.smallest
-    known = Codes(row.a, row.b, row.c, row.scale_a, row.scale_b)
+    known = codes_of(row)
     answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=min(left, _EACH))
     return replace(group, answer=answer)
 

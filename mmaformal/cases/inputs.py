@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, SupportsInt
 
 import numpy as np
 import z3
@@ -35,6 +36,18 @@ class Codes(ShortRepr):
         told: dict[str, object] = {name: [f"{x:#x}" for x in side] for name, side in sides.items() if side}
         return {**told, "c": f"{self.c:#x}"}
 
+    @staticmethod
+    def from_json(told: Mapping[str, object]) -> Codes:
+        """Return the codes that `to_json` gave.  Raises ValueError for anything else."""
+
+        def side(name: str) -> tuple[int, ...]:
+            codes = told.get(name, [])
+            if not isinstance(codes, list):
+                raise ValueError(f"{name}: expected codes in a list, not {codes!r}")
+            return tuple(int(str(x), 16) for x in codes)
+
+        return Codes(side("a"), side("b"), int(str(told.get("c")), 16), side("scale_a"), side("scale_b"))
+
     @property
     def text(self) -> str:
         """`a[1]·b[1] = 0x3c00·0x3c00, c = 0x0`: without the products of two codes 0."""
@@ -50,6 +63,29 @@ class Codes(ShortRepr):
         sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
         told = (f"{name} = {' '.join(map(hex, side))}" for name, side in sides.items() if side)
         return f"{', '.join(told)}, c = {self.c:#x}"
+
+
+class HasCodes(Protocol):
+    """A case whose codes are numbers or arrays: a witness, a row."""
+
+    @property
+    def a(self) -> Iterable[int]: ...
+    @property
+    def b(self) -> Iterable[int]: ...
+    @property
+    def c(self) -> SupportsInt: ...
+    @property
+    def scale_a(self) -> Iterable[int]: ...
+    @property
+    def scale_b(self) -> Iterable[int]: ...
+
+
+def codes_of(case: HasCodes) -> Codes:
+    """Return the codes of a case as plain integers."""
+    a, b, scale_a, scale_b = (
+        tuple(map(int, side)) for side in (case.a, case.b, case.scale_a, case.scale_b)
+    )
+    return Codes(a, b, int(case.c), scale_a, scale_b)
 
 
 @dataclass(frozen=True, repr=False)

@@ -552,8 +552,7 @@ def check_folder(folder: Path) -> Iterator[str]:
 
 
 def check_lemma(folder: Path, name: str, digests: Mapping[str, str]) -> None:
-    """Raises RefusedError unless a lemma's files are those told and derive the empty clause; a wrong line is
-    told first."""
+    """Raises RefusedError, of a wrong line first, unless a lemma's files are those told and derive the empty clause."""
     changed = None
     try:
         _, clauses, derivation = texts_of(folder / "lemmas", name, digests, "lrat")
@@ -586,11 +585,11 @@ def main(arguments: Sequence[str]) -> int:
     except RefusedError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1
-    print(f"{count} lemmas checked, each by its derivation; from them are argued, step by step:")
+    print(f"{count} lemmas checked, each by its derivation; from them, argued step by step:")
     for each, words, followed in zip(statements, assumed, argued, strict=True):
         print(f"  {each['statement']}  (lemmas: {len(each['lemmas'])}, arguments: {len(each['arguments'])})")
-        for premise in words:
-            print(f"    assumed, and met by a witness: {premise}")
+        for note in [f"assumed, and met by a witness: {each}" for each in words] + ["not argued here"] * (not followed):
+            print(f"    {note}")
         for rule in sorted({rule for argument in followed for rule in argument.rules}):
             print(f"    concluded by a rule, and not by lemmas: {rule}")
     return 0

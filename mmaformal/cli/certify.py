@@ -26,6 +26,11 @@ from mmaformal.cli.terminal import Status
     help="Certify this property too (`mmaformal prove --list` has them); repeatable.",
 )
 @click.option(
+    "--against",
+    metavar='"ARCH INSTRUCTION"',
+    help="Certify how it differs from this instruction: that both are equal, or that an input is the smallest.",
+)
+@click.option(
     "--out", type=options.OUTPUT_FOLDER, metavar="DIR", required=True, help="The folder of the certificates."
 )
 @options.jobs
@@ -40,6 +45,7 @@ def certify(
     name: str | None,
     everything: bool,
     properties: tuple[str, ...],
+    against: str | None,
     out: Path,
     jobs: int | None,
     timeout: float,
@@ -54,6 +60,7 @@ def certify(
     \b
     mmaformal certify v100 HMMA.884.F32.F32 --out DIR
     mmaformal certify v100 HMMA.884.F32.F32 --out DIR --property commutativity
+    mmaformal certify ampere HMMA.16816.F32 --out DIR --against "hopper HMMA.16816.F32"
     python DIR/check.py DIR           checks derivations; needs this file alone
     mmaformal check-certificate DIR   checks clauses and statements too
 
@@ -76,6 +83,7 @@ def certify(
             instructions,
             out,
             properties=properties,
+            against=against,
             timeout=timeout,
             memory=memory,
             jobs=jobs,

@@ -179,7 +179,7 @@ class Asker:
             known = self._known[form.get_id()][1]
             self.proved.append(restated(known, name, statement, 0.0, whole))
             return Outcome("unsat", known.solver, known.version, 0.0)
-        simplified = z3.simplify(question, timeout=_SIMPLIFYING)
+        simplified = simplified_alone(question)
         if z3.is_false(simplified):
             outcome = Outcome("unsat", "z3", f"{z3.get_version_string()} simplifier", 0.0)
             script = smtlib([question])  # evidence must be the question itself, not its simplified answer
@@ -268,6 +268,16 @@ class Asker:
         using = tuple(using)
         refuted, _ = cut_away(opposite(using, [claim]), cut)
         return self.satisfy(name, statement, [refuted], limit=limit, whole=not using)
+
+
+def simplified_alone(question: z3.BoolRef) -> z3.BoolRef:
+    """Return what z3's simplifier makes of a question: a function of the question alone.
+
+    The simplifier sorts operands by the numbers that terms have in a process; in a context of its own a term has the
+    numbers that its parts get in order.
+    """
+    alone = question.translate(z3.Context())
+    return z3.simplify(alone, timeout=_SIMPLIFYING).translate(question.ctx)  # type: ignore[no-any-return]
 
 
 def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:
