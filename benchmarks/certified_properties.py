@@ -61,7 +61,10 @@ def summary(lines: Iterable[dict[str, object]]) -> str:
     rows: dict[str, list[dict[str, object]]] = {}
     for line in lines:
         rows.setdefault(str(line["unit"]), []).append(line)
-    out, rest = ["| unit | hold | certified | theorems argued | by the kernel | MB | made in | checked in |"], []
+    out, rest = (
+        ["| unit | hold | certified | theorems argued | by the kernel | MB | made in | checked in |"],
+        [],
+    )
     out.append("|---|" + 7 * "---:|")
     for unit, its in rows.items():
         hold = [line for line in its if not str(line["verdict"]).startswith(_NOT_TRUE)]
@@ -81,7 +84,9 @@ def summary(lines: Iterable[dict[str, object]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("results", type=Path)
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each proof, and for each lemma")
+    parser.add_argument(
+        "--timeout", type=float, default=120.0, help="seconds for each proof, and for each lemma"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--unit", action="append", help="instead of the smallest unit of each algorithm")
     parser.add_argument("--without", action="append", default=[], metavar="PROPERTY", help="leave it out")

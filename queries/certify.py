@@ -196,8 +196,9 @@ def certify(
     """Prove that both encodings agree, and the properties named, and write a certificate of each lemma to a folder.
 
     `against` is another instruction, whose encodings are proved to agree as well: that both instructions are equal is
-    certified, or that an input on which they differ is the smallest (`find_difference`).  `timeout` is in seconds, for each proof and for the SAT solver at each lemma; `memory` in megabytes for each process
-    of `solver`; `jobs` processes make certificates (default: one for each core).  What the folder has already is kept.
+    certified, or that an input on which they differ is the smallest (`find_difference`).  `timeout` is in seconds, for
+    each proof and for the SAT solver at each lemma; `memory` in megabytes for each process of `solver`; `jobs`
+    processes make certificates (default: one for each core).  What the folder has already is kept.
 
     Raises NoSolverError if there is no solver, or no SAT solver that writes proofs; OSError if the folder cannot be
     written; ValueError for a property that there is not.
@@ -390,9 +391,7 @@ def not_argued(
         {name for each, is_ in zip(noted, followed, strict=True) if is_ == kind for name in each.obligations}
         for kind in (True, False)
     )
-    return [
-        each for each in obligations if each.whole or each.digest in others or each.digest not in argued
-    ]
+    return [each for each in obligations if each.whole or each.digest in others or each.digest not in argued]
 
 
 def _argument_of(noted: Noted) -> WrittenArgument:

@@ -149,7 +149,7 @@ class Classes:
             self.progress(f"is {spec.text} the same as {first.text}?")
             answer = find_difference(as_instruction(first), as_instruction(spec), timeout=min(left, 20))
             if isinstance(answer, Different):
-                yield _inputs_of(answer)
+                yield codes_of(answer.witness)
             else:
                 self.equal[first, spec] = answer.proof if isinstance(answer, Equal) else None
 

@@ -82,9 +82,7 @@ class HasCodes(Protocol):
 
 def codes_of(case: HasCodes) -> Codes:
     """Return the codes of a case as plain integers."""
-    a, b, scale_a, scale_b = (
-        tuple(map(int, side)) for side in (case.a, case.b, case.scale_a, case.scale_b)
-    )
+    a, b, scale_a, scale_b = (tuple(map(int, side)) for side in (case.a, case.b, case.scale_a, case.scale_b))
     return Codes(a, b, int(case.c), scale_a, scale_b)
 
 

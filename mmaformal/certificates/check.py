@@ -587,9 +587,10 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     print(f"{count} lemmas checked, each by its derivation; from them, argued step by step:")
     for each, words, followed in zip(statements, assumed, argued, strict=True):
-        print(f"  {each['statement']}  (lemmas: {len(each['lemmas'])}, arguments: {len(each['arguments'])})")
-        for note in [f"assumed, and met by a witness: {each}" for each in words] + ["not argued here"] * (not followed):
-            print(f"    {note}")
+        how = f"arguments: {len(followed)}" if followed else "not argued here"
+        print(f"  {each['statement']}  (lemmas: {len(each['lemmas'])}, {how})")
+        for premise in words:
+            print(f"    assumed, and met by a witness: {premise}")
         for rule in sorted({rule for argument in followed for rule in argument.rules}):
             print(f"    concluded by a rule, and not by lemmas: {rule}")
     return 0

@@ -277,7 +277,7 @@ def simplified_alone(question: z3.BoolRef) -> z3.BoolRef:
     numbers that its parts get in order.
     """
     alone = question.translate(z3.Context())
-    return z3.simplify(alone, timeout=_SIMPLIFYING).translate(question.ctx)  # type: ignore[no-any-return]
+    return z3.simplify(alone, timeout=_SIMPLIFYING).translate(question.ctx)
 
 
 def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:

@@ -1,4 +1,4 @@
-"""Certificates of comparisons: that two instructions are equal, or that an input is the smallest that they differ on."""
+"""Certificates of comparisons: that two instructions are equal, or that an input is the smallest difference."""
 
 from __future__ import annotations
 
@@ -58,13 +58,18 @@ ATTACKS: dict[str, tuple[Callable[[dict[str, object]], object], str]] = {
     "a larger input": (_larger, "another statement|no certificate"),
     "an input on which they agree": (_alike, "do not differ"),
     "an input of another shape": (lambda asked: asked.update(known={"a": "0x0"}), "cannot be asked"),
-    "another instruction": (lambda asked: asked.update(against="power10 XVF32GER"), "cannot be asked|not take the same"),
+    "another instruction": (
+        lambda asked: asked.update(against="power10 XVF32GER"),
+        "cannot be asked|not take the same",
+    ),
     "an instruction that there is not": (lambda asked: asked.update(against="power10 none"), "none"),
 }
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_question_that_was_changed_is_refused(folder: Path, attack: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_question_that_was_changed_is_refused(
+    folder: Path, attack: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     change, said = ATTACKS[attack]
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     change(manifest["statements"][-1]["asked"])
@@ -98,7 +103,7 @@ def test_codes_are_read_as_they_are_written() -> None:
     none = zeros(instruction_meant(X).spec)
     assert Codes.from_json(none.to_json()) == none
     for wrong in ({"a": "0x1", "b": [], "c": "0x0"}, {"a": [], "b": []}, {"a": ["x"], "b": [], "c": "0x0"}):
-        with pytest.raises(ValueError, match="expected codes|invalid literal"):
+        with pytest.raises(ValueError, match=r"expected codes|invalid literal"):
             Codes.from_json(wrong)
 
 
