@@ -24,8 +24,9 @@ from mmaformal.facts.fused_steps import (
     prove_rounding,
     prove_total,
 )
-from mmaformal.proof.composition import (
-    Composing,
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import (
     Placed,
     place,
     prove_accumulated,
@@ -34,7 +35,6 @@ from mmaformal.proof.composition import (
     total_of,
     within,
 )
-from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import Rounding
@@ -334,8 +334,8 @@ class Alignment:
         claim = _claim_low(self.proving, s, z3.Or([f == 0 for f in s.factors]), low)
         if not self.either_way:
             return claim
-        text, parts = "so it is zero, or has such an exponent", [*s.factors, s.term.exponent]
-        return self.proving.claim(f"low {s.name}", text, z3.Or(s.term.significand == 0, low), [claim], parts)
+        text = "so it is zero, or has such an exponent"
+        return self.proving.claim(f"low {s.name}", text, z3.Or(s.term.significand == 0, low), [claim])
 
     def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
         """Bounds of c's error: if c has the largest exponent, or a product has it."""

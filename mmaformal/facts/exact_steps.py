@@ -49,8 +49,9 @@ from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
-from mmaformal.proof.composition import FIXED_POINT, Composing
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import FIXED_POINT
 from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.sticky_sums import (
     AlignedMagnitude,

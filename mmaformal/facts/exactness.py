@@ -15,8 +15,9 @@ from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.facts.exact_terms import AnyFused, prove_chain, prove_inputs
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import FIXED_POINT, Composing, Placed, total_of
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_rounded, last_index, read
+from mmaformal.proof.fixed_sums import FIXED_POINT, Placed, total_of
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import Conversion

@@ -18,8 +18,9 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, negate_if
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
-from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd

@@ -29,8 +29,9 @@ from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, Term, negate_if, sum_of
 from mmaformal.facts.fused_steps import AlignedTerms, fused_step, prove_e_max, prove_highest, prove_small
-from mmaformal.proof.composition import Accumulated, Composing, accumulate, between, wide, within
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import Accumulated, accumulate, between, wide, within
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd

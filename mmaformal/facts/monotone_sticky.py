@@ -30,7 +30,7 @@ from mmaformal.facts.monotone_fused import (
     prove_rounded_in_order,
     rounding_of,
 )
-from mmaformal.proof.composition import within
+from mmaformal.proof.fixed_sums import within
 from mmaformal.proof.fused import Summand
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd, LossModel

@@ -22,8 +22,9 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.encodings.smt.blocks import Term
-from mmaformal.proof.composition import Composing, accumulate
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import accumulate
 
 # ---- the largest exponent ----------------------------------------------------------------------------------------
 

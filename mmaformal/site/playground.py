@@ -23,7 +23,7 @@ from mmaformal.shown_stages import NumberedStep, exact_dot_add, foldable, number
 SIDES = ("a", "b", "c", "scale_a", "scale_b")
 
 
-class RefusedError(ValueError):
+class UnreadableError(ValueError):
     """What is asked makes no sense; the message says why."""
 
 
@@ -38,7 +38,7 @@ class ReadOperand(ShortRepr):
 def read(word: str, fmt: Format) -> ReadOperand:
     """The code of what is typed: bits (0x3c00, 0b11), a decimal, a fraction, a hexadecimal float, inf, nan; else +0.
 
-    A number that the format does not have is rounded to the nearest one, with a note.  Raises RefusedError.
+    A number that the format does not have is rounded to the nearest one, with a note.  Raises UnreadableError.
     """
     word = word.strip().lower() or ("0" if fmt.has_zero else "1")
     digits = word.replace("_", "")
@@ -51,36 +51,36 @@ def read(word: str, fmt: Format) -> ReadOperand:
         return ReadOperand(fmt.code(word))
     except ValueError as error:
         if base or word.strip("+-") in ("inf", "infinity", "nan"):
-            raise RefusedError(str(error)) from None
+            raise UnreadableError(str(error)) from None
     try:
         code, _ = fmt.nearest(word)
     except ValueError as error:
-        raise RefusedError(str(error)) from None
+        raise UnreadableError(str(error)) from None
     return ReadOperand(code, f"{word} is no value of {fmt}; rounded to the nearest")
 
 
 def instructions_called(labels: Sequence[str]) -> list[Instruction]:
     """The instructions of labels (`hopper HMMA.16816.F32`), chained to one K.
 
-    Raises RefusedError where there is none of a label, or where they do not take the same types.
+    Raises UnreadableError where there is none of a label, or where they do not take the same types.
     """
     found = []
     for label in labels:
         architecture, _, name = label.partition(" ")
         if architecture not in ARCHITECTURES or name not in ARCHITECTURES[architecture]:
-            raise RefusedError(f"no instruction is called {label}")
+            raise UnreadableError(f"no instruction is called {label}")
         found.append(ARCHITECTURES[architecture][name])
     if not found:
-        raise RefusedError("choose an instruction")
+        raise UnreadableError("choose an instruction")
     taken = [(i.a_format, i.b_format, i.c_format, i.spec.scale_format, i.spec.scale_block) for i in found]
     for other, types in zip(found, taken, strict=True):
         if types != taken[0]:
-            raise RefusedError(f"{found[0].label} and {other.label} do not take the same types")
+            raise UnreadableError(f"{found[0].label} and {other.label} do not take the same types")
     k = lcm(*(i.k for i in found))
     try:
         return [i.chained(k) for i in found]
     except ValueError as error:
-        raise RefusedError(str(error)) from None
+        raise UnreadableError(str(error)) from None
 
 
 def traced(instruction: Instruction, codes: Sequence[Sequence[int]]) -> tuple[int, list[NumberedStep]]:
@@ -93,20 +93,20 @@ def traced(instruction: Instruction, codes: Sequence[Sequence[int]]) -> tuple[in
 
 
 def _operands(instruction: Instruction, asked: Mapping[str, Sequence[str]]) -> list[list[ReadOperand]]:
-    """What is typed for each side, +0 where nothing is.  Raises RefusedError."""
+    """What is typed for each side, +0 where nothing is.  Raises UnreadableError."""
     spec, read_sides = instruction.spec, []
     for side in SIDES:
         scales = spec.scales if spec.scale_format is not None else 0
         count = 1 if side == "c" else scales if side.startswith("scale") else spec.k
         words = [*asked.get(side, ())]
         if any(words[count:]):
-            raise RefusedError(f"{side} has {count} places, not {len(words)}")
+            raise UnreadableError(f"{side} has {count} places, not {len(words)}")
         operands = []
         for place, word in enumerate([*words, *[""] * count][:count]):
             try:
                 operands.append(read(word, instruction.format_of(side)))
-            except RefusedError as error:
-                raise RefusedError(f"{side}[{place}]: {error}") from None
+            except UnreadableError as error:
+                raise UnreadableError(f"{side}[{place}]: {error}") from None
         read_sides.append(operands)
     return read_sides
 
@@ -122,7 +122,7 @@ def _told(operand: ReadOperand, fmt: Format) -> dict[str, object]:
 
 
 def evaluated(labels: Sequence[str], asked: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """What units make of what is typed, side by side.  Raises RefusedError."""
+    """What units make of what is typed, side by side.  Raises UnreadableError."""
     units = instructions_called(labels)
     first = units[0]
     operands = _operands(first, asked)
@@ -166,5 +166,5 @@ def answer(request: str) -> str:
     sides = {side: [str(word) for word in asked.get(side, ())] for side in SIDES}
     try:
         return json.dumps(evaluated(asked["units"], sides), ensure_ascii=False)
-    except RefusedError as error:
+    except UnreadableError as error:
         return json.dumps({"error": str(error)}, ensure_ascii=False)

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import z3
 
 from mmaformal.encodings.smt.blocks import bit, negate_if
-from mmaformal.proof.composition import wide
 from mmaformal.proof.cuts import follows, of_sums
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Ascent, Theory, instance
 from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp
 

@@ -19,8 +19,8 @@ from mmaformal.cases.out_of_order import not_below
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Operand, Term, Trace
 from mmaformal.formats import Format
-from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled, WideNumbers

@@ -5,16 +5,15 @@ The sum T · 2^u that is rounded is the exact one, or odd, with room for roundin
 sum is off by what the other one is (`KeptIntegers`).  `Shown` is what an algorithm shows of its sum.
 
 d is ρ of the exact sum (`RoundedOnce`).  Let x be that with the sign of T, and M the magnitude of the sum.  By
-definition M lies between the midpoints of d, and where T is odd and has room, so does all that is less than one unit
-off (`prove_rounded`).
+definition M lies between its midpoints; where T is odd and has room, so does all within one unit (`prove_rounded`).
 
 1. *distance*: x is M, or less than one unit off, with any sign;
 2. *exactly*:  if x = M, the differences to the midpoints are those;
 3. *off*:      if not, M ± one unit are between the midpoints, and x is between those;
 4. *sign*:     d has the sign of T, but a zero may have either.
 
-It has the sign of the exact sum, too, or is a zero of a known sign (`SignOfSum`): M is zero where the exact sum is, and
-else both have one sign.  `conclude` makes the theorem of all that.
+It has the sign of the exact sum, or is a zero of a known sign (`SignOfSum`): both have one sign, or M is zero where the
+exact sum is.  `conclude` makes the theorem of all that.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ import z3
 from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.encodings.smt.blocks import Operand, Special
-from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_of

@@ -18,8 +18,9 @@ import z3
 from mmaformal.cases.codes import exponent_field, is_finite, is_zero
 from mmaformal.cases.inputs import Inputs
 from mmaformal.formats import Format, fp32
-from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import last_index
+from mmaformal.proof.fixed_sums import FIXED_POINT, total_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts, finite

@@ -28,8 +28,8 @@ import z3
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
-from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import at_least, fit, last_index, midpoints, read
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Ascent, Theory, instance
 from mmaformal.rounding import Conversion, Rounding

@@ -30,7 +30,8 @@ from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import prove_errors_of_steps
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, prove_scaled, scaled
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.fixed_sums import prove_scaled, scaled
 from mmaformal.proof.fused import largest_loss
 from mmaformal.proof.kernel import Inference, NotProvedError, composition
 from mmaformal.queries import error_bound

@@ -16,7 +16,7 @@ from mmaformal import ARCHITECTURES, Instruction, hopper
 from mmaformal.formats import fp16
 from mmaformal.site.bundle import modules
 from mmaformal.site.pages import witness_codes
-from mmaformal.site.playground import RefusedError, answer, read
+from mmaformal.site.playground import UnreadableError, answer, read
 from mmaformal.site.records import Atlas, PropertyTable, shipped_page
 
 ATLAS = Atlas(PropertyTable.read(shipped_page().read_text(encoding="utf-8")))
@@ -72,7 +72,7 @@ def test_numbers_are_read_as_they_are_typed() -> None:
     ]
     assert read("0.1", fp16).note
     for wrong in ("x", "0x10000", "1e9", "0xg"):
-        with pytest.raises(RefusedError):
+        with pytest.raises(UnreadableError):
             read(wrong, fp16)
 
 

@@ -34,8 +34,9 @@ from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, negate_
 from mmaformal.facts.exact_steps import Sticky, prove_sticky
 from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_sum
 from mmaformal.formats import Format, fp32
-from mmaformal.proof.composition import FIXED_POINT, Composing
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import FIXED_POINT
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.spec import DotAdd

@@ -22,8 +22,8 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summati
 from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_exact
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, span_of
-from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.theory.fixed_point import Scaled, WideNumbers

@@ -43,8 +43,9 @@ from mmaformal.facts.exactness import (
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import FIXED_POINT, Composing, wide
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import FIXED_POINT, wide
 from mmaformal.shown_stages import code_text
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.answers import Number as Figure

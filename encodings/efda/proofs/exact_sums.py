@@ -21,8 +21,8 @@ from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range, negate
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, fixed_terms, prove_sticky, span_of
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
-from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Scaled

@@ -39,7 +39,8 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp32
-from mmaformal.proof.composition import Composing, Rule, wide, within
+from mmaformal.proof.composition import Composing, Rule
+from mmaformal.proof.fixed_sums import wide, within
 from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import IEEE_FP32

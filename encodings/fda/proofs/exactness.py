@@ -50,7 +50,8 @@ from mmaformal.facts.fused_steps import (
 )
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, prove_accumulated, total_of, wide
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.fixed_sums import prove_accumulated, total_of, wide
 from mmaformal.proof.kernel import demand
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd, LossModel

@@ -34,8 +34,9 @@ from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, product_range
 from mmaformal.facts.exactness import no_bit_below
-from mmaformal.proof.composition import (
-    Composing,
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import fit, is_rounded
+from mmaformal.proof.fixed_sums import (
     Placed,
     between,
     place,
@@ -49,7 +50,6 @@ from mmaformal.proof.composition import (
     wide,
     within,
 )
-from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Loss, largest_loss, prove_largest
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.sticky_sums import magnitude_of

@@ -35,7 +35,8 @@ from mmaformal.facts.exactness import (
     prove_kept,
     prove_number,
 )
-from mmaformal.proof.composition import Composing, scaled, total_of, wide
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.fixed_sums import scaled, total_of, wide
 from mmaformal.proof.fused import prove_largest
 from mmaformal.spec import DotAdd
 

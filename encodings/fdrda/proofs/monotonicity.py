@@ -14,7 +14,8 @@ from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, wide, within
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.fixed_sums import wide, within
 from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd

@@ -42,8 +42,8 @@ from mmaformal.facts.fused_steps import (
     prove_highest,
     prove_small,
 )
-from mmaformal.proof.composition import Accumulated, accumulate
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import Accumulated, accumulate
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.spec import DotAdd

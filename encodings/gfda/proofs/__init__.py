@@ -21,8 +21,9 @@ from mmaformal.facts.fused_steps import AlignedTerms, fused_step
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory

@@ -26,8 +26,9 @@ from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.facts.exact_terms import prove_conversion
 from mmaformal.formats import Format
-from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd

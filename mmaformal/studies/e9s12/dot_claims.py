@@ -14,8 +14,9 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, HALF, OneProduct, S
 from mmaformal.encodings.smt.blocks import decode
 from mmaformal.facts.exact_terms import prove_decoded
 from mmaformal.formats import fp32
-from mmaformal.proof.composition import FIXED_POINT, Composing
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.fixed_sums import FIXED_POINT
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.spec import DotAdd
 

@@ -26,8 +26,9 @@ from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes, prove_special_values
 from mmaformal.formats import fp16, fp32
-from mmaformal.proof.composition import FIXED_POINT, Composing, wide, within
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
+from mmaformal.proof.fixed_sums import FIXED_POINT, wide, within
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import magnitude_of, prove_rounded_sum
 from mmaformal.studies.e9s12.operators import MultiAddition
