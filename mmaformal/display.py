@@ -13,6 +13,7 @@ import io
 import json
 import reprlib
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -340,12 +341,12 @@ class HtmlText:
         return html_text(str(self))
 
 
-class Summarised(HtmlText):
+class Summarised(HtmlText, ABC):
     """Gives a class a `str` and a `repr` that are its `summary`, a line."""
 
     @property
-    def summary(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def summary(self) -> str: ...
 
     def __str__(self) -> str:
         return self.summary

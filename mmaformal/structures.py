@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -205,27 +205,15 @@ class Structure(ShortRepr):
     @property
     def python(self) -> str:
         """The call of `named` that makes it, for a program."""
-        i = self.instruction
-        whole = i.d_format if self.whole else self.total
         given = {
-            "block": self.block,
-            "lanes": self.lanes if self.lanes != 1 else None,
-            "order": self.order if self.order != "sequential" else None,
-            "total": self.total.name if self.total != fp32 else None,
-            "d_format": None if self.d_format in (None, whole) else self.d_format.name,
-            "halved": self.halved,
-            "c_enters": self.c_enters,
-            "smaller": self.smaller or None,
-            "unit": self.unit,
-            "rest": self.rest,
-            "fused": self.fused if self.fused != "yes" else None,
-            "short": self.short if self.short != "last" else None,
-            "stored": None if self.stored is None else self.stored.name,
-            "chained": self.chained if self.chained != "yes" else None,
-            "dealt_from": self.dealt_from if self.dealt_from != 1 else None,
+            each.name: getattr(value, "name", value)
+            for each in fields(self)[1:]
+            if (value := getattr(self, each.name)) != each.default
         }
-        said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
-        return f"Structure.named({i.label!r}{said})".replace("'", '"')
+        if self.d_format == (self.instruction.d_format if self.whole else self.total):
+            given.pop("d_format", None)
+        said = "".join(f", {name}={value!r}" for name, value in given.items())
+        return f"Structure.named({self.instruction.label!r}{said})".replace("'", '"')
 
     @property
     def in_order(self) -> bool:

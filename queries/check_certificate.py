@@ -146,7 +146,7 @@ def check_certificate(
             check_witnesses(statement.meant(), premises, told, str(each["statement"]))
             followed = [_is_argued(theorem, arguments) for theorem in noted]
             for lemma in not_argued(proved.obligations, noted, followed):
-                if lemma.solver != _CHECKED:
+                if lemma.solver != _CHECKED and lemma.digest not in lemmas:
                     raise RefusedError(
                         f"{each['statement']}: no certificate of its lemma {lemma.digest}: {lemma.statement}"
                     )
@@ -214,10 +214,9 @@ def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Stat
         raise RefusedError(f"manifest.json: {said}: cannot be asked: no question")
     try:
         statement = Statement(**asked)
-        question = statement.question()
+        answer = statement.question()(timeout=timeout, memory=memory)
     except (TypeError, ValueError, KeyError) as error:
         raise RefusedError(f"manifest.json: {said}: cannot be asked: {error}") from None
-    answer = question(timeout=timeout, memory=memory)
     proved = established(answer)
     if isinstance(proved, str):
         raise RefusedError(f"{said}: asked anew, the answer is {answer.verdict}: {proved}")

@@ -13,7 +13,7 @@ O = O·α, α = exp(m − m'), and the sum of the weights times α, both rounded
 In the end O is divided by the sum of the weights.  Of what the exponentials gave, let x be the exact O: of the rounded
 p and of the α, as they are.  With u = 2^−24, m instructions in a block and s sums of them, where nothing overflows,
 
-    |O − x| ≤ (Q − 1)·σ,   Q = ∏ (1 + u)·(1 + U)^m,   or   Q = (1 + U)^n·(1 + u)^(Σ (1 + s)),
+    |O − x| ≤ (Q − 1)·σ,   Q the product of all (1 + u)·(1 + U)^m,   or   Q = (1 + U)^n·(1 + u)^(Σ (1 + s)),
 
 σ being what the weights of all terms come to: after each block α·σ + Σ w(p)·w(v) and the least normal number of fp32,
 once, and once for each sum.  For a product with α is off by u·max(|α·O|, least) at most, so that

@@ -338,6 +338,7 @@ _EXAMPLES = (
     "bf16x3(ampere HMMA.16816.F32.BF16)",
     "bf16x6(ampere HMMA.16816.F32.BF16)",
     "bf16x9(ampere HMMA.16816.F32.BF16)",
+    "fp16_alt(ampere HMMA.16816.F32.BF16)",
     "tf32x3(ampere HMMA.1688.F32.TF32)",
     "ozaki(hopper HMMA.16816.F32, k=64)",
     "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)",

@@ -27,12 +27,13 @@ class Nothing:
 
 
 class Dtype:
-    """How many bytes a dtype of NumPy's or of ml_dtypes has, by the bits in its name."""
+    """How many bytes a dtype of NumPy's or of ml_dtypes has, by the bits in its name; `u4` has 4."""
 
     def __init__(self, scalar: type[Nothing] | str) -> None:
         self.name = scalar if isinstance(scalar, str) else scalar.__name__
         found = re.search(r"\d+", self.name)
-        self.itemsize = max(8, int(found[0])) // 8 if found else 0
+        size = int(found[0]) if found else 0
+        self.itemsize = size if re.fullmatch(r"u\d", self.name) else max(8, size) // 8  # `u4` counts bytes
 
     def __class_getitem__(cls, parameters: object) -> type[Dtype]:
         return cls

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from mmaformal.queries.certify import established
 from mmaformal.solver.answers import Different
 from mmaformal.solver.asking import simplified_alone
 from mmaformal.witness import Witness
+
+Json = dict[str, Any]
 
 X, Y = "sapphire_rapids VFMADD231PH", "apple_amx fma16"
 
@@ -44,25 +47,37 @@ def test_the_smallest_difference_is_certified(written: Certificates) -> None:
     assert "1 by the search" in checked.summary
 
 
-def _larger(asked: dict[str, object]) -> None:
-    """They differ on it, and it is not the smallest."""
-    asked["known"] = {"a": ["0x0"], "b": ["0x0"], "c": "0x7c03"}
+def test_a_larger_input_to_begin_at_leads_to_the_same_statement(folder: Path) -> None:
+    """What is certified is the smallest input, wherever the search begins."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["statements"][-1]["asked"]["known"] = LARGER
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert "at c = 0x7c01" in check_certificate(folder).statements[-1]
 
 
-def _alike(asked: dict[str, object]) -> None:
-    asked["known"] = {"a": ["0x0"], "b": ["0x0"], "c": "0x0"}
+#: They differ on it, and it is not the smallest.
+LARGER = {"a": ["0x0"], "b": ["0x0"], "c": "0x7c03"}
 
 
-#: Changes to what is asked, with what is said of each.
-ATTACKS: dict[str, tuple[Callable[[dict[str, object]], object], str]] = {
-    "a larger input": (_larger, "another statement|no certificate"),
-    "an input on which they agree": (_alike, "do not differ"),
-    "an input of another shape": (lambda asked: asked.update(known={"a": "0x0"}), "cannot be asked"),
-    "another instruction": (
-        lambda asked: asked.update(against="power10 XVF32GER"),
-        "cannot be asked|not take the same",
+def _larger(entry: Json) -> None:
+    entry["asked"]["known"] = LARGER
+    entry["statement"] = entry["statement"].replace("0x7c01", "0x7c03")
+
+
+def _asked(**changes: object) -> Callable[[Json], None]:
+    return lambda entry: entry["asked"].update(changes)
+
+
+#: Changes to a statement, with what is said of each.
+ATTACKS: dict[str, tuple[Callable[[Json], None], str]] = {
+    "a larger input": (_larger, "another statement"),
+    "an input on which they agree": (
+        _asked(known={"a": ["0x0"], "b": ["0x0"], "c": "0x0"}),
+        "cannot be asked: .* do not differ",
     ),
-    "an instruction that there is not": (lambda asked: asked.update(against="power10 none"), "none"),
+    "an input of another shape": (_asked(known={"a": "0x0"}), "cannot be asked"),
+    "another instruction": (_asked(against="power10 XVF32GER"), "not take the same"),
+    "an instruction that there is not": (_asked(against="power10 none"), "none"),
 }
 
 
@@ -72,7 +87,7 @@ def test_a_question_that_was_changed_is_refused(
 ) -> None:
     change, said = ATTACKS[attack]
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    change(manifest["statements"][-1]["asked"])
+    change(manifest["statements"][-1])
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(RefusedError, match=said):
         check_certificate(folder)
@@ -115,7 +130,7 @@ def test_a_question_is_simplified_alike_whatever_was_made_before() -> None:
 
     def question(names: str, first: str) -> str:
         terms = {name: z3.BitVec(name, 8) for name in first}  # numbered in this order
-        x, y, z = (terms.get(name) or z3.BitVec(name, 8) for name in names)
+        x, y, z = map(terms.__getitem__, names)
         return smtlib([simplified_alone(z3.And(x * y + z == y * z, x & y | z == x))])
 
     assert question("pqr", "pqr") == question("pqr", "rqp")

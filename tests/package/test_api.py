@@ -58,7 +58,7 @@ _OF_DESIGNS = {
 }
 OWN = {
     "batch_invariant": {"device", "against"},
-    "certify": {"properties"},
+    "certify": {"properties", "against"},
     "check": {"architecture", "instruction", "replace"},
     "check_certificate": {"also"},
     "diagnose": {"orders"},

@@ -56,6 +56,7 @@ ALLOWED = {
     ("mmaformal/hardware/registers.py", "Json"): "JSON of yosys, whose schema is its own",
     ("mmaformal/hardware/yosys.py", "_top"): "JSON of yosys",
     ("mmaformal/hardware/blackbox.py", "DesignUnit"): "keywords of queries, of several types",
+    ("mmaformal/shown_stages.py", "numbered_steps"): "a trace of any algorithm's steps",
     ("tools/theorems.py", "_questions"): "claims of several kinds of subjects, in one list",
     ("mmaformal/torch/tensors.py", "Tensor"): "PyTorch is an extra, and so not there to be typed",
     ("mmaformal/torch/tensors.py", "Call"): "the same of its functions and what they take",

@@ -176,7 +176,7 @@ def test_a_case_that_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_is_assumed_of_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims.Adding, "apart", lambda x, most: [z3.BoolVal(False)])
+    monkeypatch.setattr(claims, "are_near", lambda operands, most: [z3.BoolVal(False)])
     monkeypatch.setattr(
         "mmaformal.studies.e9s12.sums_of_terms._both", lambda operator, asker: Holds("", some_proof(), 0.0)
     )  # type: ignore[arg-type]

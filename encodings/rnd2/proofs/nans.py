@@ -23,7 +23,7 @@ def argument(spec: DotAdd, other: DotAdd) -> Pairing:
     pairing.derive("inputs", "both read the same c", [c], inputs=[x.c])
     start = x.c, x.c
     for u, v in zip(left.steps, right.steps, strict=True):
-        demand(isinstance(u, rnd2.Rnd2Step) and u.pair.result.eq(v.pair.result), "not the same pairs")
+        demand(isinstance(u, rnd2.Rnd2Step) and u.sum.total.eq(v.sum.total), "not the same pairs")
         c = _step(pairing, spec, u, v, c, start)
         start = u.result, v.result
     pairing.conclude("the codes are the same, or both are NaNs", c)
@@ -49,8 +49,10 @@ def _step(
     pair = Link(z3.Implies(u.special.nan, is_nan(u.summand, fmt)), (u.special.nan, u.summand))
     inputs = [*u.special, *u.pair.rounded]
     pairing.derive("encode", "a pair that is a NaN has the code of one", [pair], inputs=inputs)
+    both = kind.code(u.summand, v.summand, fmt)
+    pairing.derive("encode", "both pairs are the same, or NaNs both", [both], inputs=inputs)
     added = kind.code(u.addition.result, v.addition.result, fmt)
-    pairing.derive("accumulate", "both sums are the same, or NaNs both", [added], [c], [u.summand])
+    pairing.derive("accumulate", "both sums are the same, or NaNs both", [added], [c, both])
     nan = z3.Implies(z3.Or(is_nan(u.summand, fmt), is_nan(start[0], fmt)), is_nan(u.addition.result, fmt))
     total = Link(nan, (u.summand, start[0], u.addition.result))
     pairing.derive("accumulate", "a NaN makes the sum a NaN", [total], [], [u.summand, start[0]])
