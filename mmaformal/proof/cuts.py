@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import z3
 
-from mmaformal.proof.rules import Theory
+from mmaformal.proof.composition import Composing
 
 _LOGICAL = {z3.Z3_OP_AND, z3.Z3_OP_OR, z3.Z3_OP_NOT, z3.Z3_OP_IMPLIES, z3.Z3_OP_TRUE, z3.Z3_OP_FALSE}
 _EITHER = {z3.Z3_OP_ITE, z3.Z3_OP_EQ, z3.Z3_OP_DISTINCT}
@@ -18,7 +18,7 @@ _ADDING = {z3.Z3_OP_BADD, z3.Z3_OP_BSUB, z3.Z3_OP_BNEG, z3.Z3_OP_ITE, z3.Z3_OP_B
 
 
 def follows(
-    theory: Theory,
+    theory: Composing,
     name: str,
     statement: str,
     claim: z3.BoolRef,
@@ -30,7 +30,7 @@ def follows(
 
 
 def of_sums(
-    theory: Theory, name: str, statement: str, claim: z3.BoolRef, using: Sequence[z3.BoolRef], bits: int
+    theory: Composing, name: str, statement: str, claim: z3.BoolRef, using: Sequence[z3.BoolRef], bits: int
 ) -> z3.BoolRef:
     """A claim about sums of integers of so many bits, whatever those integers are."""
     return theory.claim(name, statement, claim, using, summands([claim, *using], bits))
