@@ -14,6 +14,7 @@ from mmaformal.proof.composition import Composing
 
 _LOGICAL = {z3.Z3_OP_AND, z3.Z3_OP_OR, z3.Z3_OP_NOT, z3.Z3_OP_IMPLIES, z3.Z3_OP_TRUE, z3.Z3_OP_FALSE}
 _EITHER = {z3.Z3_OP_ITE, z3.Z3_OP_EQ, z3.Z3_OP_DISTINCT}
+_EXTENDING = {z3.Z3_OP_SIGN_EXT, z3.Z3_OP_ZERO_EXT}
 _ADDING = {z3.Z3_OP_BADD, z3.Z3_OP_BSUB, z3.Z3_OP_BNEG, z3.Z3_OP_ITE, z3.Z3_OP_BNUM}
 
 
@@ -56,6 +57,18 @@ def propositions(claims: Iterable[z3.BoolRef], whole: Iterable[z3.BoolRef] = ())
 def _is_connective(claim: z3.ExprRef) -> bool:
     kind = claim.decl().kind()
     return kind in _LOGICAL or (kind in _EITHER and z3.is_bool(claim.children()[-1]))
+
+
+def compared(claims: Iterable[z3.BoolRef]) -> list[z3.ExprRef]:
+    """What claims compare, but for constants and however extended, and other propositions."""
+    found: dict[int, z3.ExprRef] = {}
+    for claim in propositions(claims):
+        for side in claim.children() if any(map(z3.is_bv, claim.children())) else [claim]:
+            while side.decl().kind() in _EXTENDING:
+                side = side.arg(0)
+            if not z3.is_bv_value(side):
+                found[side.get_id()] = side
+    return list(found.values())
 
 
 def summands(claims: Iterable[z3.BoolRef], bits: int) -> list[z3.ExprRef]:

@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.cuts import of_sums
+from mmaformal.proof.cuts import compared, of_sums
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import Rule, demand
 
@@ -178,7 +178,7 @@ def prove_error(
         for s, same in ((0, -loss), (1, loss))
     ]
     claim = z3.Implies(when, within(x.error, most))
-    return of_sums(proving, "signed error", text, claim, [small, *signed], bits)
+    return proving.claim("signed error", text, claim, [small, *signed], compared([small, *signed, claim]))
 
 
 def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
