@@ -284,13 +284,10 @@ class Structure(ShortRepr):
         return {
             "architecture": i.architecture,
             "instruction": i.name,
-            "block": self.block,
-            "halved": self.halved,
-            "lanes": self.lanes,
-            "unit": self.unit,
-            "rest": self.rest,
-            "fused": self.fused,
-            "short": self.short,
+            **{
+                name: getattr(self, name)
+                for name in ("block", "halved", "lanes", "unit", "rest", "fused", "short")
+            },
             "smaller": list(self.smaller),
             "stored": None if self.stored is None else self.stored.name,
             "chained": self.chained,

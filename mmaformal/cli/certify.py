@@ -60,7 +60,7 @@ def certify(
     \b
     mmaformal certify v100 HMMA.884.F32.F32 --out DIR
     mmaformal certify v100 HMMA.884.F32.F32 --out DIR --property commutativity
-    mmaformal certify ampere HMMA.1688.F32 --out DIR --against "hopper HMMA.1688.F32"
+    mmaformal certify a100 HMMA.1688.F32 --out DIR --against "h100 HMMA.1688.F32"
     python DIR/check.py DIR           checks derivations; needs this file alone
     mmaformal check-certificate DIR   checks clauses and statements too
 
