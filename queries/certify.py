@@ -33,7 +33,7 @@ from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import WrittenArgument, argument_of
-from mmaformal.queries.find_difference import find_difference
+from mmaformal.queries.find_difference import comparable, find_difference
 from mmaformal.queries.properties import property_named
 from mmaformal.queries.verify import verify
 from mmaformal.queries.witnesses import NoWitnessError, witnesses
@@ -201,7 +201,7 @@ def certify(
     processes make certificates (default: one for each core).  What the folder has already is kept.
 
     Raises NoSolverError if there is no solver, or no SAT solver that writes proofs; OSError if the folder cannot be
-    written; ValueError for a property that there is not.
+    written; ValueError for a property that there is not, IncomparableError for instructions that take other inputs.
     """
     caller(progress)
     checked_timeout(timeout)
@@ -242,7 +242,12 @@ def _argued(argued: int, by_kernel: int) -> str:
 
 
 def _against(other: Instruction, asked: Sequence[Statement]) -> list[Statement]:
-    """Return what is asked besides, so that instructions are compared with another."""
+    """Return what is asked besides, so that instructions are compared with another.
+
+    Raises IncomparableError for instructions that take other inputs.
+    """
+    for each in asked:
+        comparable(each.architecture, other.architecture, each.instruction, other.name)
     label = f"{other.architecture} {other.name}"
     compared = [
         Statement(DIFFERENCE, each.architecture, each.instruction, label)

@@ -123,3 +123,13 @@ def test_a_question_is_simplified_alike_whatever_was_made_before() -> None:
         return smtlib([simplified_alone(z3.Or(x * y == z, w * z == x))]).replace(name, "")
 
     assert question("p_", False) == question("q_", True)
+
+
+def test_what_cannot_be_compared_is_said_before_anything_is_proved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pysat", reason="no SAT solver that writes proofs")
+    asked = ["certify", *X.split(), "--against", "hopper HMMA.16816.F32", "--out", str(tmp_path / "none")]
+    assert main(asked) == 2
+    assert "do not take the same inputs" in capsys.readouterr().err.splitlines()[0]
+    assert not (tmp_path / "none" / "manifest.json").exists()
