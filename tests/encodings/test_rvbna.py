@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from mmaformal.encodings.lowered.proofs import pairs
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
 from mmaformal.encodings.rvbna.proofs import model
+from mmaformal.encodings.smt import stages as smt_stages
 from mmaformal.facts import orders
 from mmaformal.formats import Format, e3m2, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -302,6 +304,17 @@ def test_the_argument_does_not_hold_of_a_wrong_expression(wrong: tuple[int, ...]
     with LazyPortfolio() as portfolio:
         asker = Asker(portfolio, 100)
         assert model.prove_equal(asker, text, riscv[name].spec, symbolic_inputs(text)) is None
+
+
+@pytest.mark.parametrize("encoding", [rvbna, smt_stages])
+def test_the_argument_does_not_hold_of_another_largest_exponent(
+    encoding: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of the exponents in place of the largest, in the text or in the model."""
+    monkeypatch.setattr(encoding, "maximum", lambda exponents: exponents[0])
+    text, of = CORRECTED["vfqwbdota.vv.E4M3.n2"].spec, riscv["vfqwbdota.vv.E4M3.n2"].spec
+    with LazyPortfolio() as portfolio:
+        assert model.prove_equal(Asker(portfolio, 100), text, of, symbolic_inputs(text)) is None
 
 
 def sparse(spec: DotAdd, products: int) -> Inputs:
