@@ -110,7 +110,7 @@ class _SameStep:
         nothing = proving.claim("c", "the model's c, which is zero, adds nothing", inner.aligned_c == 0)
         bits = max(left.accumulator.size(), inner.total.size())
         sums = _wide(left.accumulator, bits) == _wide(inner.total, bits)
-        mine, other = ([y for x in zip(step.aligned, step.products) for y in (x[0], x[1].sign)] for step in (left, inner))
+        mine, other = ([*x.aligned, *(y.sign for y in x.products)] for x in (left, inner))
         hint = [*mine, *other, inner.aligned_c]
         total = proving.claim("sums", "so the sums are the same", sums, [*aligned, nothing], hint)
         least = left.accumulator != 1 << (left.accumulator.size() - 1)
