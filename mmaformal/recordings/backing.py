@@ -30,7 +30,7 @@ HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
 
 #: Whose code was run, of instructions with no file of recordings among others
 _BOCHS = "Bochs, by Stanislav Shwartsman"
-_QEMU = "QEMU 7.2 in user mode, by Fabrice Bellard and others"
+_QEMU = "QEMU 7.2, by Fabrice Bellard and others"
 EMULATORS = {
     "sme": _QEMU,
     "power10": _QEMU,

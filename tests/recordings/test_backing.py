@@ -8,9 +8,21 @@ from pathlib import Path
 
 import evidence
 import pytest
-from support.recorded import FILES
+from support.recorded import FILES, SHARED
 
-from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna3, hopper, power10, riscv, sme, turing
+from mmaformal import (
+    ARCHITECTURES,
+    ampere,
+    blackwell,
+    cdna1,
+    cdna3,
+    cli,
+    hopper,
+    power10,
+    riscv,
+    sme,
+    turing,
+)
 from mmaformal.listing import in_words
 from mmaformal.recordings.backing import EMULATOR, FILE, NONE, SPECIFICATION, backing, page
 
@@ -85,6 +97,15 @@ def test_what_a_simulator_gave_is_not_hardware() -> None:
             backed = backing(instruction)
             assert backed is not None
             assert backed.kind == EMULATOR, instruction.label
+
+
+@pytest.mark.skipif(not FILES, reason="no ../shared/recordings beside this checkout")
+def test_check_says_in_each_line_what_is_no_hardware(capsys: pytest.CaptureFixture[str]) -> None:
+    files_ = [SHARED / "h100_fp16_fp32.npz", SHARED / "emulators" / "rvbna_bf16_n4.npz"]
+    assert cli.main(["check", *map(str, files_)]) == 0
+    hardware, emulated, _ = capsys.readouterr().out.splitlines()
+    assert hardware.endswith("0 mismatches (0.0%)")
+    assert emulated.endswith("(behind the model: emulator: Spike, by RISC-V International)")
 
 
 def test_what_is_no_row_has_none() -> None:
