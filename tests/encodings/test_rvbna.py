@@ -379,11 +379,12 @@ def test_other_expressions_do_not_matter_of_fp8(name: str, wrong: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", [2, 3])
-def test_a_wrong_expression_has_a_smallest_input(wrong: int) -> None:
-    name = "vfwbdota.vv.n2"
-    answer = find_difference(ARCHITECTURES[f"riscv@printed-{wrong}"][name], riscv[name], timeout=500)
+@pytest.mark.parametrize("reading", ["riscv@printed", "riscv@printed-2", "riscv@printed-3"])
+@pytest.mark.parametrize("name", [i.name for i in riscv.instructions if i.name.startswith("vfwb")])
+def test_of_bf16_each_reading_has_a_smallest_input(name: str, reading: str) -> None:
+    answer = find_difference(ARCHITECTURES[reading][name], riscv[name], timeout=500)
     assert isinstance(answer, Different)
+    assert all("proved minimal" in text for text in answer.minimality)
 
 
 #: Pairs of small formats, whose sums are of fp16.
