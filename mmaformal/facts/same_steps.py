@@ -41,7 +41,8 @@ def prove_same_steps(
             if other_c is not c:
                 after = steps[1](taken, other_c).result
                 text = "a step from the same c gives the same result"
-                from_other = proving.claim("next step", text, right.result == after, [c == other_c])
+                same_result = right.result == after
+                from_other = proving.claim("next step", text, same_result, [c == other_c], [c, other_c])
                 text = "so in a chain the results of each step are equal"
                 equal = proving.claim("next result", text, left.result == after, [equal, from_other])
                 other_c = after
