@@ -78,7 +78,7 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
             lambda k, c: rvbna.step(x, p, inputs.a[k], inputs.b[k], c),
             lambda k, c: lowered.step(y, q, inputs.a[k], inputs.b[k], c, Stages()),
         ),
-        lambda proving, left, right: _SameStep(proving, (x, p), (y, q), left, right, alone).prove(),
+        lambda proving, left, right, c: _SameStep(proving, (x, p), (y, q), left, right, alone).prove(c),
     )
 
 
@@ -101,8 +101,8 @@ class _SameStep:
         self.other = fda.exponents_of(model[1].inner_dot_add(model[0]), model[1].inner)
         self.bits = max(self.mine.bits, self.other.bits) + 2
 
-    def prove(self) -> z3.BoolRef:
-        """Proves and returns that the results are the same."""
+    def prove(self, c: z3.BitVecRef) -> z3.BoolRef:
+        """Proves and returns that the results are the same, c being added."""
         proving, left, inner = self.proving, self.left, self.inner
         exponents = [self._exponent(k) for k in range(len(left.products))]
         e_max, below = self._largest(exponents)
@@ -124,9 +124,9 @@ class _SameStep:
         low = proving.claim("lowest", "the largest exponent is not below that of a zero", lowest)
         few = [] if self.alone is None else [self._few_bits(self.alone)]
         dot = self._rounded([total, least, special, low, e_max, *few])
-        same, dots = left.result == self.right.result, [left.dot, self.right.dot]
+        same, added = left.result == self.right.result, [left.dot, self.right.dot, c]
         cases = [
-            proving.claim(what, f"adding c to {what} gives the same code", z3.Implies(case, same), hint=dots)
+            proving.claim(what, f"adding c to {what} gives the same code", z3.Implies(case, same), hint=added)
             for what, case in zip(("one dot product", "two NaNs"), dot.children(), strict=True)
         ]
         return proving.claim("d", "so both give the same code", same, [dot, *cases])
