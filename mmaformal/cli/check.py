@@ -92,6 +92,8 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
 
 def _text(outcome: Outcome, name: str) -> str:
     first, *others = outcome.columns()
+    if isinstance(outcome, CheckReport) and outcome.note:
+        others.append(outcome.note)
     room = (width_to_fit() or 1 << 30) - len("   ".join((name, "", *others)))
     line = "   ".join((name, first.ljust(min(room, 40)) if others else first, *others))
     if not isinstance(outcome, CheckReport) or outcome.smallest is None:

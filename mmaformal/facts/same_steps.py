@@ -26,22 +26,23 @@ def prove_same_steps(
     inputs: Inputs,
     size: int,
     steps: tuple[Taking[X], Taking[Y]],
-    same: Callable[[Composing, X, Y], z3.BoolRef],
+    same: Callable[[Composing, X, Y, z3.BitVecRef], z3.BoolRef],
 ) -> Proof | None:
     """Prove that two models agree on all inputs; None if a claim was refuted or not settled in the time given.
 
-    size: products of a step.  same: proves and returns that both steps, of the same codes and c, give the same code.
+    size: products of a step.  same: proves and returns that both steps, of the same codes and this c, give one code.
     """
     proving, c, other_c = Composing(asker), inputs.c, inputs.c
     try:
         for start in range(0, len(inputs.a), size):
             taken = slice(start, start + size)
             left, right = (step(taken, c) for step in steps)
-            equal = same(proving, left, right)  # type: ignore[arg-type]
+            equal = same(proving, left, right, c)  # type: ignore[arg-type]
             if other_c is not c:
                 after = steps[1](taken, other_c).result
                 text = "a step from the same c gives the same result"
-                from_other = proving.claim("next step", text, right.result == after, [c == other_c])
+                same_result = right.result == after
+                from_other = proving.claim("next step", text, same_result, [c == other_c], [c, other_c])
                 text = "so in a chain the results of each step are equal"
                 equal = proving.claim("next result", text, left.result == after, [equal, from_other])
                 other_c = after

@@ -28,9 +28,12 @@ HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
     "none",
 )
 
-#: Whose code was run, where that is no file of recordings that a model is checked against here
+#: Whose code was run, of instructions with no file of recordings among others
 _BOCHS = "Bochs, by Stanislav Shwartsman"
+_QEMU = "QEMU 7.2, by Fabrice Bellard and others"
 EMULATORS = {
+    "sme": _QEMU,
+    "power10": _QEMU,
     "riscv": "Spike, by RISC-V International",
     "apple_amx": "corsix/amx, by Peter Cawley",
     "amx_fp16 TDPFP16PS": _BOCHS,
@@ -76,8 +79,8 @@ class ReproducedOutputs(ShortRepr):
 
     @property
     def emulated(self) -> bool:
-        """Whether the device is an emulator, as its name in the recording says."""
-        return "an emulator" in self.gpu
+        """Whether the device is an emulator or a simulator, as its name in the recording says."""
+        return "not hardware" in self.gpu
 
     def text(self, instruction: Instruction) -> str:
         k, step = instruction.k, instruction.parameters.step_products

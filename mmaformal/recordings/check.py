@@ -110,6 +110,11 @@ class CheckReport(HtmlText):
         backed = backing(self.instruction)
         return "" if backed is None else f"{backed.kind}: {backed.whose}" if backed.whose else backed.kind
 
+    @property
+    def note(self) -> str:
+        """What is behind the model, in words, where that is not hardware; empty otherwise."""
+        return f"(behind the model: {self.evidence})" if self.evidence not in ("", HARDWARE) else ""
+
     def columns(self) -> tuple[str, ...]:
         noun = "mismatch" if self.mismatches == 1 else "mismatches"
         found = f"{self.mismatches} {noun} ({_percentage(self.mismatches, self.rows)})"
@@ -117,9 +122,7 @@ class CheckReport(HtmlText):
 
     def __str__(self) -> str:
         """One line, and the smallest mismatching row where there is one."""
-        line = "   ".join((self.path.name, *self.columns()))
-        if self.evidence not in ("", HARDWARE):
-            line += f"   (behind the model: {self.evidence})"
+        line = "   ".join((self.path.name, *self.columns(), *([self.note] if self.note else [])))
         if self.smallest is None:
             return line
         return "\n  ".join([line, *self.smallest.text(self.instruction).splitlines()])

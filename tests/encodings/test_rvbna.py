@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from mmaformal.encodings.lowered.proofs import pairs
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
 from mmaformal.encodings.rvbna.proofs import model
+from mmaformal.encodings.smt import stages as smt_stages
 from mmaformal.facts import orders
 from mmaformal.formats import Format, e3m2, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -304,6 +306,17 @@ def test_the_argument_does_not_hold_of_a_wrong_expression(wrong: tuple[int, ...]
         assert model.prove_equal(asker, text, riscv[name].spec, symbolic_inputs(text)) is None
 
 
+@pytest.mark.parametrize("encoding", [rvbna, smt_stages])
+def test_the_argument_does_not_hold_of_another_largest_exponent(
+    encoding: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of the exponents in place of the largest, in the text or in the model."""
+    monkeypatch.setattr(encoding, "maximum", lambda exponents: exponents[0])
+    text, of = CORRECTED["vfqwbdota.vv.E4M3.n2"].spec, riscv["vfqwbdota.vv.E4M3.n2"].spec
+    with LazyPortfolio() as portfolio:
+        assert model.prove_equal(Asker(portfolio, 100), text, of, symbolic_inputs(text)) is None
+
+
 def sparse(spec: DotAdd, products: int) -> Inputs:
     """Inputs with nonzero products at the first places only."""
     return symbolic_inputs(spec, {f"{side}{k}": 0 for side in "ab" for k in range(products, spec.k)})
@@ -366,11 +379,12 @@ def test_other_expressions_do_not_matter_of_fp8(name: str, wrong: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", [2, 3])
-def test_a_wrong_expression_has_a_smallest_input(wrong: int) -> None:
-    name = "vfwbdota.vv.n2"
-    answer = find_difference(ARCHITECTURES[f"riscv@printed-{wrong}"][name], riscv[name], timeout=500)
+@pytest.mark.parametrize("reading", ["riscv@printed", "riscv@printed-2", "riscv@printed-3"])
+@pytest.mark.parametrize("name", [i.name for i in riscv.instructions if i.name.startswith("vfwb")])
+def test_of_bf16_each_reading_has_a_smallest_input(name: str, reading: str) -> None:
+    answer = find_difference(ARCHITECTURES[reading][name], riscv[name], timeout=500)
     assert isinstance(answer, Different)
+    assert all("proved minimal" in text for text in answer.minimality)
 
 
 #: Pairs of small formats, whose sums are of fp16.

@@ -54,7 +54,7 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
             lambda k, c: fda.step(x, p, inputs.a[k], inputs.b[k], c),
             lambda k, c: fda.step(y, q, inputs.a[k], inputs.b[k], c),
         ),
-        lambda proving, left, right: _prove_step(proving, (x, p), (y, q), left, right),
+        lambda proving, left, right, _: _prove_step(proving, (x, p), (y, q), left, right),
     )
 
 

@@ -15,10 +15,12 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.rvbna import Rvbna
 from mmaformal.encodings.rvbna import smt as rvbna
+from mmaformal.encodings.smt.blocks import ExponentRange
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.same_steps import prove_same_steps
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.fused import prove_largest
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -76,7 +78,7 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
             lambda k, c: rvbna.step(x, p, inputs.a[k], inputs.b[k], c),
             lambda k, c: lowered.step(y, q, inputs.a[k], inputs.b[k], c, Stages()),
         ),
-        lambda proving, left, right: _SameStep(proving, (x, p), (y, q), left, right, alone).prove(),
+        lambda proving, left, right, c: _SameStep(proving, (x, p), (y, q), left, right, alone).prove(c),
     )
 
 
@@ -99,8 +101,8 @@ class _SameStep:
         self.other = fda.exponents_of(model[1].inner_dot_add(model[0]), model[1].inner)
         self.bits = max(self.mine.bits, self.other.bits) + 2
 
-    def prove(self) -> z3.BoolRef:
-        """Proves and returns that the results are the same."""
+    def prove(self, c: z3.BitVecRef) -> z3.BoolRef:
+        """Proves and returns that the results are the same, c being added."""
         proving, left, inner = self.proving, self.left, self.inner
         exponents = [self._exponent(k) for k in range(len(left.products))]
         e_max, below = self._largest(exponents)
@@ -108,9 +110,11 @@ class _SameStep:
         nothing = proving.claim("c", "the model's c, which is zero, adds nothing", inner.aligned_c == 0)
         bits = max(left.accumulator.size(), inner.total.size())
         sums = _wide(left.accumulator, bits) == _wide(inner.total, bits)
-        total = proving.claim("sums", "so the sums are the same", sums, [*aligned, nothing])
+        mine, other = ([*x.aligned, *(y.sign for y in x.products)] for x in (left, inner))
+        hint = [*mine, *other, inner.aligned_c]
+        total = proving.claim("sums", "so the sums are the same", sums, [*aligned, nothing], hint)
         least = left.accumulator != 1 << (left.accumulator.size() - 1)
-        proving.claim("least", "no sum is the least number of its width", least)
+        proving.claim("least", "no sum is the least number of its width", least, hint=mine)
         special = proving.claim(
             "specials",
             "special values are the same",
@@ -120,9 +124,9 @@ class _SameStep:
         low = proving.claim("lowest", "the largest exponent is not below that of a zero", lowest)
         few = [] if self.alone is None else [self._few_bits(self.alone)]
         dot = self._rounded([total, least, special, low, e_max, *few])
-        same, dots = left.result == self.right.result, [left.dot, self.right.dot]
+        same, added = left.result == self.right.result, [left.dot, self.right.dot, c]
         cases = [
-            proving.claim(what, f"adding c to {what} gives the same code", z3.Implies(case, same), hint=dots)
+            proving.claim(what, f"adding c to {what} gives the same code", z3.Implies(case, same), hint=added)
             for what, case in zip(("one dot product", "two NaNs"), dot.children(), strict=True)
         ]
         return proving.claim("d", "so both give the same code", same, [dot, *cases])
@@ -153,29 +157,44 @@ class _SameStep:
         few = z3.Extract(low - 1, 0, accumulator) == 0
         return claim("few bits", "nor has the sum", few, [ends], hint=[aligned, product.sign])
 
-    def _same_exponent(self, mine: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
-        x, y = z3.ZeroExt(self.bits - mine.size(), mine), z3.ZeroExt(self.bits - other.size(), other)
-        return x + z3.BitVecVal(self.mine.low, self.bits) == y + z3.BitVecVal(self.other.low, self.bits)
+    def _number(self, offset: z3.BitVecRef, exponents: ExponentRange) -> z3.BitVecRef:
+        """Returns an exponent, of its offset from the least of its range, in two's complement."""
+        return z3.ZeroExt(self.bits - offset.size(), offset) + z3.BitVecVal(exponents.low, self.bits)
 
     def _exponent(self, k: int) -> z3.BoolRef:
         """Proves and returns that a product has the same exponent."""
-        same = self._same_exponent(self.left.products[k].exponent, self.inner.products[k].exponent)
+        x, y = self.left.products[k].exponent, self.inner.products[k].exponent
+        same = self._number(x, self.mine) == self._number(y, self.other)
         return self.proving.claim(f"exponent {k}", "a product has the same exponent", same)
 
     def _largest(self, exponents: list[z3.BoolRef]) -> tuple[z3.BoolRef, list[z3.BoolRef]]:
-        """Proves and returns that the largest exponents are the same, and that no product's is above."""
+        """Proves and returns that the largest exponents are the same, and that no product's is above.
+
+        Neither is above the other: each is one of its own terms, and none of those is above the other largest.
+        """
         left, inner, claim = self.left, self.inner, self.proving.claim
-        same = claim(
-            "e_max",
-            "the largest exponents are the same",
-            self._same_exponent(left.max_exp, inner.e_max),
-            exponents,
-        )
-        below = [
-            claim(f"below {k}", "no product's exponent is above the largest", z3.ULE(x.exponent, inner.e_max))
-            for k, x in enumerate(inner.products)
+        mine, other = [x.exponent for x in left.products], [x.exponent for x in inner.products]
+        top, e_max = self._number(left.max_exp, self.mine), self._number(inner.e_max, self.other)
+        below, some = prove_largest(self.proving, "text", left.max_exp, mine)
+        at_most, one = prove_largest(self.proving, "model", inner.e_max, [*other, inner.addend.exponent])
+        text = "no exponent of the one is above the largest of the other"
+        lower = [
+            claim(f"text below {k}", text, self._number(x, self.mine) <= e_max, [exponents[k], at_most[k]])
+            for k, x in enumerate(mine)
         ]
-        return same, below
+        upper = [
+            claim(f"model below {k}", text, self._number(x, self.other) <= top, [exponents[k], below[k]])
+            for k, x in enumerate(other)
+        ]
+        zero = self._number(inner.addend.exponent, self.other) <= top
+        upper.append(claim("c below", "nor is that of the model's c, which is zero", zero))
+        text = "so the largest of the one is not above that of the other"
+        order = [
+            claim("text's largest", text, top <= e_max, [some, *lower], [left.max_exp, inner.e_max, *mine]),
+            claim("model's largest", text, e_max <= top, [one, *upper], [left.max_exp, inner.e_max, *other]),
+        ]
+        same = claim("e_max", "so the largest exponents are the same", top == e_max, order)
+        return same, at_most[:-1]
 
     def _aligned(self, k: int, given: list[z3.BoolRef]) -> z3.BoolRef:
         """Proves and returns that a product's aligned magnitude is the same."""
