@@ -24,7 +24,7 @@ TOPS = ("mmaformal", "encodings", "queries", "tools", "benchmarks", "examples", 
 #: What is held, and stays so.
 BARS = {
     "isinstance on algorithms that is no assertion": 10,
-    "hints": 63,
+    "hints": 60,
     "functions over 60 lines": 0,
     "files over 600 lines": 0,
 }

@@ -10,6 +10,7 @@ import z3
 from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.cuts import compared
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
@@ -42,7 +43,8 @@ def prove_same_steps(
                 after = steps[1](taken, other_c).result
                 text = "a step from the same c gives the same result"
                 same_result = right.result == after
-                from_other = proving.claim("next step", text, same_result, [c == other_c], [c, other_c])
+                both = [c == other_c]
+                from_other = proving.claim("next step", text, same_result, both, compared(both))
                 text = "so in a chain the results of each step are equal"
                 equal = proving.claim("next result", text, left.result == after, [equal, from_other])
                 other_c = after

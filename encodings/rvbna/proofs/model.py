@@ -20,6 +20,7 @@ from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.same_steps import prove_same_steps
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.cuts import compared
 from mmaformal.proof.fused import prove_largest
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
@@ -110,11 +111,10 @@ class _SameStep:
         nothing = proving.claim("c", "the model's c, which is zero, adds nothing", inner.aligned_c == 0)
         bits = max(left.accumulator.size(), inner.total.size())
         sums = _wide(left.accumulator, bits) == _wide(inner.total, bits)
-        mine, other = ([*x.aligned, *(y.sign for y in x.products)] for x in (left, inner))
-        hint = [*mine, *other, inner.aligned_c]
-        total = proving.claim("sums", "so the sums are the same", sums, [*aligned, nothing], hint)
+        same = [*aligned, nothing]
+        total = proving.claim("sums", "so the sums are the same", sums, same, compared(same))
         least = left.accumulator != 1 << (left.accumulator.size() - 1)
-        proving.claim("least", "no sum is the least number of its width", least, hint=mine)
+        proving.claim("least", "no sum is the least number of its width", least, (), compared(same))
         special = proving.claim(
             "specials",
             "special values are the same",
