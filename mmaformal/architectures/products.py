@@ -103,15 +103,16 @@ NOT_MODELLED = {
     **dict.fromkeys(("GB10", "DGX Spark"), "sm_121 is not modelled"),
     "sm_121": "it is not modelled",
     **dict.fromkeys(
-        ("MI350X", "MI355X", "gfx950"),
+        ("MI350X", "MI355X", "gfx950", "CDNA4"),
         "of CDNA4 (gfx950) only layouts are published (docs/specified.md)",
     ),
     **dict.fromkeys(
-        ("Strix Halo", "gfx1151", "gfx1150", "gfx1100"),
+        ("Strix Halo", "gfx1151", "gfx1150", "gfx1100", "RDNA3", "RDNA3.5"),
         "of RDNA3 and RDNA3.5 the adder is described, not all of it: docs/specified.md has the questions",
     ),
+    **dict.fromkeys(("RDNA4", "gfx1200", "gfx1201"), "RDNA4 is not measured"),
     **dict.fromkeys(
-        ("Wormhole", "Blackhole"),
+        ("Wormhole", "Blackhole", "n150", "n300"),
         "of Tenstorrent's matrix units the products are published, not the order of the sum: docs/specified.md",
     ),
     "TPU": "Google's TPUs are not modelled",

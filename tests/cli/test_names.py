@@ -280,3 +280,10 @@ def test_names_of_nothing_are_refused(name: str) -> None:
         prove("order-independence", name)
     with pytest.raises(KeyError):
         matmul(np.ones((1, 1), np.float16), np.ones((1, 1), np.float16), instruction=name)
+
+
+def test_an_instruction_that_is_not_settled_says_why() -> None:
+    with pytest.raises(
+        UnknownInstructionError, match=r"tmmultf32ps'\. Not settled: texts differ on whether c"
+    ):
+        instruction_meant("diamond_rapids tmmultf32ps")
