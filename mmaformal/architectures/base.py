@@ -365,9 +365,8 @@ class Architecture(Tabular):
             return f"{lines[0]} {name} {why}; with types it is one of {shown}."
         if (integers := self.exact.get(name.strip().upper())) is not None:
             return f"{name} of {self.name} is exact ({integers}): it rounds nothing, and is not modelled."
-        for which, what in self.unsettled.items():
-            if name.strip().upper() in which.split(", "):
-                return f"{lines[0]} Not settled: {what}."
+        open_ = [what for which, what in self.unsettled.items() if name.upper() in which.split(", ")]
+        lines += [f"Not settled: {what}." for what in open_]
         several = self.find(name)
         near = difflib.get_close_matches(canonical_name(name), self._by_name, n=4, cutoff=0.5)
         names = [each.name for each in several] or list(dict.fromkeys(self._by_name[x].name for x in near))
