@@ -428,6 +428,7 @@ def test_the_first_witness_is_told_before_the_smallest() -> None:
     assert " gives 0x" in told[first]
 
 
+@pytest.mark.asks
 def test_prove_says_what_it_asks() -> None:
     told: list[str] = []
     prove("never-minus-zero", "apple_amx fma16", progress=told.append)
