@@ -59,10 +59,12 @@ def _is_connective(claim: z3.ExprRef) -> bool:
     return kind in _LOGICAL or (kind in _EITHER and z3.is_bool(claim.children()[-1]))
 
 
-def compared(claims: Iterable[z3.BoolRef]) -> list[z3.ExprRef]:
-    """What claims compare, but for constants and however extended, and other propositions."""
-    found: dict[int, z3.ExprRef] = {}
-    for claim in propositions(claims):
+def compared(claims: Iterable[z3.BoolRef], whole: Sequence[z3.BoolRef] = ()) -> list[z3.ExprRef]:
+    """What claims compare, but for constants and however extended, and other propositions; so those that are `whole`."""
+    found: dict[int, z3.ExprRef] = {each.get_id(): each for each in whole}
+    for claim in propositions(claims, whole):
+        if claim.get_id() in found:
+            continue
         for side in claim.children() if any(map(z3.is_bv, claim.children())) else [claim]:
             while side.decl().kind() in _EXTENDING:
                 side = side.arg(0)
