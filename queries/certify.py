@@ -207,8 +207,6 @@ def certify(
     checked_timeout(timeout)
     sat_solver()
     start, folder = time.monotonic(), Path(out)
-    for part in ("lemmas", "premises", "arguments"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
     asked = [
         Statement(name, each.architecture, each.name)
         for each in (
@@ -218,6 +216,8 @@ def certify(
     ]
     if against is not None:
         asked += _against(instruction_meant(against), asked)
+    for part in ("lemmas", "premises", "arguments"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
     writing = _Writing(folder, timeout, jobs or os.cpu_count() or 1, progress or (lambda _: None))
     with remembering(cache):
         for statement in asked:
