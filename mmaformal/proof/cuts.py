@@ -60,7 +60,7 @@ def _is_connective(claim: z3.ExprRef) -> bool:
 
 
 def compared(claims: Iterable[z3.BoolRef], whole: Sequence[z3.BoolRef] = ()) -> list[z3.ExprRef]:
-    """Return what claims compare, but for constants and however extended, and other propositions, as the `whole` are."""
+    """Return what claims compare, but for constants and however extended, and propositions, as the `whole` are."""
     found: dict[int, z3.ExprRef] = {each.get_id(): each for each in whole}
     for claim in propositions(claims, whole):
         if claim.get_id() in found:

@@ -286,7 +286,7 @@ def broken(name: str, unit: Every, step: Every, answer: Answer) -> int | None:
         return None if bits is None or not claimed else int(bits - claimed["sum bits"])
     if name == "error-bound":
         return _off_more(step, answer)
-    return {
+    counts: dict[str, Callable[[], int | None]] = {
         "every-number": unit.unreached,
         "monotonicity-in-c": unit.out_of_order_in_c,
         "monotonicity-in-a-product": unit.out_of_order_in_products,
@@ -295,7 +295,8 @@ def broken(name: str, unit: Every, step: Every, answer: Answer) -> int | None:
         "correct-rounding": lambda: unit.misrounded(is_correct),
         "faithful-rounding": lambda: unit.misrounded(is_faithful),
         "correct-rounding-of-each-step": lambda: step.misrounded(is_correct),
-    }[name]()
+    }
+    return counts[name]()
 
 
 def both_of(spec: DotAdd) -> tuple[Every, Every]:
