@@ -33,7 +33,7 @@ _PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
 
 
 def forget() -> None:
-    """What was proved in this process is not to be used any more: it is to be asked again."""
+    """Forget what was proved in this process, so that it is asked again."""
     _PROVED.clear()
 
 
