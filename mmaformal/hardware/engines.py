@@ -88,7 +88,7 @@ _MARKED = re.compile(r"^ERROR: (?P<what>.*)$", re.MULTILINE)
 
 
 class SyntaxNotReadError(HardwareError):
-    """What the system's yosys does not read, and another build may."""
+    """A design has what the system's yosys does not read, and another build may."""
 
 
 @dataclass(frozen=True, repr=False)

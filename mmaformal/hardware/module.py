@@ -86,7 +86,7 @@ def codes_at(ports: Mapping[str, z3.BitVecRef], spec: DotAdd) -> Inputs:
 
 
 def with_codes(inputs: Inputs) -> dict[str, z3.BitVecRef]:
-    """What the ports hold, of codes: the other way round."""
+    """Return by name what the ports hold of these codes: the other way round."""
     sides = {
         "a": inputs.a,
         "b": inputs.b,

@@ -61,7 +61,7 @@ def read_btor2(
 
 
 class _LineError(Exception):
-    """What is wrong with a line."""
+    """A line is wrong; the message says how."""
 
 
 @dataclass
@@ -194,7 +194,7 @@ class _Reader:
         return {**second, **{place + low: bit for place, bit in first.items()}}
 
     def _by_name(self) -> dict[str, z3.BitVecRef]:
-        """What is undefined, by the names of its constants."""
+        """Return what is undefined, by the names of its constants."""
         for x in islice(self.undefined.values(), len(self._names), None):
             self._names[x.decl().name()] = x
         return self._names

@@ -61,7 +61,7 @@ _TOPS = re.compile(r"^Top level design units:\n((?:    \S+\n)+)", re.MULTILINE)
 
 @dataclass(frozen=True, repr=False)
 class Size(ShortRepr):
-    """What generic synthesis makes of a design: gates of at most two inputs, and multiplexers."""
+    """The size of a design after generic synthesis: gates of at most two inputs, and multiplexers."""
 
     cells: int
     depth: int  #: the most cells on a way from an input to an output

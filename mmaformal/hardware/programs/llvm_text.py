@@ -235,7 +235,7 @@ class _Line:
                 self.skip()
 
     def skip(self) -> str:
-        """What is in parentheses."""
+        """Skip what is in parentheses, and return it."""
         start, depth = self.at, 0
         while word := self.next():
             depth += (word in ("(", "[", "{", "<")) - (word in (")", "]", "}", ">"))

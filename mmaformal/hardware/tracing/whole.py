@@ -252,7 +252,7 @@ def _above(x: Integer, y: Integer) -> int | None:
 
 
 def _below(x: Integer) -> dict[Key, int]:
-    """What is known not to be above a maximum."""
+    """Return the numbers known not to be above a maximum, each with how far below it is at least."""
     if len(x.atoms) != 1 or x.atoms[0][1] != 1:
         return {}
     found = MAXIMA.get(x.atoms[0][0].term.get_id(), (None, {}))[1]
