@@ -155,7 +155,7 @@ def examine(
 
 
 def failure_of(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> Failure:
-    """What a proof ended at: a lemma that was refuted, with values, or not settled."""
+    """Return where a proof ended: a lemma that was refuted, with values, or not settled."""
     refuted = outcome.verdict == "sat"
     terms = {constant.get_id(): term for term, constant in lemma.cut}
     cut = [(terms.get(constant.get_id(), constant), constant) for constant in constants_of(lemma.refuted)]
