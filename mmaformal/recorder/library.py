@@ -146,7 +146,7 @@ _USUAL = {"torch": "bf16", "numpy": "fp32"}
 
 
 class _Tensor(Protocol):
-    """What is asked of a tensor of torch, which need not be here to be typed."""
+    """The methods used of a tensor of torch, which need not be here to be typed."""
 
     def view(self, dtype: object) -> _Tensor: ...
     def to(self, device: str) -> _Tensor: ...
@@ -157,7 +157,7 @@ class _Tensor(Protocol):
 
 
 class _Torch(Protocol):
-    """What is asked of torch."""
+    """The functions used of torch, which need not be here to be typed."""
 
     __version__: str
 
@@ -231,7 +231,7 @@ LIBRARIES: Mapping[str, Callable[[LibraryCall, Words, Words], tuple[Words, Mappi
 
 
 def processor() -> str:
-    """What this machine's processor is called."""
+    """Return the name of this machine's processor."""
     info = Path("/proc/cpuinfo")
     if sys.platform == "linux" and info.exists():
         first = info.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]

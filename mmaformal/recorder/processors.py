@@ -122,7 +122,7 @@ def program(
 
 
 def emulator(program: RecorderProgram) -> str | None:
-    """What the program's results are of, if no processor's."""
+    """Return the name of the emulator that makes the program's results; None if a processor does."""
     if not program.runner:
         return None
     said = subprocess.run(

@@ -118,7 +118,7 @@ def reading(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _other_layout(missing: str, members: Sequence[str]) -> str:
-    """What the file was to have, and which command reads it if it has what the other kind of recording has."""
+    """Say what the file was to have, and which command reads it if it has what the other kind of recording has."""
     product = missing.isupper()
     other = "diagnose" if product else "diagnose-gemm"
     hint = f"; `mmaformal {other}` is for what this one has" if f"{missing.swapcase()}.npy" in members else ""

@@ -16,7 +16,7 @@ _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
 
 
 class Checks(Sequence[Outcome], Result):
-    """What checking some recordings found, in the order of the files."""
+    """The reports of checking some recordings, in the order of the files."""
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self.outcomes = tuple(outcomes)
