@@ -70,7 +70,7 @@ def unit_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 class DesignOptions(TypedDict):
-    """What the options of `design_options` give a command."""
+    """The values that the options of `design_options` give a command."""
 
     lists: tuple[Path, ...]
     top: str | None
@@ -237,7 +237,7 @@ def signoff(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of a design."""
+    """A question about a design: the model, the names that are alike, conditions, how much is asked, a testbench."""
 
     model: Instruction
     alike: tuple[str, ...]

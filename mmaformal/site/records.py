@@ -1,4 +1,4 @@
-"""What the pages show, taken from the registry, from `backing.json` and from the table of properties."""
+"""Records for the pages, taken from the registry, from `backing.json` and from the table of properties."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Tolerance(ShortRepr, Mapping[str, float]):
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """What the theorem assumes, a line each."""
+        """The assumptions of the theorem, a line each."""
         fmt = min((self.bound.total, *filter(None, [self.bound.narrowed])), key=lambda x: x.max_exponent)
         overflow = float(fmt.value(fmt.largest))
         safe = (1 + float(self.bound.f)) * self.sigma < overflow

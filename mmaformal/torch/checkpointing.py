@@ -34,7 +34,7 @@ _WITHOUT_REENTRANT = "_checkpoint_without_reentrant_generator_impl", "_checkpoin
 
 
 class Modes(NamedTuple):
-    """What there is of modes in this thread, and what is made of one."""
+    """Functions of modes in this thread: which there is, and what is made of one."""
 
     current: Callable[[], Call]  #: the innermost, or None
     sees: Callable[[Call], bool]  #: whether the innermost sees functions now
