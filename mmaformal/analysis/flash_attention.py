@@ -127,7 +127,7 @@ class FlashAttention(ShortRepr):
 
 
 class KeyBlock(NamedTuple):
-    """What a block of keys was added with."""
+    """A block of keys, as it was added: the factor, the weights and the values."""
 
     alpha: Singles  #: (M, 1): what O was multiplied by before
     p: NDArray[np.unsignedinteger]  #: (M, keys): weights, as codes of the instruction's a
@@ -194,7 +194,7 @@ class FlashRun(ShortRepr):
         return sigma
 
     def bound(self) -> Doubles:
-        """What each element of `d` is off at most: of exact sums of these weights and values, over `total`."""
+        """Return what each element of `d` is off at most: of exact sums of these weights and values, over `total`."""
         total, u = self.total.astype(np.float64), float(_U)
         sigma = self.sigma() / total
         error = float(self.attention.factor(self.N)) * sigma * _UP

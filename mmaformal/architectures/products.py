@@ -158,7 +158,7 @@ _NONE_BY_KEY = {squeezed(name): why for name, why in NOT_MODELLED.items()}
 
 
 def _keys(name: str) -> list[str]:
-    """What a name may be looked up by: as it is, then without the words around it."""
+    """Return the keys that a name may be looked up by: the name as it is, then without the words around it."""
     words = _words(name)
     kept = [word for word in words if not _AROUND.fullmatch(word)]
     own = [word for word in words if not _AROUND.fullmatch(word) or word in _OWN]
