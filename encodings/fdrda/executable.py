@@ -141,7 +141,7 @@ def dot_product(products: Sequence[Term], fraction_bits: int, F: int) -> Dot:
 
 
 class TakesC(Protocol):
-    """What knows the format of c: a `DotAdd`."""
+    """An object that has the format of c: a `DotAdd`."""
 
     @property
     def c_format(self) -> Format: ...
