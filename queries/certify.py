@@ -85,7 +85,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Established:
-    """What an answer establishes, and what that rests on."""
+    """A statement that an answer establishes, and what it rests on."""
 
     statement: str
     obligations: tuple[Obligation, ...]

@@ -211,7 +211,7 @@ class LaneOrders:
         return values(exactly(*self.of.c, structure.c_format), structure.c_format, structure.total)
 
     def _value(self, x: _Dealt, segment: Segment, chain: Chain, begin: Floats | None) -> Floats:
-        """What a chain of a segment gives."""
+        """Return what a chain of a segment gives."""
         run = partial(self._chain, x.structure)
         if not segment.apart or begin is not None:
             return segment.value(chain, begin, run, np.add)
@@ -221,7 +221,7 @@ class LaneOrders:
         return self._known[key]
 
     def _chain(self, structure: Structure, chain: Chain, begin: Floats | None) -> Floats:
-        """What a chain gives from +0, or from floats."""
+        """Return what a chain gives from +0, or from floats."""
         i, wide = structure.instruction, structure.total
         if begin is None and (i.spec, chain, False) in self._known:
             return self._known[i.spec, chain, False]

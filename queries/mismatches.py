@@ -277,7 +277,7 @@ def mismatches(
 
 
 class _Work:
-    """What is found of a file's rows, step by step; each step ends when its part of the time is up."""
+    """Findings about a file's rows, step by step; each step ends when its part of the time is up."""
 
     def __init__(self, rows: _File, deadline: float, say: Progress) -> None:
         self.rows, self.deadline, self.say = rows, deadline, say
@@ -319,7 +319,7 @@ class _Work:
         self.descent = descent
 
     def look_around(self) -> None:
-        """What else explains every row: other values of one parameter, and instructions of the tables."""
+        """Find what else explains every row: other values of one parameter, and instructions of the tables."""
         with self._part(_AROUND) as looking:
             for spec in tabled(self.rows.types, self.rows.model.k):
                 if not self.rows.any_wrong(spec):

@@ -40,7 +40,7 @@ def _settled(
     prove: Callable[[Instruction, Theory], OutOfOrder | None],
     theorems: Callable[[DotAdd], Sequence[z3.BoolRef]],
 ) -> Answer:
-    """What `prove` finds, or that it ended with the very theorems."""
+    """Return what `prove` finds, or that it ended with the very theorems."""
     question, theory = f"{instruction.label}: {statement}", Theory(asker)
     try:
         found = prove(instruction, theory)

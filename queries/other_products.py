@@ -1,4 +1,4 @@
-"""What a D is that is not A·B + C: one with a bias that was not given, without a part of K, of rounded factors.
+"""Explanations of a D that is not A·B + C: a bias that was not given, a part of K left out, rounded factors.
 
 Each is told by what D lacks of the exact product, in float64, of some rows and columns.
 """

@@ -72,7 +72,7 @@ class Agreement:
 
     @property
     def said(self) -> str:
-        """What follows `for every input` in a statement."""
+        """The words that follow `for every input` in a statement."""
         given = f" where {'; '.join(map(str, self.where))}" if self.where else ""
         return ", ".join([given, *(said for name, said in _ALIKE.items() if name in self.alike)])
 
@@ -274,7 +274,7 @@ class Signing:
         return np.asarray(self.one_of_each(mine) != self.one_of_each(model))
 
     def claims(self, inputs: Inputs, mine: z3.BitVecRef, model: z3.BitVecRef) -> list[z3.BoolRef]:
-        """What is claimed of a case that is looked for."""
+        """Return what is claimed of a case that is looked for."""
         return [self.differ(mine, model)]
 
     def _allowed(self, rows: Rows) -> NDArray[np.bool_]:
@@ -341,7 +341,7 @@ class Signing:
 
 
 def _of_undefined(choice: Choice) -> list[str]:
-    """What is said of the undefined bits that a wrong d needs."""
+    """Say what undefined bits a wrong d needs, a line each."""
     said = [f"{name} = X: 0 or 1; in the design's d above it is {bit}" for name, bit in choice.needed.items()]
     more = len(said) - _NAMED
     if more <= 0:

@@ -261,7 +261,7 @@ def kinds_of(signed: Signing) -> Kinds:
 
 @dataclass(frozen=True, repr=False)
 class _Class(ShortRepr):
-    """What makes a difference one of a kind: a changed model explains it, or none does and a test says what is seen."""
+    """A kind of difference: a changed model explains it, or none does and a test says what is seen."""
 
     name: str
     change: Change | None
@@ -380,7 +380,7 @@ class _Narrowed(Signing):
 
 @dataclass
 class _Work:
-    """What is found of a design, step by step, so that it is there when the time is up."""
+    """Findings about a design, step by step, so that they are there when the time is up."""
 
     signed: Signing
     found: dict[str, DifferenceKind] = field(default_factory=dict)
@@ -428,7 +428,7 @@ class _Work:
         return answer
 
     def _classes(self, wrong: NDArray[np.bool_]) -> list[_Class]:
-        """What explains rows on which the design is wrong."""
+        """Return the kinds that explain rows on which the design is wrong."""
         changes = self._changes(wrong)
         classes = [
             _Class(self._named(name, value), (name, value), (self.spec.replace(**{name: value}),))
