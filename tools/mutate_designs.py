@@ -313,7 +313,7 @@ def mutants(
 
 @cache
 def expected(spec: DotAdd) -> NDArray[np.uint8]:
-    """What a model gives, for every input there is."""
+    """Return what a model gives, for every input there is."""
     return np.concatenate([compiled_results(spec, rows).astype(np.uint8) for rows in every_input(spec)])
 
 

@@ -1,4 +1,4 @@
-"""The same bf16 sums on every vendor's unit, and which of them round correctly: a table of docs/bf16-differences.md.
+"""Sums of bf16 on every vendor's unit, and which of them round correctly: a table of docs/bf16-differences.md.
 
 python tools/docs/bf16_table.py
 """
