@@ -1,4 +1,4 @@
-"""What the checkers of derivations accept: what the elaborator writes, and nothing that was changed."""
+"""Checkers of derivations accept what the elaborator writes, and nothing that was changed."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ FILES = ["none.npz", "text", "/dev/null", "cut.npz", "empty.npz", "other.npz", "
 
 @pytest.fixture(autouse=True)
 def _nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong is told before a solver is asked anything."""
+    """Let no solver be asked: a mistake is told before."""
 
     def ask(*_: Any, **__: Any) -> Any:
         raise AssertionError("a solver was asked")

@@ -232,7 +232,7 @@ def plus(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def test_what_is_alike_stays_alike_in_every_tree_of_additions() -> None:
-    """Of three leaves, for all relations and all additions; and not where an addition does not keep it."""
+    """The rule holds of three leaves, for all relations and all additions; not where an addition does not keep it."""
     x, u, y, v, z, w = z3.BitVecs("x u y v z w", RESULT)
     kept = z3.Implies(z3.And(related(x, u), related(y, v)), related(plus(x, y), plus(u, v)))
     leaves = [related(x, u), related(y, v), related(z, w)]
