@@ -225,7 +225,7 @@ class Facts(Generic[StepT]):
         self.lack("why a step rounds its exact sum")
 
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
-        """Prove it of a unit that does not read c, `spec` being the plain one, whose c is −0."""
+        """Prove that a step of a unit that does not read c rounds its exact sum; `spec` is the plain one, its c −0."""
         self.rounds_exact_sum(proving, spec)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:

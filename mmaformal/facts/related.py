@@ -140,7 +140,7 @@ def _turned(left: Inner, right: Inner) -> list[tuple[z3.BitVecRef, z3.BitVecRef]
 
 
 def _signed(argument: Pairing, runs: Runs, c: Link) -> None:
-    """Argue it of units that change signs: of what is between the changes, and of these."""
+    """Argue that runs of units that change signs are related: what is between the changes, and these."""
     left, right, fmt = runs.left.inner, runs.right.inner, runs.left_spec.d_format
     assert left is not None
     if right is None:

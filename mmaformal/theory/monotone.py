@@ -352,7 +352,7 @@ def prove_in_products(theory: Theory, spec: DotAdd, model: RoundsExactly) -> Non
 def _prove_product(
     theory: Theory, spec: DotAdd, k: int, theorem: z3.BoolRef, one: OneStep[Rounds], grows: z3.BoolRef
 ) -> None:
-    """Prove it of the whole chain, from one step, and from its growing with c."""
+    """Prove that d of the whole chain grows with product k, from one step, and from d's growing with c."""
     L = spec.parameters.step_products
     i, j = divmod(k, L)
     runs, alone = larger_product(spec, k), larger_product(one_step(spec), j)

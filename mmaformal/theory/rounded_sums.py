@@ -277,7 +277,7 @@ class RoundedOnce:
         return w.follows("distance with the sign", text, goal, cases)
 
     def _prove_exactly(self, in_q: z3.BoolRef) -> list[z3.BoolRef]:
-        """Prove it of x that is the magnitude."""
+        """Prove that x is between midpoints as the magnitude is, if it is the magnitude."""
         w, x, size, (lo, up) = self.w, self.x, self.size, self.grid.ends(self.index)
         text = "if it is exact, the sum is between the midpoints as its magnitude is"
         same = z3.And(
@@ -310,7 +310,7 @@ class RoundedOnce:
         return Scaled(self.sum.magnitude.m - 1, self.sum.u)
 
     def _prove_off(self, ranges: list[z3.BoolRef], far: z3.BoolRef) -> z3.BoolRef:
-        """Prove it of x less than one unit from the magnitude."""
+        """Prove that x less than one unit from the magnitude is between what all around that is between."""
         w, point, x, size, p = self.w, self.w.point, self.x, self.size, self.unit
         (in_u, in_q), m = ranges, self.sum.magnitude
         (lower, upper), (lo, up) = self.grid.midpoints(self.index), self.grid.ends(self.index)
@@ -335,7 +335,7 @@ class RoundedOnce:
         return w.theory.claim("off", text, z3.Implies(near(size, x, p), ends), given)
 
     def _prove_next(self, ranges: list[z3.BoolRef]) -> list[z3.BoolRef]:
-        """Prove it of the values one unit from the magnitude, which the definition speaks of."""
+        """Prove that one unit from the magnitude are the next values, of which the definition speaks."""
         w, size, p, m, (in_u, in_q) = self.w, self.size, self.unit, self.sum.magnitude, ranges
         lo, up = self.grid.ends(self.index)
         above, below, nonzero = w.value(self._above), w.value(self._below), z3.Not(m.m == 0)

@@ -188,7 +188,7 @@ def _rounded(instruction: Instruction, asker: Asker) -> Answer:
 
 
 def _errors(instruction: Instruction, asker: Asker) -> Answer:
-    """Prove what S is off, and show a case near that."""
+    """Prove how far S is off at most, and show a case near that."""
     text = "units of 2^(E − F) that S is below the exact sum of products, at most"
     numbers = (Number("n", places_of(instruction.spec).n, text),)
     return _holds(lambda proving, spec: prove_losses(proving, spec)[1], numbers=numbers)(instruction, asker)

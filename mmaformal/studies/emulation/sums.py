@@ -111,7 +111,7 @@ class WordNumbers(NamedTuple):
         return z3.And(known)
 
     def sized(self, p: Emulated, cut: WordCut) -> list[tuple[z3.ArithRef, Fraction]]:
-        """Return terms with the shares of the factor's weight that bound them: the factor, what words leave, words."""
+        """Return terms with shares of the factor's weight that bound them: factor, what is left, words and weights."""
         shares = [size * (1 << p.shift * i) for i, size in enumerate(cut.sizes)]
         each = [*zip(self.words, shares, strict=True), *zip(self.weights, shares, strict=True)]
         return [(self.x, Fraction(1)), (self.left(p), cut.loss), *each]
