@@ -63,7 +63,7 @@ def solver_version(backend: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Outcome(ShortRepr):
-    """What a question came to: `sat` with a model, `unsat`, or `unknown` with why."""
+    """The end of a question: `sat` with a model, `unsat`, or `unknown` with why."""
 
     verdict: Verdict
     solver: str  #: who answered; empty for `unknown`
@@ -92,7 +92,7 @@ class Outcome(ShortRepr):
 
 
 class _Query(TypedDict):
-    """What a worker is asked."""
+    """A question to a worker."""
 
     number: int
     script: str
@@ -100,7 +100,7 @@ class _Query(TypedDict):
 
 
 class _Reply(TypedDict):
-    """What it says, as far as it was checked."""
+    """A worker's reply, as far as it was checked."""
 
     verdict: Verdict
     memory: int

@@ -193,7 +193,7 @@ def symbol(name: str) -> str:
 
 
 def _say_real(numeral: str) -> str:
-    """Of `3`, `-1/2`: a real number as the standard writes it."""
+    """Return a real number as the standard writes it, of `3` or `-1/2`."""
     parts = [f"{part}.0" for part in numeral.removeprefix("-").split("/")]
     text = parts[0] if len(parts) == 1 else f"(/ {parts[0]} {parts[1]})"
     return f"(- {text})" if numeral.startswith("-") else text

@@ -37,7 +37,7 @@ class Split(ShortRepr):
 
     @property
     def bits(self) -> int:
-        """Of the term."""
+        """The width of the term."""
         return int(self.term.size())
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Split(ShortRepr):
 
     @property
     def exhaustive(self) -> str:
-        """That a term is in none of the cases: unsatisfiable, so that they are all there are."""
+        """The script that a term is in none of the cases: unsatisfiable, so that they are all there are."""
         x = z3.BitVec("x", self.bits)
         return smtlib([z3.Not(self._claim(x, case)) for case in range(len(self))])
 
