@@ -457,7 +457,7 @@ class _Confirmations:
         return outcome
 
 
-#: Of what was not put to other solvers yet.
+#: The confirmation of what was not put to other solvers yet.
 _NONE = Confirmation("unknown")
 
 

@@ -321,7 +321,7 @@ _VALUES: dict[tuple[str, object], str] = {
     ("operands", None): "as they are",
 }
 
-#: What a parameter is, where that is the same for all instructions.
+#: Meanings of parameters that are the same for all instructions.
 _MEANINGS = {
     "L": "products that one step takes",
     "dot_bits": "fractional bits that the sum of the products keeps where c is added to it",

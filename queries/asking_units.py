@@ -25,7 +25,7 @@ from mmaformal.spec import DotAdd
 POOL = 256
 #: Models that the cases are drawn for: where bits are cut off depends on them.
 _DRAWN_FOR = 8
-#: Of more models than these, the columns of results are compared on some of the models.
+#: The most models whose columns of results are all compared; of more, some are.
 _COMPARED = 4096
 
 #: bit patterns a (n, K), b (n, K), c (n,), and block scales (n, K / block) of a and b, if there are any → d (n,)

@@ -48,7 +48,7 @@ from mmaformal.witness import WitnessError
 
 #: The property that stands for equality of both encodings.
 EQUALITY = "equality"
-#: What stands for the smallest input on which two instructions differ, or that there is none.
+#: A name for the smallest input on which two instructions differ, or for there being none.
 DIFFERENCE = "difference"
 
 

@@ -40,7 +40,7 @@ _SEARCHING, _COMPARING = 0.6, 0.7
 #: Elements that a part of D has at least, for which a structure of its own is looked for; or that is a bug's if it is
 #: wrong nearly throughout.
 _OWN, _LINE, _FULL = 16, 8, 0.5
-#: What another rounding moves a result at most, in ulp; the wrong elements that are looked at for it; and how many of
+#: The most that another rounding moves a result, in ulp; the wrong elements that are looked at for it; and how many of
 #: a bug's may be so near by chance.
 _ROUNDING, _LOOKED_AT, _BY_CHANCE = 2, 256, 0.1
 

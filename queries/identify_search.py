@@ -31,7 +31,7 @@ from mmaformal.spec import DotAdd
 _PLAIN, _DRAWN = 1500, 12
 #: Seconds at most for two models of which one or the other explains every answer.
 _OF_PAIRS = 20
-#: Of more models that are left when the time is up than these, the first is told, in place of one of the tables.
+#: The most models left when time is up that are searched for one of the tables; of more, the first is told.
 _NAMED = 1000
 
 #: One function; several that no case distinguishes and that are not proved to be one; one but for special values; a

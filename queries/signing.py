@@ -43,14 +43,14 @@ from mmaformal.witness import WitnessError
 _CASES, _SEEN = 4000, 1000
 #: Random cases that a compiled design is run on, and the seconds that have to be left for that.
 _MANY, _WORTH = 100_000, 20.0
-#: What may be alike, and what is said of it.
+#: Results that may be alike, and what is said of them.
 _ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
 #: The part of the time left in which a witness is made smaller; in the rest it is run once more.
 _SHRINKING = 0.9
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
 #: each has in the next round.
 _DIRECT, _MORE = 1 / 3, 4.0
-#: What is left that is not worth another round, in seconds.
+#: Time, in seconds, that is not worth another round.
 _LEAST = 0.5
 #: With which values of what is undefined cases are run: all 0, all 1, random.
 _UNDEFINED = (0, 1, 2)

@@ -28,7 +28,7 @@ _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
 _REFERENCE = 0.999
 #: How many places the middle wrong element is off at most, where it is another order of sums that is seen.
 _ROUNDINGS = 64
-#: What roundings are of the sum of the magnitudes of terms, at most.
+#: The most that roundings are, as a share of the sum of the magnitudes of terms.
 _OF_TERMS = 2.0**-12
 #: How far the middle ratio is off where D is a multiple of the product.
 _SPREAD = 0.02

@@ -21,7 +21,7 @@ import hints
 ROOT = Path(__file__).resolve().parents[1]
 TOPS = ("mmaformal", "encodings", "queries", "tools", "benchmarks", "examples", "tests")
 
-#: What is held, and stays so.
+#: Bars that are held, and stay so.
 BARS = {
     "isinstance on algorithms that is no assertion": 10,
     "hints": 60,

@@ -463,7 +463,7 @@ def layout(folder: Path, mutant: Mutant | None) -> None:
         (folder / place).write_text(mutant.text, encoding="utf-8")
 
 
-#: What runs in a folder, on the package that is there and on no other.
+#: A program that runs in a folder, on the package that is there and on no other.
 _HERE = """
 import sys, mmaformal, mmaformal.encodings.smt, mmaformal.queries
 folder = sys.argv.pop(1)

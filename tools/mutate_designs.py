@@ -375,7 +375,7 @@ def judged(design: Wired, model: Instruction, timeout: float, was: Wired | None 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
 
-#: What is counted, in the order of the table's columns: by whether it was only rewritten, what was said, and the truth.
+#: Kinds that are counted, in the order of columns: whether it was only rewritten, what was said, and the truth.
 _COLUMNS: tuple[tuple[bool, str, str], ...] = (
     (False, "fails", "wrong"),
     (False, "holds", "equal"),

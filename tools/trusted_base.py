@@ -160,7 +160,7 @@ BASE: dict[str, tuple[Part, ...]] = {
     ),
 }
 
-#: What a statement with certificates rests on where each of its theorems is argued in a file: these and the encodings.
+#: Files that a certified statement rests on where each of its theorems is argued in a file: these and the encodings.
 ARGUED = (
     *(part.path for part in BASE["Certificates, in the place of solvers and of the kernel"]),
     "mmaformal/lanes",
@@ -168,7 +168,7 @@ ARGUED = (
     "mmaformal/solver/terms.py",
 )
 
-#: What only modules do that make or name proofs, by where it is imported from.
+#: Names that only modules use that make or name proofs, by where each is imported from.
 _MADE = {
     "mmaformal.proof.kernel": {"prove", "direct", "gathered", "together", "by_rule"},
     "mmaformal.proof.composition": {"Rule"},

@@ -209,7 +209,7 @@ class AmxTrace:
     state: State
 
 
-#: What elements become if they are written, each a function of its three lanes and of what is skipped.
+#: A function of elements that are written: what each becomes, by its three lanes and what is skipped.
 Unit = Callable[[Conversion, Fields, Sequence[Element]], Sequence[Lane]]
 
 

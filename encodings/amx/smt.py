@@ -213,7 +213,7 @@ class AmxTrace:
     state: State
 
 
-#: What an element becomes if it is written: a function of ρ, of what is skipped, and of its three codes.
+#: A function of an element that is written: what it becomes, by ρ, by what is skipped, and by its three codes.
 Unit = Callable[[Conversion, BitVec, Element], BitVec]
 
 

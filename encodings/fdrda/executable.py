@@ -81,7 +81,7 @@ class FdrdaStep:
     result: Lane  #: encode
 
 
-#: Of products of so many fraction bits, their sums, and the sum of those.
+#: A function that adds products of so many fraction bits: their sums, and the sum of those.
 Sums: TypeAlias = Callable[[Sequence[Term], int], tuple[tuple[Dot, ...], Dot]]
 
 

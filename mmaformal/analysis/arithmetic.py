@@ -16,7 +16,7 @@ import numpy as np
 from mmaformal.checked import integer, text, truth
 from mmaformal.formats import FORMATS, Format
 
-#: What the paper calls the formats (Table 2.1), and what they are called here.
+#: The paper's names of formats (Table 2.1), and the names here.
 TABLE_2_1 = {
     "binary64": "fp64",
     "binary32": "fp32",

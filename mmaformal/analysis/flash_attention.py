@@ -44,9 +44,9 @@ from mmaformal.operands import Matrix, as_operand
 
 Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-#: What one rounding to fp32 is off at most, relative to a normal number; and the least of these.
+#: The most that one rounding to fp32 is off, relative to a normal number; and the least of these.
 _U, _LEAST = Fraction(1, 1 << 24), 2.0**fp32.min_exponent
-#: What the sums of float64 in a bound are short of at most, of so many terms that this holds for every K below 2^20.
+#: Room for the sums of float64 in a bound, of so many terms that it is enough for every K below 2^20.
 _UP = 1 + 2.0**-30
 
 

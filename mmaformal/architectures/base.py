@@ -53,14 +53,14 @@ TYPE_SETS = {
 }
 
 
-#: What people call sets of types of a and b, beside the formats by their own names.
+#: People's words for sets of types of a and b, beside the formats by their own names.
 TYPE_WORDS = {
     "fp8": frozenset({"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"}),
     "fp6": frozenset({"e2m3", "e3m2"}),
     "fp4": frozenset({"e2m1"}),
 }
 
-#: The same with block scales: the types of a and b, that of the scales, and the products that share one.
+#: Words for types with block scales: the types of a and b, that of the scales, and the products that share one.
 SCALED_WORDS = {
     "mxfp8": (TYPE_WORDS["fp8"], "ue8m0", 32),
     "mxfp6": (TYPE_WORDS["fp6"], "ue8m0", 32),

@@ -120,7 +120,7 @@ NOT_MODELLED = {
     **dict.fromkeys(("Gaudi", "Gaudi2", "Gaudi3"), "Intel Gaudi is not modelled"),
 }
 
-#: What drivers and shops write around a name: `NVIDIA A100-SXM4-80GB`, `Intel(R) Xeon(R) Platinum 8480+`.
+#: Words that drivers and shops write around a name: `NVIDIA A100-SXM4-80GB`, `Intel(R) Xeon(R) Platinum 8480+`.
 _AROUND = re.compile(
     r"nvidia|geforce|quadro|tesla|amd|instinct|intel|apple|aws|arm|azure|platinum|gold|silver|ti|super|max|pro|ultra"
     r"|jetson|agx|nx|nano|mobile|sff|laptop|gpu|cpu|processor|generation|edition|workstation|server|blackwell|sxm\d*|pcie|nvl|oam|hbm\d*e?|\d+gb"

@@ -35,7 +35,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
-#: Of more ways to place the nonzero products than this, one alone is looked at when a case is made smaller.
+#: The most ways to place the nonzero products: of more, one alone is looked at when a case is made smaller.
 _WAYS = 64
 
 

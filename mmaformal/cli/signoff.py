@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.signoff_all import Kinds
     from mmaformal.solver.answers import Fails, Holds, Unknown
 
-#: What a design reads of files that are not named: its content is not all that there is of it.
+#: Words by which a design reads files that are not named: its content is not all that there is of it.
 _READS_MORE = (b"`include", b"$readmem", b"$fopen")
 
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}

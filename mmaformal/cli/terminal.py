@@ -27,7 +27,7 @@ _QUIET = 0.5
 #: Seconds between two lines of what is being done, where stderr is no terminal.
 EVERY = 10.0
 
-#: What stands out, as (pattern, style of Rich).
+#: Words that stand out, as (pattern, style of Rich).
 _STYLES = (
     (r"^(Different|Equal|Holds):", "bold green"),
     (r"^Fails:", "bold red"),

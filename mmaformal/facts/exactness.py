@@ -184,7 +184,7 @@ def settle_bound(
     return Holds(question, proving.proof(), asker.elapsed, tuple(numbers), tuple(notes))
 
 
-#: What is said of a chain.
+#: Words on a chain, after those on a step.
 ERRORS_OF_CHAIN = (
     "; where every step's result is a number, the error of the last is the sum of the steps' errors"
 )

@@ -60,7 +60,7 @@ _SAID = (
         "slang ran out of its stack: the design nests, or loops, deeper than its WebAssembly build",
     ),
 )
-#: What to do about errors of the front ends.
+#: Advice on errors of the front ends.
 _HINTS = (
     (
         ("no such file", "cannot open include", "can't open include"),

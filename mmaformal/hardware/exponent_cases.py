@@ -39,7 +39,7 @@ _BEYOND = 3
 _ROWS, _PIECES = 256, 16
 #: Rows that are drawn to find some of a case.
 _TRIES = 20_000
-#: What a node that is constant in a case is not made of: a lemma of it might be hard.
+#: Operations that a node that is constant in a case has not: a lemma of it might be hard.
 _HARD = (z3.Z3_OP_BMUL, z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR)
 
 

@@ -9,7 +9,7 @@ import z3
 from mmaformal.display import ShortRepr, counted, short_text
 from mmaformal.proof.kernel import Link
 
-#: What depends on so few inputs is easy without a cut.
+#: The number of inputs up to which a term is easy without a cut.
 _FEW = 3
 _ARITHMETIC = frozenset(
     (
@@ -22,7 +22,7 @@ _ARITHMETIC = frozenset(
         z3.Z3_OP_BASHR,
     )
 )
-#: What definitions are not made of: lemmas with them might be hard.
+#: Operations that definitions have not: lemmas with them might be hard.
 _HARD = frozenset((z3.Z3_OP_BMUL, z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR))
 
 

@@ -18,7 +18,7 @@ from mmaformal.encodings import smt
 from mmaformal.proof.failure import named
 from mmaformal.spec import DotAdd
 
-#: What stands before the name of a step's interface, in a name such as `smt.steps[0].e_max`.
+#: The words before the name of a step's interface, in a name such as `smt.steps[0].e_max`.
 _STEP = re.compile(r"^steps\[(\d+)\]\.")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
 

@@ -434,7 +434,7 @@ _BINARY: dict[str, Callable[..., z3.BitVecRef]] = {
     "sdivo": lambda x, y: _bit(z3.And(x == 1 << (x.size() - 1), y == z3.BitVecVal(-1, y.size()))),
 }
 _READ = {**_UNARY, **_BINARY, "ite": lambda flag, x, y: z3.If(flag == 1, x, y)}
-#: What only says where bits are.
+#: Operations that only say where bits are.
 _REARRANGING = frozenset(("slice", "concat", "uext", "sext"))
 _DIVISIONS = frozenset(("udiv", "urem", "sdiv", "srem", "smod"))
 #: How many words belong to an operation, its sort included; what follows is its name.

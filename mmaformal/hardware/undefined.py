@@ -22,7 +22,7 @@ _PATIENCE = 5000
 #: Milliseconds that its simplifier may take to see that d does not depend on an input.
 _SIMPLIFYING = 2000
 
-#: What is any where a program's behaviour is undefined: the constant's name has spaces in it, as no input's has.
+#: The name of d where a program's behaviour is undefined, and it may be anything: no input's name has spaces.
 _ANYTHING = "d where behaviour is undefined"
 
 Bit = tuple[str, int]  #: of a constant, by its name

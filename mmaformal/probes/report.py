@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: Masked sums are half as many rows as the cube of this.
 MOST_PRODUCTS = 96
 
-#: What is said in place of what was not read.
+#: Words in place of what was not read.
 _TIME_UP = "the time was up"
 
 

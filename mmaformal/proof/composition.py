@@ -31,7 +31,7 @@ _ROUNDS = (0.5, 2.0, 10.0, 30.0, None)
 #: Seconds at once for a hint; the way in which the last such claim was proved has so many times what that took.
 _FIRST, _AGAIN = 25.0, 4.0
 
-#: What tells claims of one argument apart in their names.
+#: The part of claims' names that tells those of one argument apart.
 _NUMBERS = re.compile(r"\d+")
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Seconds for the values of a claim that was refuted before.
 _PATIENCE = 5.0
 
-#: Of so many values the first are told.
+#: The most values that are told: of more, the first.
 _TOLD = 24
 
 #: The files that only pass a claim on; the line of an argument is outside of them.

@@ -32,7 +32,7 @@ def _key(value: Value) -> Hashable:
     return value.get_id() if isinstance(value, z3.ExprRef) else tuple(map(_key, value))
 
 
-#: What derives the link of a stage's output, or None where that is the same in both runs: of the stages of both.
+#: A function that derives the link of a stage's output, from the stages of both runs; None where both are the same.
 RelatedLink: TypeAlias = "Callable[[RelatedRuns, Stage, Stage], Link | None]"
 
 

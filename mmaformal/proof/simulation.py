@@ -34,7 +34,7 @@ from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.stages import Stage, Value
 
-#: What makes the links of a stage's output, from those of its inputs.
+#: A function that makes the links of a stage's output, from those of its inputs.
 StageLink: TypeAlias = "Callable[[Simulation, Stage, Stage], Value]"
 
 

@@ -139,7 +139,7 @@ def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Wor
 
 # ---- libraries -----------------------------------------------------------------------------------------------
 
-#: Of each type what torch calls it.
+#: Torch's name of each type.
 _TYPES = {bf16: "bfloat16", fp16: "float16", fp32: "float32", fp64: "float64"}
 #: The type that a library multiplies where none is named.
 _USUAL = {"torch": "bf16", "numpy": "fp32"}
@@ -223,7 +223,7 @@ def _by_numpy(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str
     }
 
 
-#: Of each library what computes the bit patterns of D, and says what it is.
+#: The function of each library that computes the bit patterns of D, and says what it is.
 LIBRARIES: Mapping[str, Callable[[LibraryCall, Words, Words], tuple[Words, Mapping[str, object]]]] = {
     "torch": _by_torch,
     "numpy": _by_numpy,

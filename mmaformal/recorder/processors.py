@@ -30,7 +30,7 @@ _EMULATED = {
         "gcc-powerpc64le-linux-gnu, qemu-user",
     ),
 }
-#: What Python calls processors that have a target's instructions.
+#: Python's names of processors that have a target's instructions.
 _MACHINES = {
     "__x86_64__": ("x86_64", "AMD64"),
     "__aarch64__": ("aarch64", "arm64"),

@@ -19,7 +19,7 @@ from mmaformal.instruction import Instruction
 
 FILE = "backing.json"
 
-#: What is behind an instruction's model, the strongest first; `check` and docs/evidence.md have these words.
+#: Kinds of evidence behind a model, the strongest first; `check` and docs/evidence.md have these words.
 HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
     "hardware",
     "emulator",

@@ -21,7 +21,7 @@ from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.read import Progress, Recording, RowBlock, read, require_fit
 from mmaformal.spec import DotAdd
 
-#: Of formats of so many bits the parts of every code are kept.
+#: The widest formats, in bits, of which the parts of every code are kept.
 _TABLE_BITS = 16
 
 

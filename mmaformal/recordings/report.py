@@ -11,7 +11,7 @@ from mmaformal.display import counted, html_folded, html_table, html_text, html_
 from mmaformal.recordings.check import CheckReport, FileFailure, NotModelled, Outcome, check_files, exit_code
 from mmaformal.result import Result
 
-#: Of files that hold a recording each.
+#: Suffixes of files that hold a recording each.
 _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
 
 

@@ -15,7 +15,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
 from mmaformal.spec import DotAdd
 
-#: What the signs of the table of properties stand for.
+#: Meanings of the signs of the table of properties.
 VERDICTS = {"✓": "holds", "✗": "fails", "?": "open", "": "not run"}
 
 

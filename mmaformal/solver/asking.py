@@ -32,7 +32,7 @@ _SIMPLIFYING = 1000
 _USED_UP = "the time given was used up"
 
 
-#: What tells the names of obligations apart, for no person to read.
+#: The end of an obligation's name that tells it apart, for no person to read.
 _DIGEST = re.compile(r" [0-9a-f]{12}$")
 
 _watcher: ContextVar[Callable[[str], None] | None] = ContextVar("watcher", default=None)
@@ -122,7 +122,7 @@ class Asker:
         self.deadline = self.start + timeout
         self.proved: list[Obligation] = []
         self._best: Callable[[], Answer] | None = None
-        #: What the last proof that failed ended at, told when it is asked for.
+        #: A function that tells where the last proof that failed ended.
         self.failed: Callable[[], Failed | None] | None = None
         self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question

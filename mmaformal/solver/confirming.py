@@ -24,7 +24,7 @@ from mmaformal.solver.splitting import Split, splits
 #: Seconds for each solver, the first time and the next.
 LIMITS = (2.0, 20.0)
 
-#: The same for each case of a split.
+#: Limits for each case of a split.
 _CASE_LIMITS = (2.0, 10.0)
 
 #: How often a case is split again.

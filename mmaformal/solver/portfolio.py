@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {"z3": "z3-solver", "bitwuzla": "bitwuzla", "cvc5": "cvc5"}
 #: Those that a question is put to where none is named; cvc5 is for confirming (docs/design.md, "Proofs").
 RACING = ("z3", "bitwuzla")
 
-#: What a solver's process runs: by its path, for `-m` imports the package first, which takes longer than most lemmas.
+#: The program of a solver's process, by its path: `-m` imports the package first, which takes longer than most lemmas.
 _WORKER = Path(__file__).with_name("worker.py")
 
 #: Megabytes of address space per solver process.

@@ -22,9 +22,9 @@ _BINARY = (
     *("bvshl", "bvlshr", "bvashr", "bvand", "bvor", "bvxor", "bvnand", "bvnor", "bvxnor", "bvcomp"),
     *("bvule", "bvult", "bvuge", "bvugt", "bvsle", "bvslt", "bvsge", "bvsgt", "xor"),
 )
-#: Of real numbers.
+#: Operations of real numbers.
 _REAL = ("+", "-", "*", "<=", "<", ">=", ">")
-#: What z3's simplifier makes of a division whose divisor is never zero.
+#: Divisions as z3's simplifier makes them where the divisor is never zero.
 _DIVISIONS = {f"{name}_i": name for name in ("bvudiv", "bvurem", "bvsdiv", "bvsrem", "bvsmod")}
 
 #: Operations by the names that z3 gives them.
@@ -48,7 +48,7 @@ _VALUES = {
     z3.Z3_OP_OR: "false",
 }
 
-#: What these names mean is fixed.
+#: Names whose meaning is fixed.
 _RESERVED = frozenset(
     (*_NAMES.values(), "true", "false", "/", "let", "forall", "exists", "as", "_", "!", "par")
 )

@@ -23,7 +23,7 @@ _WIDEST = 128
 #: The longest factor that is split, in bits: there is a case for each value.
 _LONGEST = 8
 
-#: What the names of the terms in cases begin with, once more in a case of a case; `smtlib`'s own begin with one.
+#: The beginning of terms' names in cases, once more in a case of a case; `smtlib`'s own begin with one.
 _PREFIX = "$$"
 
 

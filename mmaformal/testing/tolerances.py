@@ -38,9 +38,9 @@ from mmaformal.structures import Structure
 
 Reference = Literal["fp64", "rounded"]
 _FP64 = Fraction(1, 1 << 53)
-#: What a product that underflows in fp64 is off.
+#: The most that a product that underflows in fp64 is off.
 _UNDERFLOW = Fraction(1, 1 << 1075)
-#: What a comparison in fp64 rounds.
+#: Room for the rounding of a comparison in fp64.
 _COMPARED = 1 + Fraction(1, 1 << 48)
 
 

@@ -22,7 +22,7 @@ from mmaformal.where_wrong import where_wrong
 
 Floats = NDArray[np.float64]
 
-#: What the comparison in float64 may be off: an error this near to its bound counts as within it.
+#: Room for the comparison in float64: an error this near to its bound counts as within it.
 _NEAR = 1 + 2.0**-40
 
 

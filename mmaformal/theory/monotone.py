@@ -231,7 +231,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
 
 # ---- the chain ---------------------------------------------------------------------------------------------------
 
-#: Of a step in a chain: what stands for the theorem's constants, but c; and the results in two runs.
+#: A step in a chain: what stands for the theorem's constants, but c; and the results in two runs.
 Link: TypeAlias = tuple[Sequence[tuple[z3.ExprRef, z3.ExprRef]], tuple[z3.BitVecRef, z3.BitVecRef]]
 
 

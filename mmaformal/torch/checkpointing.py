@@ -29,7 +29,7 @@ class _Within:
             return self.function(*args, **kwargs)
 
 
-#: What `checkpoint(use_reentrant=False)` calls, the first that there is: torch 2.15 calls the first, 2.13 the second.
+#: Names of what `checkpoint(use_reentrant=False)` calls, the first there is: torch 2.15 has the first, 2.13 the second.
 _WITHOUT_REENTRANT = "_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator"
 
 

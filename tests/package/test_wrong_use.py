@@ -172,7 +172,7 @@ COMMANDS: list[list[str]] = [
     ["completion", "bash", "zsh"],
 ]
 
-#: What is wrong with a file is said of that file, on stdout, so that the others are checked.
+#: Files with mistakes, which are told of that file, on stdout, so that the others are checked.
 FILES = ["none.npz", "text", "/dev/null", "cut.npz", "empty.npz", "other.npz", "pickle.npz"]
 
 

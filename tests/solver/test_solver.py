@@ -146,7 +146,7 @@ def test_without_memory_the_answer_is_unknown(backend: str) -> None:
     assert backend in outcome.why
 
 
-#: What a broken solver's process does when asked, as Python with `say` (a line on stdout) and `answer` at hand: a line
+#: Breakdowns of a solver's process, as Python with `say` (a line on stdout) and `answer` at hand: a line
 #: that is right but for what is given.
 BREAKDOWNS = {
     "text": "say('(error \"out of memory\")')",

@@ -45,7 +45,7 @@ def refuted(minimality: Sequence[str], sizes: Sequence[Sequence[int]]) -> str | 
 
 # ---- every case of a few codes ---------------------------------------------------------------------------------------
 
-#: What a case's codes are chosen from, by side: the same codes at every place, or a list for each place.
+#: Codes that a case's are chosen from, by side: the same codes at every place, or a list for each place.
 Choices = Mapping[str, Sequence[int] | Sequence[Sequence[int]]]
 
 

@@ -31,7 +31,7 @@ from mmaformal.theory.numbers import CodeNumbers, number, total_of
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
-#: What exponents of products are held with.
+#: The bias that exponents of products are held with.
 BIAS = 2 * smt_dpa.BIAS
 
 

@@ -36,7 +36,7 @@ _OPERANDS = {
     "unreachable": 0,
     **dict.fromkeys(("br", "ret", "alloca", "getelementptr"), None),
 }
-#: What an operand may begin with, besides a name, a number and a bracket.
+#: Words that an operand may begin with, besides a name, a number and a bracket.
 _VALUES = re.compile(r"true|false|null|none|undef|poison|zeroinitializer|getelementptr")
 
 Each = TypeVar("Each")

@@ -30,7 +30,7 @@ from mmaformal.hardware.tracing.kinds import (
 from mmaformal.hardware.tracing.paths import decide, decided, under
 from mmaformal.hardware.tracing.refusal import refused
 
-#: What a program may do with values, by the names of NumPy, torch and Python: filled by `operations`.
+#: Operations of a program on values, by the names of NumPy, torch and Python: filled by `operations`.
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 

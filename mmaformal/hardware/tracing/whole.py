@@ -182,7 +182,7 @@ def _linear(atoms: tuple[tuple[Atom, int], ...], constant: int) -> tuple[int, in
     return low, high
 
 
-#: Of atoms that are maxima, by the ids of their terms: linear forms that are not above them, each with the largest
+#: Maxima, by the ids of their terms: linear forms that are not above them, each with the largest
 #: constant of which that is known.
 MAXIMA: dict[int, tuple[z3.BitVecRef | None, dict[Key, int]]] = {}
 

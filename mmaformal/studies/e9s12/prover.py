@@ -143,7 +143,7 @@ def _fma(instruction: Instruction, asker: Asker, L: int | None = None) -> Answer
 
 #: IEEE 754's fusedMultiplyAdd, which shares nothing with the operator but the last stages.
 FMA = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32))
-#: The same of bf16 factors, converted exactly.
+#: An fma of bf16 factors, converted exactly.
 WIDE_FMA = DotAdd(1, bf16, bf16, fp32, fp32, Wfma(IEEE_FP32))
 
 

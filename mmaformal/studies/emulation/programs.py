@@ -33,7 +33,7 @@ from mmaformal.operands import Matrix
 from mmaformal.studies.emulation.sums import HALF_PLACE, lost, operations, share
 from mmaformal.studies.emulation.words import WordCut
 
-#: Of an addition to nearest in fp32.
+#: The unit roundoff of an addition to nearest in fp32.
 UNIT_ROUNDOFF = Fraction(1, 1 << 24)
 
 

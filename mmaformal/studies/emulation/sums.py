@@ -49,7 +49,7 @@ PROGRAM = Rule(
     "program, one after the other; what holds of each product holds of their sum",
 )
 
-#: What a scaling is off at most: half the last place of fp32's subnormal numbers.
+#: The most that a scaling is off: half the last place of fp32's subnormal numbers.
 HALF_PLACE = Fraction(1, 1 << 150)
 
 
