@@ -141,8 +141,8 @@ def fragments(text: str) -> list[int]:
     if not re.search(rf"[\"']\s*{FRAGMENT.pattern}", text):  # most files: to parse them all takes seconds
         return []
     stated = (each.value for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Expr))
-    docstrings = (each for each in stated if isinstance(each, ast.Constant) and isinstance(each.value, str))
-    return sorted(each.lineno for each in docstrings if FRAGMENT.match(each.value.strip()))
+    docstrings = (each for each in stated if isinstance(each, ast.Constant))
+    return sorted(each.lineno for each in docstrings if FRAGMENT.match(str(each.value).strip()))
 
 
 def fragments_of_all() -> list[str]:
