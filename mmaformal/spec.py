@@ -100,7 +100,7 @@ def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
 
 
 class LossModel(Enum):
-    """The loss of a step: how its sum differs from that of its products and c, before it is rounded to a code."""
+    """The loss of a step against the exact sum of its products and c, before it rounds to the code that it gives."""
 
     NOTHING = "nothing: the exact sum is rounded"
     OPERATIONS = "what each of several IEEE operations rounds away"

@@ -237,7 +237,7 @@ def signoff(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question about a design: the model, the names that are alike, conditions, how much is asked, a testbench."""
+    """A question about a design: the model, what counts as alike, conditions, how much is asked, a testbench."""
 
     model: Instruction
     alike: tuple[str, ...]

@@ -219,7 +219,7 @@ class RoundingGrid:
         return w.follows("ends in order", text, claim, [own, *both, *signs, *rooms], above, equal)
 
     def _prove_compared(self, x: z3.BitVecRef, code: z3.BitVecRef, negative: bool) -> z3.BoolRef:
-        """Prove in comparisons what it says that x is rounded to a code of this sign."""
+        """Prove what it means, in comparisons, that x is rounded to a code of this sign."""
         w, index = self.numbers, self.index(code)
         (lo, up), (z, other) = self.ends(index), (-x, x) if negative else (x, -x)
         infinite, zero, even, along = self.infinite(index), index == 0, self.even(index), self.along(x, code)
