@@ -182,7 +182,7 @@ _FIRST = re.compile(r"first in order of place and code: (proved minimal|best fou
 
 
 def claimed(answer: Different) -> tuple[list[int], list[bool]]:
-    """Return the witness' size as the answer says it, and which of it it calls proved minimal."""
+    """Return the witness' size as the answer says it, and which parts of it are called proved minimal."""
     values, proved = [], []
     *lines, last = answer.minimality
     assert _FIRST.fullmatch(last)
