@@ -48,7 +48,7 @@ from mmaformal.witness import WitnessError
 
 #: The property that stands for equality of both encodings.
 EQUALITY = "equality"
-#: What stands for the smallest input on which two instructions differ, or that there is none.
+#: A name for the smallest input on which two instructions differ, or for there being none.
 DIFFERENCE = "difference"
 
 
@@ -85,7 +85,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Established:
-    """What an answer establishes, and what that rests on."""
+    """A statement that an answer establishes, and what it rests on."""
 
     statement: str
     obligations: tuple[Obligation, ...]

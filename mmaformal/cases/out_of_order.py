@@ -32,7 +32,7 @@ def order(code: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def position(code: int, fmt: Format) -> int | None:
-    """The same of a code; None for a NaN."""
+    """Return a number that orders codes as their values, as `order` does of terms; None for a NaN."""
     if fmt.is_nan(code):
         return None
     magnitude = code & (fmt.sign_mask - 1)
@@ -40,7 +40,7 @@ def position(code: int, fmt: Format) -> int | None:
 
 
 def not_below(pair: tuple[z3.BitVecRef, z3.BitVecRef], fmt: Format) -> z3.BoolRef:
-    """Of x and y, whether y is no smaller than x, or one of them is a NaN."""
+    """Say of a pair x and y that y is no smaller than x, or that one of them is a NaN."""
     x, y = pair
     return z3.Or(is_nan(x, fmt), is_nan(y, fmt), order(x) <= order(y))
 
@@ -73,7 +73,7 @@ def two_runs(spec: DotAdd) -> TwoRuns:
 
 @dataclass(frozen=True)
 class OutOfOrder:
-    """That a property of the order of results fails: an input, and why."""
+    """A failure of a property of the order of results: an input, and why."""
 
     witness: CaseWitness
     why: str
@@ -129,7 +129,7 @@ def any_code(value: Fraction, fmt: Format) -> int | None:
 
 
 def normal_code(value: Fraction, fmt: Format) -> int | None:
-    """The same of a number that is normal there."""
+    """Return the code of a number; None if the format does not have it as a normal one."""
     code = any_code(value, fmt)
     return code if code is not None and fmt.fields(code)[1] else None
 

@@ -111,7 +111,7 @@ def seconds(answer: Answer | Recalled) -> float:
 
 
 def brief(answer: Told | Recalled) -> str:
-    """What it found, in a line: numbers, a witness, or why it is not settled."""
+    """Say in a line what an answer found: numbers, a witness, or why it is not settled."""
     if isinstance(answer, Recalled):
         return answer.brief
     if numbers := ", ".join(number.text for number in getattr(answer, "numbers", ())):
@@ -121,7 +121,7 @@ def brief(answer: Told | Recalled) -> str:
 
 
 class RecallKey:
-    """What is asked, as a key: the same text for the same question, and no other."""
+    """A question as a key: the same text for the same question, and no other."""
 
     def __init__(self, kind: str, instructions: tuple[Instruction, ...], *words: str) -> None:
         self.instructions = instructions

@@ -228,7 +228,7 @@ class Accumulated:
 
     @property
     def known(self) -> list[z3.BoolRef]:
-        """What says that the total is the last sum, and in its range."""
+        """The claims that the total is the last sum, and in its range."""
         return [self.claims[-1], *self.order]
 
     @property

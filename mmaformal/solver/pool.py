@@ -32,7 +32,7 @@ _all: list[Portfolio] = []
 def decide(
     scripts: Sequence[str], timeout: float, backend: str | None = None, memory: int = DEFAULT_MEMORY
 ) -> list[Outcome]:
-    """What the solvers of this thread say of each script, `timeout` seconds for each; with `backend`, that one alone.
+    """Ask the solvers of this thread, or `backend` alone, each script for `timeout` seconds; return their outcomes.
 
     `memory` is in megabytes for each solver's process.
     """
@@ -45,7 +45,7 @@ def decide(
 
 
 def lost_workers() -> tuple[type[BaseException], ...]:
-    """What executors raise where a worker was lost, and with it what it was at."""
+    """Return what executors raise where a worker was lost, and with it what it was at."""
     if "distributed" not in sys.modules:
         return (BrokenExecutor,)
     from distributed import KilledWorker  # Dask gave the task to several workers, and lost them all

@@ -669,7 +669,7 @@ def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytes
     ),
 )
 def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the step alone, and of what links it to that of the unit."""
+    """Neither a break of the step alone, nor one of what links it to that of the unit, is proved."""
     if broken == "flush":
         flush = pfma.flush
         monkeypatch.setattr(pfma, "flush", lambda code: flush(code) ^ (1 << 31))
@@ -693,7 +693,7 @@ def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
 
 
 def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
-    """What is proved of the addition, taken for a theorem: what is broken is elsewhere."""
+    """Take what is proved of the addition for a theorem: the break is elsewhere."""
     rule = last.step.rule
     results = rule.at(rule.codes[0]), rule.at(rule.codes[1])
     theorem = z3.Implies(not_below(rule.codes, fp32), not_below(results, fp32))

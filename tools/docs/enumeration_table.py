@@ -62,7 +62,7 @@ def _exchanged(spec: DotAdd) -> Relation | None:
     return order_independence.relation(spec, (1, 0)) if spec.k == 2 else None
 
 
-#: What each property says of two runs; None where there is nothing to exchange, or an input of another K.
+#: The relation of two runs for each property; None where there is nothing to exchange, or an input of another K.
 RELATIONS: dict[str, Callable[[DotAdd], Relation | None]] = {
     "order-independence": lambda spec: _exchanged(spec) if spec.parameters.step_products > 1 else None,
     "order-independence-across-blocks": _exchanged,
