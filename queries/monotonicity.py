@@ -82,7 +82,11 @@ def settle_product(instruction: Instruction, asker: Asker) -> Answer:
         facts.monotone_in_product,
         lambda spec: [larger_product(spec, k).statement for k in range(spec.k)],
         partial(
-            search, instruction, larger_first_product, "a larger product", "a larger product gives a smaller d"
+            search,
+            instruction,
+            larger_first_product,
+            "a larger product",
+            "a larger product gives a smaller d",
         ),
     )
 

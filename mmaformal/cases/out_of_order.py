@@ -157,7 +157,7 @@ def larger_c(spec: DotAdd, codes: Codes) -> Codes | None:
 
 
 def larger_first_product(spec: DotAdd, codes: Codes) -> Codes | None:
-    """Return a case whose first product with two nonzero factors is larger, by one place of a; None if there is none."""
+    """Return a case whose first nonzero product is larger, by one place of a; None if there is none."""
     for k, (x, y) in enumerate(zip(codes.a, codes.b, strict=True)):
         if not position(x, spec.a_format) or not position(y, spec.b_format):
             continue

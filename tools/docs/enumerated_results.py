@@ -208,7 +208,7 @@ class Every:
 
     @cached_property
     def losses(self) -> NDArray[np.float64] | None:
-        """What an aligned sum is off its exact one, in units of 2^(e_max − F); None of a unit that does not align."""
+        """How far an aligned sum is off, in units of 2^(e_max − F); None of a unit that does not align."""
         spec, p = self.spec, self.spec.parameters
         inner = (p.made_of(spec) or spec).parameters
         found: list[NDArray[np.float64]] = []
