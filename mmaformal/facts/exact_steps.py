@@ -150,14 +150,11 @@ def error_bound(instruction: Instruction, proving: Composing, prove: Claims = pr
 
 
 def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
-    """Prove that a sum of two is off by what one of them is, if the other is exact."""
+    """Prove that a sum of two is off by as much as both together: where one is exact, by what the other is."""
     proving.rests_on(FIXED_POINT)
-    exact, kept = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
-    off = [u - v for u, v in zip(exact, kept, strict=True)]
-    whole = exact[0] + exact[1] - (kept[0] + kept[1])
-    claim = z3.And([z3.Implies(off[i] == 0, whole == off[1 - i]) for i in range(2)])
-    text = "where one of two terms is exact, their sum is off by what the other one is"
-    return proving.claim("off", text, claim)
+    (x, y), (x_kept, y_kept) = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
+    text = "the sum of two terms is off by the sum of what they are off"
+    return proving.claim("off", text, x + y - (x_kept + y_kept) == (x - x_kept) + (y - y_kept))
 
 
 class RoundsExactSums(Facts[StepT]):
