@@ -200,7 +200,8 @@ class Every:
         """Return how many bits the largest sum of a step takes; None of a unit whose steps have no such sum."""
         first_sum, most = facts_of(self.spec).first_sum, 0
         for rows in every_row(self.spec):
-            for step in run_trace(self.spec, rows.codes).steps:
+            steps = run_trace(self.spec, rows.codes).steps
+            for step in (each for each in steps if type(each) is type(steps[0])):  # the last may add c alone
                 if (total := first_sum(step)) is None:
                     return None
                 most = max(most, int(np.abs(np.asarray(total)).max()))
