@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "walk.md"
 #: Rooms, each above those that follow.
 ROOMS = ("queries", "facts", "theory", "proof", "cases", "solver")
-#: What is asked: it differs; it is equal, stage by stage.
+#: Questions asked: it differs; it is equal, stage by stage.
 ASKED = {
     "ampere and hopper HMMA.16816.F32, which differ": (ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"]),
     "hopper HMMA.16816.F32 and the same with e_zero = −134, which are equal": (

@@ -121,7 +121,7 @@ Claims: TypeAlias = Callable[[Composing, DotAdd], z3.BoolRef]
 
 
 def prove_step(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> None:
-    """The same of each step of a chain, if `prove` proves it of one.  Raises NotProvedError."""
+    """Prove of each step of a chain what `prove` proves of one, and conclude it.  Raises NotProvedError."""
     numbers = prove(proving, spec)
     prove_chain(proving, spec)
     proving.rests_on(FIXED_POINT)
@@ -129,7 +129,7 @@ def prove_step(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -
 
 
 def rounded_once(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> Exact:
-    """That each step rounds its exact sum, always, if `prove` proves it of one.  Raises NotProvedError."""
+    """Prove that each step always rounds its exact sum, if `prove` proves it of one.  Raises NotProvedError."""
     numbers, claims = claims_of(proving, lambda: prove(proving, spec))
     off = prove_off(proving, 4 << spec.d_format.exponent_bits)
     rho = spec.parameters.last_rounding
@@ -204,7 +204,7 @@ def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep)
 
 
 def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
-    """That no finite product is placed above the largest."""
+    """Prove that no finite product is placed above the largest."""
     small = []
     for x, y, product, placed in zip(step.a, step.b, step.products, step.placed, strict=True):
         special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
@@ -344,7 +344,7 @@ class TwoTerms:
 
 @dataclass(frozen=True)
 class OneStepModel:
-    """What models have in common whose steps round their exact sums once (`theory/rounded_exactly.RoundsExactly`)."""
+    """The common part of models whose steps round their exact sums once (`theory/rounded_exactly.RoundsExactly`)."""
 
     model: DotAdd
 

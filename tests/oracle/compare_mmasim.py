@@ -134,7 +134,7 @@ class Oracle:
     nan_payload_specified: bool
 
     def dot_add(self, cases: Cases) -> Codes:
-        """What mmasim makes of the cases, as codes of d."""
+        """Return what mmasim makes of the cases, as codes of d."""
         operands, packing = self.operands, getattr(self.operation, "packing", 1)
         arguments = [
             to_torch(cases.a, operands.a, packing),
@@ -328,7 +328,7 @@ class FamilyCount:
 
 @dataclass
 class Row:
-    """What came of one instruction.  `problem`: why it could not be compared although it should."""
+    """The comparison of one instruction.  `problem`: why it could not be compared although it should."""
 
     architecture: str
     instruction: str

@@ -63,6 +63,17 @@ def test_ctrl_c_passes_by_workers_that_start() -> None:
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, none)
 
 
+def test_workers_do_not_run_the_callers_script_again() -> None:
+    script = """
+from mmaformal.solver.pool import processes
+import os
+with processes(1) as executor:
+    print(executor.submit(os.getppid).result() == os.getpid())
+"""
+    run = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("True\n", "")
+
+
 def test_no_thread_of_the_workers_is_left_which_would_race_with_the_end_of_the_interpreter() -> None:
     before = set(threading.enumerate())
     with processes(1) as executor:

@@ -216,7 +216,7 @@ QUESTIONS = (
 
 
 def answer(question: Question) -> tuple[list[str], int]:
-    """What the command prints, and its status, in a folder that has the products."""
+    """Return what the command prints, and its status, in a folder that has the products."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         status = cli.main(shlex.split(question.command))
