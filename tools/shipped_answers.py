@@ -40,7 +40,7 @@ def commands() -> list[list[str]]:
     found: dict[tuple[str, ...], None] = {}
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
-        for line in re.findall(r"^(?: {4}|\$ )mmaformal ([a-z][^#\n]*)", text, re.MULTILINE):
+        for line in re.findall(r"^(?: {4}|\$ )?mmaformal ([a-z][^#\n]*)", text, re.MULTILINE):
             words = shlex.split(line)
             for option in _WRITES & set(words):
                 del words[words.index(option) : words.index(option) + 2]

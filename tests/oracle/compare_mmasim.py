@@ -507,10 +507,10 @@ def markdown(rows: Sequence[Row], missing: dict[str, list[str]], command: str) -
     if any(row.total("known_slips") for row in compared):
         lines += [
             "",
-            "Known slips (a case counts only if mmasim returned exactly what the slip predicts):",
-            "",
+            "| known slips: a case counts only if mmasim returned exactly what the slip predicts |",
+            "|---|",
         ]
-        lines += [f"- {slip.description}" for slip in SLIPS]
+        lines += [f"| {slip.description} |" for slip in SLIPS]
 
     lines += [
         "",
@@ -550,7 +550,7 @@ def markdown(rows: Sequence[Row], missing: dict[str, list[str]], command: str) -
         ),
     ):
         if entries:
-            lines += ["", f"## {title}", "", *(f"- {entry}" for entry in entries)]
+            lines += ["", f"| {title} |", "|---|", *(f"| {entry} |" for entry in entries)]
     return "\n".join(lines) + "\n"
 
 
