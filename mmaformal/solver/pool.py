@@ -27,6 +27,7 @@ _T = TypeVar("_T")
 
 _own = threading.local()
 _all: list[Portfolio] = []
+_at_end: list[Callable[[], object]] = []
 
 
 def decide(
@@ -113,9 +114,21 @@ def _begin() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+@contextmanager
+def undone_at_end(undo: Callable[[], object]) -> Iterator[None]:
+    """While in the block: a worker that is ended, which runs no `finally`, calls `undo` first."""
+    _at_end.append(undo)
+    try:
+        yield
+    finally:
+        _at_end.remove(undo)
+
+
 def _end(number: int = 0, frame: FrameType | None = None) -> None:
     for portfolio in _all:
         portfolio.kill()
+    for undo in reversed(_at_end):
+        undo()
     os._exit(0)
 
 
