@@ -47,6 +47,8 @@ _MANY, _WORTH = 100_000, 20.0
 _ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
 #: The part of the time left in which a witness is made smaller; in the rest it is run once more.
 _SHRINKING = 0.9
+#: The part of what is left of that for each question whether fewer products do.
+_FEWER = 0.2
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
 #: each has in the next round.
 _DIRECT, _MORE = 1 / 3, 4.0
@@ -312,9 +314,7 @@ class Signing:
     def fails(self, codes: Codes) -> Fails:
         """The answer that a case leads to: the smallest on which it is wrong, as far as the time goes."""
         search = SmallestWrong(self, _SHRINKING)
-        found = search.at_places(FoundCase(search.made_smaller(codes), ()))
-        search.note(found)
-        found = search.shrink(found)
+        found = search.least_from(codes, _FEWER)
         return self.found_wrong(found, search.minimality)
 
     def found_wrong(self, found: FoundCase, minimality: tuple[str, ...]) -> Fails:
