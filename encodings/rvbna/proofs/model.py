@@ -32,7 +32,8 @@ def _text_of(x: DotAdd, y: DotAdd) -> Rvbna | None:
     p, q = x.parameters, y.parameters
     if not (isinstance(p, Rvbna) and isinstance(q, Lowered) and x.replace(parameters=q) == y):
         return None
-    return p if q.L == len(q.order) == p.n else None
+    own = q.L == len(q.order) == p.n and q.F == fp32.fraction_bits + p.guard_bits
+    return p if own else None
 
 
 def _tiny_are_right(spec: DotAdd, p: Rvbna) -> bool:
