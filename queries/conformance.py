@@ -54,7 +54,7 @@ _SHRINKING, _FEWER = 0.9, 0.3
 
 
 def _is_a_member(spec: DotAdd, standard: Standard, asker: Asker) -> tuple[str, Proof] | None:
-    """Returns in words which conforming unit a unit is proved to be, and the proof; None if it is none that is known."""
+    """Returns in words which conforming unit a unit is proved to be, and the proof; None if it is not proved."""
     step = spec.parameters.step_products
     for of in () if standard.is_fp32 else (member(spec, 1 << i) for i in range(spec.k.bit_length())):
         if of != spec and facts_of(of).alike(of, spec):
@@ -118,7 +118,7 @@ class _SmallestOutside(SmallestSearch):
         """Returns a case whose result is not allowed: zeros of −0 or with a NaN's payload, or one of those drawn."""
         plain, minus = zeros(self.spec), self.spec.a_format.sign_mask
         payload = NAN | 1 if self.spec.a_format == fp32 else 0
-        first = [replace(with_products(plain, {k: (minus, 0) for k in range(self.spec.k)}), c=fp32.sign_mask)]
+        first = [replace(with_products(plain, dict.fromkeys(range(self.spec.k), (minus, 0))), c=fp32.sign_mask)]
         first += [with_products(plain, {0: (payload, 0)})] if payload else []
         for codes, breaks in zip(first, self.breaking(first), strict=True):
             if breaks:
@@ -159,7 +159,7 @@ class _SmallestOutside(SmallestSearch):
     # ---- answers ------------------------------------------------------------------------------------------------
 
     def smallest(self, codes: Codes) -> Fails:
-        """Returns the answer that a case leads to: the smallest whose result is not allowed, as far as the time goes."""
+        """Returns the answer that a case leads to: the smallest that is not allowed, as far as the time goes."""
         self._until = self.asker.elapsed + _SHRINKING * self.asker.left
         found = self.least_from(codes, _FEWER)
         return self.fails(found, self.minimality)
@@ -198,8 +198,8 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
         return search.smallest(case.codes)
     if outcome.verdict == "unsat":
         return Holds(question, direct(asker.proved[-1]), asker.elapsed)
-    why = f"no input was found whose result is not allowed; that each is of a conforming unit is not settled: {outcome.why}"
-    return Unknown(question, why, tuple(asker.proved), asker.elapsed)
+    why = "no input was found whose result is not allowed; that each is of a conforming unit is not settled"
+    return Unknown(question, f"{why}: {outcome.why}", tuple(asker.proved), asker.elapsed)
 
 
 PROPERTY = Property(

@@ -126,7 +126,7 @@ class Standard:
         return allowed(self.spec, codes.a, codes.b, codes.c, _LISTED)
 
     def is_outside(self, codes: Codes, result: int, any_nan: bool) -> bool:
-        """Whether a result is not allowed; False where that is not known.  `any_nan`: any NaN counts as the right one."""
+        """Whether a result is not allowed; False where that is not known.  `any_nan`: any NaN counts as right."""
         if any_nan and fp32.is_nan(result):
             result = NAN
         try:

@@ -262,7 +262,7 @@ def _other_factors(inputs: Inputs, model: Mapping[str, int]) -> z3.BoolRef:
 
 def _but_for(outcome: Outcome, count: int) -> Outcome:
     """Return what is known where cases that a solver gave show nothing, and those of the same factors were left out."""
-    why = f"{counted(count, 'case')} of a solver did not show it, and {'its' if count == 1 else 'their'} factors were left out"
+    why = f"{counted(count, 'case')} of a solver did not show it; these factors were left out"
     return replace(outcome, verdict="unknown", why=why)
 
 

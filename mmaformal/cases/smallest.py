@@ -132,7 +132,7 @@ class SmallestSearch(Questions):
         return f"{open_[0]} not settled: {self.unsettled.get(open_[0], 'not asked')}" if open_ else ""
 
     def least_from(self, codes: Codes, part: float) -> FoundCase:
-        """Returns the smallest case, from a known one: fewer products are asked for first, each in a part of the time."""
+        """Returns the smallest case, from a known one: fewer products are asked for first, `part` of the time each."""
         found = self.at_places(FoundCase(self.made_smaller(codes), ()))
         self.note(found)
         count = len(self.forced)

@@ -178,9 +178,7 @@ def prove_error(
         for s, same in ((0, -loss), (1, loss))
     ]
     claim = z3.Implies(when, within(x.error, most))
-    return proving.claim(
-        "signed error", text, claim, [small, *signed], compared([small, *signed, claim], [when])
-    )
+    return proving.claim("signed error", text, claim, [small, *signed], compared([small, *signed, claim], [when]))
 
 
 def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:

@@ -32,7 +32,7 @@ def _text_of(x: DotAdd, y: DotAdd) -> Rvbna | None:
     p, q = x.parameters, y.parameters
     if not (isinstance(p, Rvbna) and isinstance(q, Lowered) and x.replace(parameters=q) == y):
         return None
-    own = q.L == len(q.order) == p.n and q.F == fp32.fraction_bits + p.guard_bits
+    own = q.L == len(q.order) == p.n and fp32.fraction_bits + p.guard_bits == q.F
     return p if own else None
 
 
