@@ -53,7 +53,7 @@ _CASES = 600
 _SHRINKING, _FEWER = 0.9, 0.3
 
 
-def _is_a_member(spec: DotAdd, standard: Standard, asker: Asker) -> tuple[str, Proof] | None:
+def conforming(spec: DotAdd, standard: Standard, asker: Asker) -> tuple[str, Proof] | None:
     """Returns in words which conforming unit a unit is proved to be, and the proof; None if it is not proved."""
     step = spec.parameters.step_products
     for of in () if standard.is_fp32 else (member(spec, 1 << i) for i in range(spec.k.bit_length())):
@@ -184,7 +184,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
         standard = Standard(spec)
     except ValueError as error:
         return Unknown(question, str(error), (), asker.elapsed)
-    found = _is_a_member(spec, standard, asker)
+    found = conforming(spec, standard, asker)
     if found is not None:
         of, proof = found
         return Holds(question, proof, asker.elapsed, notes=(f"it is {of}",))

@@ -44,7 +44,11 @@ _CASES, _SEEN = 4000, 1000
 #: Random cases that a compiled design is run on, and the seconds that have to be left for that.
 _MANY, _WORTH = 100_000, 20.0
 #: What may be alike, and what is said of it.
-_ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
+_ALIKE = {
+    "nan": "all NaNs alike",
+    "zero": "signs of zeros alike",
+    "standard": "or another that RISC-V's standard allows",
+}
 #: The part of the time left in which a witness is made smaller; in the rest it is run once more.
 _SHRINKING = 0.9
 #: The part of what is left of that for each question whether fewer products do.
@@ -175,7 +179,7 @@ class Signing:
             if matched.proof is not None:
                 return self._holds(matched.proof)
             share = _DIRECT if follower.unsettled else 1.0
-            outcome, found = SmallestWrong(self).least(self.asker.left * share)
+            outcome, found = self.smallest().least(self.asker.left * share)
             if found is not None:
                 return self.fails(found.codes)
             if outcome.verdict == "unsat":
@@ -311,9 +315,13 @@ class Signing:
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
 
+    def smallest(self, share: float = 1.0) -> SmallestWrong:
+        """The search for a small case, which may take a part of the time left."""
+        return SmallestWrong(self, share)
+
     def fails(self, codes: Codes) -> Fails:
         """The answer that a case leads to: the smallest on which it is wrong, as far as the time goes."""
-        search = SmallestWrong(self, _SHRINKING)
+        search = self.smallest(_SHRINKING)
         found = search.least_from(codes, _FEWER)
         return self.found_wrong(found, search.minimality)
 

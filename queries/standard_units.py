@@ -149,6 +149,12 @@ class Standard:
             return ""
         return (_nearest_step if self.is_fp32 else _odd_step)(spec, spec.parameters)
 
+    def models(self) -> Iterator[DotAdd]:
+        """Yields members as the model has them, of which `members` has the text: sets of 1, 2, 4, … products."""
+        spec = self.spec
+        for size in () if self.is_fp32 else (1 << i for i in range(spec.k.bit_length())):
+            yield spec.replace(parameters=bulk_normalised(size, spec.a_format, spec.b_format))
+
     def members(self) -> Iterator[DotAdd]:
         """Yields members that are asked about for all inputs."""
         spec = self.spec
