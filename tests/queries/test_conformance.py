@@ -27,6 +27,7 @@ from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
+from mmaformal.witness import WitnessError
 
 SMALL = "vfqwbdota.vv.E4M3.n2"
 CONFORMING = ("riscv", "riscv@corrected", "riscv@products", "riscv@pairs", "riscv@fours")
@@ -390,3 +391,23 @@ def test_nothing_holds_by_a_wrong_member(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     monkeypatch.setattr(conformance, "_CASES", 200)
     assert not isinstance(prove("conformance", riscv[SMALL], timeout=30), Holds)
+
+
+# ---- how far two units can be apart ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("i", [riscv["vfwbdota.vv.n64"], datapaths.named("fma(k=64,a=fp32)")], ids=lambda i: i.name)
+def test_how_far_units_can_be_apart_is_proved(i: Instruction) -> None:
+    answer = prove("freedom", i, timeout=100)
+    assert isinstance(answer, Holds)
+    one, two = (Fraction(x.value) for x in answer.numbers)
+    most = (riscv_fp32 if i.a_format == fp32 else riscv_freedom).off_at_most(64)
+    assert most <= one < most * Fraction(1 + 2**-20)
+    assert 2 * most <= two
+    assert any(rule.startswith("roundings of a tree") for rule in answer.proof.rules)
+
+
+def test_a_bound_below_what_is_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(riscv_freedom, "off_at_most", lambda k: Fraction(k, 1 << 23))
+    with pytest.raises(WitnessError, match="above"):
+        prove("freedom", riscv["vfwbdota.vv.n4"], timeout=60)
