@@ -26,7 +26,7 @@ from mmaformal.facts.product_bound import prove_apart, within
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, Rule
-from mmaformal.proof.kernel import by_rule
+from mmaformal.proof.kernel import NotProvedError, by_rule
 from mmaformal.queries.bound import rounded_up, rounding_of, theorem
 from mmaformal.queries.property import Property
 from mmaformal.queries.standard_units import Standard
@@ -120,7 +120,10 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     if f > said:
         raise WitnessError(f"{k} products: the proved bound {f} is above {said}, which is said of them")
     claims = (*(() if nearest else (prove_set,)), prove_rounded, prove_added, prove_apart)
-    proofs = [rounding_of(IEEE_FP32 if nearest else RO_FP32, asker), *(theorem(x, asker) for x in claims)]
+    try:
+        proofs = [rounding_of(IEEE_FP32 if nearest else RO_FP32, asker), *(theorem(x, asker) for x in claims)]
+    except NotProvedError as error:
+        return Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
     numbers = (
         Number("f", rounded_up(f), "what one unit is off at most, relative to |c| + Σ |a·b|; rounded up"),
         Number("2f", rounded_up(2 * f), "how far apart two such units are at most; rounded up"),
