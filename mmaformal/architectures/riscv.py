@@ -51,13 +51,13 @@ def bulk_normalised(n: int, a: Format, b: Format) -> Lowered:
     )
 
 
-def _text(corrected: tuple[int, ...], name: str, summary: str) -> Revision:
+def _text(corrected: tuple[int, ...], name: str, summary: str, ieee: bool = False) -> Revision:
     """Returns the pseudo-code with some of its expressions corrected, as another reading of the table."""
 
     def revise(i: Instruction) -> Instruction:
-        spec = replace(i.spec, parameters=Rvbna(i.k, corrected))
+        spec = replace(i.spec, parameters=Rvbna(i.k, corrected, ieee))
         return replace(
-            i, spec=spec, sources=dict.fromkeys(("n", "corrected"), "RISC-V ISA, RVBNA, pseudo-code")
+            i, spec=spec, sources=dict.fromkeys(("n", "corrected", "ieee"), "RISC-V ISA, RVBNA, pseudo-code")
         )
 
     return Revision(name, summary, revise)
@@ -79,6 +79,7 @@ REVISIONS = (
     _sets(2, "pairs", "another conforming unit: sets of two products, added to c one after another"),
     _sets(4, "fours", "another conforming unit: sets of four products, added to c one after another"),
     _text((), "printed", "the standard's pseudo-code as it is printed"),
+    _text((), "printed-ieee", "the same, of operands in IEEE's encodings as it says: e4m3 with infinities", True),
     *(
         _text(tuple(x for x in _ALL if x != n), f"printed-{n}", f"the pseudo-code, but for {what} corrected")
         for n, what in EXPRESSIONS.items()
