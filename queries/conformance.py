@@ -118,7 +118,9 @@ class _SmallestOutside(SmallestSearch):
         """Returns a case whose result is not allowed: zeros of −0 or with a NaN's payload, or one of those drawn."""
         plain, minus = zeros(self.spec), self.spec.a_format.sign_mask
         payload = NAN | 1 if self.spec.a_format == fp32 else 0
-        first = [replace(with_products(plain, dict.fromkeys(range(self.spec.k), (minus, 0))), c=fp32.sign_mask)]
+        first = [
+            replace(with_products(plain, dict.fromkeys(range(self.spec.k), (minus, 0))), c=fp32.sign_mask)
+        ]
         first += [with_products(plain, {0: (payload, 0)})] if payload else []
         for codes, breaks in zip(first, self.breaking(first), strict=True):
             if breaks:

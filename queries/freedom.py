@@ -2,15 +2,15 @@
 
     mmaformal prove freedom riscv vfwbdota.vv.n64
 
-A result is made of products that may be rounded, or of sets of them that are aligned and rounded, by a tree of additions
-that round, and is converted in the end.  What is proved, as claims about real numbers, is of one place of the tree: with
-what is exact S, |S| ≤ σ, and a number within (Q − 1)·σ of it,
+A result is made of products that may be rounded, or of sets of them that are aligned and rounded, by a tree of
+additions that round, and is converted in the end.  What is proved, as claims about real numbers, is of one place of the
+tree: with what is exact S, |S| ≤ σ, and a number within (Q − 1)·σ of it,
 
 - *set*: terms of which each is off by 2^E·u/m at most are together off by u·σ at most, where 2^E is no more than σ;
 - *rounding*: rounded with u once more, it is within ((1 + u)·Q − 1)·σ;
 - *addition*: so is a rounded sum of two of them, of the sum of both σ, Q being the larger one.
 
-u = 2^-24 to nearest and 2^-23 to odd are proved of fp32 (`facts/rounding_model`); a format with more precision has less.
+u = 2^-24 to nearest and 2^-23 to odd are proved of fp32 (`facts/rounding_model`); more precision has a smaller u.
 By induction over the tree a result is within (1 + u)^r − 1, r being the most roundings from a product to d: a tree of
 k + 1 leaves is no more than k additions deep.  Where no factor is subnormal and nothing is too large or too small.
 """
@@ -38,9 +38,9 @@ from mmaformal.witness import WitnessError
 
 TREE = Rule(
     "roundings of a tree",
-    "what holds of a number, of its rounding and of a rounded sum of two, holds of a tree of them, with as many factors "
-    "1 + u as a path has roundings; of k + 1 leaves no path has more than k additions; a format with fp32's range and "
-    "more precision rounds with no larger u",
+    "what holds of a number, of its rounding and of a rounded sum of two, holds of a tree of them, with as many "
+    "factors 1 + u as a path has roundings; of k + 1 leaves no path has more than k additions; a format with fp32's "
+    "range and more precision rounds with no larger u",
 )
 
 
@@ -61,7 +61,7 @@ def prove_set(proving: Composing) -> None:
 def prove_rounded(proving: Composing) -> None:
     """Proves what a number is off once it is rounded.  Raises NotProvedError."""
     s, d, exact, sigma, E, Q, u = z3.Reals("s d exact sigma E Q u")
-    near = z3.And(within(s - exact, E), within(exact, sigma), E <= (Q - 1) * sigma, Q >= 1, u >= 0, E >= 0)
+    near = z3.And(within(s - exact, E), within(exact, sigma), (Q - 1) * sigma >= E, Q >= 1, u >= 0, E >= 0)
     rounded = z3.Or(within(d - s, u * s), within(d - s, -u * s))
     text = "a number is no larger than its exact one and what it is off"
     size = z3.And(u * s <= u * (sigma + E), -u * s <= u * (sigma + E))
@@ -80,7 +80,9 @@ def prove_rounded(proving: Composing) -> None:
 def prove_added(proving: Composing) -> None:
     """Proves that a sum of two is off by no more than both are, with the larger factor.  Raises NotProvedError."""
     s, t, S, T, sigma, tau, Q, R, P = z3.Reals("s t S T sigma tau Q R P")
-    near = z3.And(within(s - S, (Q - 1) * sigma), within(t - T, (R - 1) * tau), within(S, sigma), within(T, tau))
+    near = z3.And(
+        within(s - S, (Q - 1) * sigma), within(t - T, (R - 1) * tau), within(S, sigma), within(T, tau)
+    )
     factors = z3.And(sigma >= 0, tau >= 0, P >= Q, P >= R)
     text = "products of what is not negative are not"
     signs = proving.claim("signs", text, z3.And((P - Q) * sigma >= 0, (P - R) * tau >= 0), [factors])

@@ -1,4 +1,4 @@
-"""Is every result of a design one that RISC-V's standard allows?  If not, the smallest input outside, and what is allowed.
+"""Is every result of a design one that RISC-V's standard allows?  If not, the smallest input, and what is allowed.
 
     mmaformal signoff dot2.sv --against riscv vfqwbdota.vv.E4M3.n2 --alike standard
 
@@ -22,6 +22,7 @@ from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress
+from mmaformal.display import counted
 from mmaformal.formats import fp32
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.undefined import drawn
@@ -63,7 +64,7 @@ class SigningStandard(Signing):
         own = (self.spec,) if self.standard.step_of(self.spec) else ()
         self.members = (*own, *self.standard.models(), *self.standard.members())
         self.question = (
-            f"{module.name}: every result is one that RISC-V's standard allows of {instruction.k} products, "
+            f"{module.name}: every result is one that RISC-V's standard allows of {counted(instruction.k, 'product')}, "
             f"{self.spec.types}{replace(self.same, alike=self._plain).said}"
         )
 
@@ -134,7 +135,7 @@ class SigningStandard(Signing):
                 yield of
 
     def _as_member(self, of: DotAdd) -> Holds | Codes | str:
-        """`Holds` if the design is proved to be a member; else an input whose result is not allowed, or why neither is."""
+        """`Holds` if the design is proved to be a member; else an input that is not allowed, or why it is neither."""
         self.progress(f"as {of.text}")
         asker = Asker(self.asker.portfolio, _EACH * max(self.asker.left, 0))
         asker.store = self.asker.store

@@ -1,7 +1,8 @@
 """rvbna, the pseudo-code of RISC-V's bulk-normalised dot product, executable, expression by expression.
 
 Specification: RISC-V ISA, RVBNA (commit 260dd933); names are the text's, q = 24 and f = 8 those of fp32.  Formats are
-decoded as they are, which the text allows, or as IEEE 754's, which it has.  The text returns a code on f + q bits: what its expressions set above
+decoded as they are, which the text allows, or as IEEE 754's, which it has.
+The text returns a code on f + q bits: what its expressions set above
 these is not there.  c is added last, to odd (Zvfwbdota16bf, Zvfqwbdota8f).
 """
 

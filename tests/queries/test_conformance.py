@@ -304,6 +304,32 @@ def test_special_values_of_fp32(a: int, b: int, c: int, d: int | None) -> None:
     assert FP32([a], [b], c) == ({d} if d is not None else {0, 0x80000000})
 
 
+def test_what_is_allowed_of_many_products_of_fp32() -> None:
+    """Zeros are left out, but for their signs; no less is listed than of the same products and all zeros."""
+    rng, minus = random.Random(7), 0x80000000
+    for _ in range(30):
+        a = [rng.choice([ONE_CODE, TINY, ONE_CODE + 3, 1]) ^ rng.choice([0, minus]) for _ in range(2)]
+        c, zeros = rng.choice([ONE_CODE, 0, minus, 0xBF800000]), [rng.choice([0, minus]) for _ in range(3)]
+        few, many = a + zeros, a + zeros + zeros * 20
+        assert FP32(few, [ONE_CODE] * len(few), c) <= FP32(many, [ONE_CODE] * len(many), c)
+    assert FP32([minus] * 64, [ONE_CODE] * 64, minus) == {minus}
+    assert FP32([minus] * 63 + [0], [ONE_CODE] * 64, minus) == {0}
+    with pytest.raises(TooManyError):
+        FP32([ONE_CODE] * 16, [ONE_CODE] * 16, 0)
+
+
+@pytest.mark.parametrize("n", [2, 64])
+@pytest.mark.parametrize("reading", ["riscv", "riscv@pairs", "riscv@fused"])
+def test_units_of_vfbdota_give_what_is_allowed(reading: str, n: int) -> None:
+    i = ARCHITECTURES[reading][f"vfbdota.vv.n{n}"]
+    assert Standard(i.spec).step_of(i.spec)
+    for codes in generate(i.spec, 20, 1, ["least"]).cases():
+        kept = tuple(x if k < 3 else 0 for k, x in enumerate(codes.a))
+        d = int(i.dot_add(list(kept), list(codes.b), codes.c))
+        with contextlib.suppress(TooManyError):
+            assert d in FP32(kept, codes.b, codes.c, 400)
+
+
 @pytest.mark.parametrize("unit", ["fma(k=2,a=fp32)", "mul_add(k=2,a=fp32)"])
 def test_chains_of_fp32_are_proved_and_give_what_is_allowed(unit: str) -> None:
     i = datapaths.named(unit)
@@ -396,7 +422,9 @@ def test_nothing_holds_by_a_wrong_member(monkeypatch: pytest.MonkeyPatch) -> Non
 # ---- how far two units can be apart ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("i", [riscv["vfwbdota.vv.n64"], datapaths.named("fma(k=64,a=fp32)")], ids=lambda i: i.name)
+@pytest.mark.parametrize(
+    "i", [riscv["vfwbdota.vv.n64"], datapaths.named("fma(k=64,a=fp32)")], ids=lambda i: i.name
+)
 def test_how_far_units_can_be_apart_is_proved(i: Instruction) -> None:
     answer = prove("freedom", i, timeout=100)
     assert isinstance(answer, Holds)
