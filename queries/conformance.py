@@ -30,7 +30,7 @@ from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.encodings.rvbna import Rvbna
@@ -163,7 +163,7 @@ class _SmallestOutside(SmallestSearch):
     def smallest(self, codes: Codes) -> Fails:
         """Returns the answer that a case leads to: the smallest that is not allowed, as far as the time goes."""
         self._until = self.asker.elapsed + _SHRINKING * self.asker.left
-        found = self.least_from(codes, _FEWER)
+        found = least_from(self, codes, _FEWER)
         return self.fails(found, self.minimality)
 
     def fails(self, found: FoundCase, minimality: Sequence[str]) -> Fails:

@@ -18,7 +18,7 @@ from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
-from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress
 from mmaformal.display import counted
@@ -322,7 +322,7 @@ class Signing:
     def fails(self, codes: Codes) -> Fails:
         """The answer that a case leads to: the smallest on which it is wrong, as far as the time goes."""
         search = self.smallest(_SHRINKING)
-        found = search.least_from(codes, _FEWER)
+        found = least_from(search, codes, _FEWER)
         return self.found_wrong(found, search.minimality)
 
     def found_wrong(self, found: FoundCase, minimality: tuple[str, ...]) -> Fails:

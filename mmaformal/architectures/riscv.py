@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from mmaformal.architectures.base import Architecture, Revision
 from mmaformal.encodings.adder_tree import AdderTree
-from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.rounding import IEEE_FP32, RO_FP32, Conversion, NanRule, Rounding
@@ -38,10 +38,12 @@ _SOURCES = {
 }
 
 
+_ADDITIONS = "RISC-V ISA, Zvfbdota32f and vfredusum.vs: additions round, by the dynamic mode; here to nearest even"
+
 _SOURCES_FP32 = {
-    "product": "RISC-V ISA, Zvfbdota32f: optionally rounded to FP32; here they are",
-    "sums": "RISC-V ISA, Zvfbdota32f and vfredusum.vs: each addition rounds, by the dynamic mode; here to nearest even",
-    "rho": "RISC-V ISA, Zvfbdota32f and vfredusum.vs: the result is converted to FP32",
+    "product": "RISC-V ISA, Zvfbdota32f: products may be rounded to FP32; here they are",
+    "sums": _ADDITIONS,
+    "rho": _ADDITIONS,
     "order": "chosen: any tree is allowed (vfredusum.vs)",
     "nan": "RISC-V ISA, F: the canonical quiet NaN",
 }
@@ -75,14 +77,6 @@ def _in_pairs(first: int, count: int) -> str:
     return f"({_in_pairs(first, half)}+{_in_pairs(first + half, half)})"
 
 
-def _fused(i: Instruction) -> Instruction | None:
-    """Returns the unit of fp32 whose products are not rounded; of the other types there is none."""
-    if i.a_format != fp32:
-        return None
-    sources = dict.fromkeys(("rho", "nan"), _SOURCES_FP32["rho"])
-    return replace(i, spec=i.spec.replace(parameters=Fma(IEEE_FP32, NanRule.DEFAULT)), sources=sources)
-
-
 def _text(corrected: tuple[int, ...], name: str, summary: str, ieee: bool = False) -> Revision:
     """Returns the pseudo-code with some of its expressions corrected, as another reading of the table."""
 
@@ -103,7 +97,8 @@ def _sets(size: int, name: str, summary: str) -> Revision:
     def revise(i: Instruction) -> Instruction:
         n = min(size, i.k)
         if i.a_format == fp32:
-            return replace(i, spec=i.spec.replace(parameters=added(f"c+{_in_pairs(0, n)}")))
+            spec = i.spec.replace(parameters=added(f"c+{_in_pairs(0, n)}"))
+            return replace(i, spec=spec, sources=_SOURCES_FP32)
         return replace(i, spec=i.spec.replace(parameters=bulk_normalised(n, i.a_format, i.b_format)))
 
     return Revision(name, summary, revise)
@@ -114,7 +109,6 @@ REVISIONS = (
     _sets(1, "products", "another conforming unit: each product is added to c by itself"),
     _sets(2, "pairs", "another conforming unit: sets of two products, added to c one after another"),
     _sets(4, "fours", "another conforming unit: sets of four products, added to c one after another"),
-    Revision("fused", "another conforming unit, of fp32: exact products, each added to c by an fma", _fused),
     _text((), "printed", "the standard's pseudo-code as it is printed"),
     _text(
         (), "printed-ieee", "the same, of operands in IEEE's encodings as it says: e4m3 with infinities", True
@@ -130,7 +124,8 @@ REVISIONS = (
 def riscv() -> Architecture:
     """Returns vfwbdota.vv and vfqwbdota[.alt].vv for each n; `.alt` is b of e5m2, and a's type stands in vtype.
 
-    And vfbdota.vv: the standard leaves its tree of additions open; here rounded products are added to c in order.
+    And vfbdota.vv: the standard leaves its tree of additions open, and whether products are rounded; here exact ones
+    are added to c in order.
     """
     name = "riscv"
 
@@ -141,8 +136,8 @@ def riscv() -> Architecture:
     single = [
         Instruction(
             *(f"vfbdota.vv.n{n}", name, 1, 1),
-            DotAdd(n, fp32, fp32, fp32, fp32, added("c+0")),
-            sources=_SOURCES_FP32,
+            DotAdd(n, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.DEFAULT)),
+            sources={name: _SOURCES_FP32[name] for name in ("rho", "nan")},
         )
         for n in SIZES
     ]

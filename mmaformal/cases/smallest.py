@@ -102,7 +102,6 @@ class SmallestSearch(Questions):
         The search is broken off when nothing is `left`; `first_try` is the most that one question has.
         """
         self.unsettled.pop(count, None)
-        self.ruled_out.discard(count)
         for active in self.ways(count):
             if left() <= 0:
                 self.unsettled.setdefault(count, "the time for that was used up")
@@ -130,20 +129,6 @@ class SmallestSearch(Questions):
         """Why `count` nonzero products may not be the fewest, or nothing."""
         open_ = [n for n in range(len(self.forced), count) if n not in self.ruled_out]
         return f"{open_[0]} not settled: {self.unsettled.get(open_[0], 'not asked')}" if open_ else ""
-
-    def least_from(self, codes: Codes, part: float) -> FoundCase:
-        """Returns the smallest case, from a known one: fewer products are asked for first, `part` of the time each."""
-        found = self.at_places(FoundCase(self.made_smaller(codes), ()))
-        self.note(found)
-        count = len(self.forced)
-        while count < self.products(found):
-            better = self.with_products(count, lambda: self.left, self.left * part)
-            if better is None:
-                count += 1
-            else:
-                found = self.at_places(replace(better, codes=self.made_smaller(better.codes)))
-                self.note(found)
-        return self.shrink(found)
 
     # ---- making it smaller ----------------------------------------------------------------------------------------
 
@@ -317,6 +302,21 @@ class SmallestSearch(Questions):
         a, b, c = self.spec.a_format, self.spec.b_format, self.spec.c_format
         operands = [*((x, a) for x in inputs.a), *((x, b) for x in inputs.b), (inputs.c, c)]
         return [sign_bit(x, fmt) for x, fmt in operands]
+
+
+def least_from(search: SmallestSearch, codes: Codes, part: float) -> FoundCase:
+    """Return the smallest case, from a known one: fewer products are asked for first, each in a part of the time."""
+    found = search.at_places(FoundCase(search.made_smaller(codes), ()))
+    search.note(found)
+    count = len(search.forced)
+    while count < search.products(found):
+        better = search.with_products(count, lambda: search.left, search.left * part)
+        if better is None:
+            count += 1
+        else:
+            found = search.at_places(replace(better, codes=search.made_smaller(better.codes)))
+            search.note(found)
+    return search.shrink(found)
 
 
 def _in_row(x: Inputs | Codes) -> list:  # type: ignore[type-arg]

@@ -15,7 +15,7 @@ from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Places
 from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.instruction import Instruction
@@ -160,7 +160,7 @@ class _Smallest(SmallestSearch):
 def smallest(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
     """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal."""
     search = _Smallest(asker, relation)
-    found = search.least_from(codes, 1 / 2)
+    found = least_from(search, codes, 1 / 2)
     return found.codes, search.minimality
 
 

@@ -319,7 +319,7 @@ def test_what_is_allowed_of_many_products_of_fp32() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 64])
-@pytest.mark.parametrize("reading", ["riscv", "riscv@pairs", "riscv@fused"])
+@pytest.mark.parametrize("reading", ["riscv", "riscv@products", "riscv@pairs", "riscv@fours"])
 def test_units_of_vfbdota_give_what_is_allowed(reading: str, n: int) -> None:
     i = ARCHITECTURES[reading][f"vfbdota.vv.n{n}"]
     assert Standard(i.spec).step_of(i.spec)
