@@ -88,7 +88,7 @@ class Tininess(Enum):
 
 
 class Saturation(Enum):
-    """What becomes of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5)."""
+    """The fate of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5)."""
 
     NONE = "none: the infinity where there is one and the rounding goes there, else the largest number"
     FINITE = "finite: the largest number, of infinities too"

@@ -11,12 +11,12 @@ from mmaformal.display import counted, html_folded, html_table, html_text, html_
 from mmaformal.recordings.check import CheckReport, FileFailure, NotModelled, Outcome, check_files, exit_code
 from mmaformal.result import Result
 
-#: Of files that hold a recording each.
+#: Suffixes of files that hold a recording each.
 _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
 
 
 class Checks(Sequence[Outcome], Result):
-    """What checking some recordings found, in the order of the files."""
+    """The reports of checking some recordings, in the order of the files."""
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self.outcomes = tuple(outcomes)

@@ -96,7 +96,7 @@ class FdaFacts(RoundsOneSum[Step]):
         return self.sums_of(spec, step, largest_product(spec))
 
     def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
-        """The same, with another largest significand of products, and of c."""
+        """Return the sums of a step with another largest significand of products, and of c."""
         F, products = spec.parameters_as(Fda).F, step.products
         parts = aligned_terms(spec, step, F, products, product, places_of(spec), c)
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
@@ -127,6 +127,9 @@ class FdaFacts(RoundsOneSum[Step]):
 
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
         return exactness.prove_lossless(proving, spec)
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        self.lossless(proving, spec)
 
 
 FACTS = FdaFacts("fda")
