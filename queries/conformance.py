@@ -65,7 +65,7 @@ def conforming(spec: DotAdd, standard: Standard, asker: Asker) -> tuple[str, Pro
     proof = _proved_chain(spec, step, asker) if text else None
     if proof is None:
         return None
-    if isinstance(spec.parameters, Rvbna):
+    if spec.parameters.algorithm == Rvbna.algorithm:
         return _sets_of(spec, step), proof
     rule = f"conforming steps: by its definition a step is one that the standard allows: {text}"
     return f"the conforming unit whose steps are: {text}", by_rule(rule, proof)
@@ -140,8 +140,11 @@ class _SmallestOutside(SmallestSearch):
         return shrink(self.spec, codes, self.breaking)
 
     def find_licences(self) -> Symmetries:
-        """What leaves the unit's results as they are; the standard's set has every such symmetry by its definition:
-        it knows no order of products or factors, only products, and of fp32 the signs of those that are zero."""
+        """Return what leaves the unit's results as they are.
+
+        The standard's set has every such symmetry by its definition: it knows no order of products or factors, only
+        products, and of fp32 the signs of those that are zero.
+        """
         laws, spec = Laws(self.asker), self.spec
         known = laws.zeros(spec)
         best: Zeros = (

@@ -79,8 +79,7 @@ def signoff(
     ports: where operands are, `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles:
     unroll a design with feedback from reset for so many.  held: operands stay until d is there.  where: constraints on
     the inputs, as `find_difference` takes them.  alike: "nan", any NaN is right where the model gives one, as it is
-    where the model's NaN is not canonical; "zero", so is a zero of either sign; "standard", so is every result that
-    RISC-V's standard allows of a dot product of these types (`queries/signoff_standard.py`).
+    where the model's NaN is not canonical; "zero", so is a zero of either sign; "standard", what RISC-V's allows.
 
     timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  told:
     is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may

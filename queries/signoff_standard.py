@@ -70,7 +70,7 @@ class SigningStandard(Signing):
 
     @property
     def _plain(self) -> list[str]:
-        """What counts as the same of two results, but for the standard."""
+        """Return what counts as the same of two results, but for the standard."""
         return [each for each in self.same.alike if each != "standard"]
 
     # ---- results ----------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ Solvers are asked about some *members*, as terms: what no member gives may be al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
+from typing import TypeAlias
 
 import z3
 
@@ -29,7 +30,6 @@ from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import fp32
 from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Rounding
 from mmaformal.shown_stages import code_text
@@ -49,46 +49,84 @@ def member(spec: DotAdd, size: int) -> DotAdd:
     return spec.replace(parameters=Rvbna(size, tuple(EXPRESSIONS)))
 
 
-def _odd_step(spec: DotAdd, p: Parameters) -> str:
-    """Returns what a step is, in the standard's words, where it is one that it allows of bf16 and fp8; else nothing."""
-    if isinstance(p, Rvbna) and p == Rvbna(p.n, tuple(EXPRESSIONS)):
-        return "the sum of a set by RVBNA, then c"
-    if isinstance(p, Lowered):
-        own = bulk_normalised(p.L, spec.a_format, spec.b_format)
-        wider = p == replace(own, F=p.F) and p.F > own.F  # the set's own is proved to be the text
-        return (
-            f"the sum of a set by RVBNA in {p.F - own.F} more bits, converted to odd, then c" if wider else ""
-        )
-    if isinstance(p, Esda) and p == Esda(p.L, p.dot, p.rho, False, NanRule.DEFAULT):
-        return "the exact sum of products, converted to odd, then c" if _are_odd((p.dot, p.rho)) else ""
-    if isinstance(p, Efda) and p.minus_zero and p.rho.signed_zero:
-        return ""
-    plus = isinstance(p, Efda) or not any(x.signed_zero for x in _roundings(p))
-    return _ieee_step(p) if plus and _are_odd(_roundings(p)) else ""
+def _text(spec: DotAdd) -> str:
+    p = spec.parameters_as(Rvbna)
+    return "the sum of a set by RVBNA, then c" if p == Rvbna(p.n, tuple(EXPRESSIONS)) else ""
 
 
-def _nearest_step(_: DotAdd, p: Parameters) -> str:
-    """Returns what a step is, in the standard's words, where it is one that it allows of fp32; else nothing."""
-    if isinstance(p, Efda) and not p.minus_zero:
-        return ""
-    return _ieee_step(p) if set(_roundings(p)) == {IEEE_FP32} else ""
+def _set_in_more_bits(spec: DotAdd) -> str:
+    p = spec.parameters_as(Lowered)
+    own = bulk_normalised(p.L, spec.a_format, spec.b_format)
+    wider = p == replace(own, F=p.F) and p.F > own.F  # the set's own is proved to be the text
+    return f"the sum of a set by RVBNA in {p.F - own.F} more bits, converted to odd, then c" if wider else ""
 
 
-def _ieee_step(p: Parameters) -> str:
-    """Returns what a step is, in words, where it is an operation of IEEE 754, or several, but for their roundings."""
-    if "nan" in p and p["nan"] not in (NanRule.ANY, NanRule.DEFAULT):
-        return ""
-    if isinstance(p, Muladd):
-        return "a product, converted, then added to c"
-    if isinstance(p, Sfma | Wfma) or (isinstance(p, Fma) and p == Fma(p.rho, p.nan)):
-        return "an exact product, added to c"
-    if isinstance(p, Efda) and not p.flush_inputs:
-        return "the exact sum of products and c, converted"
-    if isinstance(p, Rnd2) and not p.negate_pair:
-        return "two exact products, added, then c"
-    if isinstance(p, AdderTree):
-        return f"products, converted, and c, added as {p.order}"
-    return ""
+def _exact_then_c(spec: DotAdd) -> str:
+    p = spec.parameters_as(Esda)
+    right = p == Esda(p.L, p.dot, p.rho, False, NanRule.DEFAULT) and _are_odd((p.dot, p.rho))
+    return "the exact sum of products, converted to odd, then c" if right else ""
+
+
+def _fma(spec: DotAdd) -> str:
+    p = spec.parameters_as(Fma)
+    return _ONE if p == Fma(p.rho, p.nan) else ""
+
+
+def _exact(spec: DotAdd) -> str:
+    return "" if spec.parameters_as(Efda).flush_inputs else "the exact sum of products and c, converted"
+
+
+def _pair(spec: DotAdd) -> str:
+    return "" if spec.parameters_as(Rnd2).negate_pair else "two exact products, added, then c"
+
+
+def _tree(spec: DotAdd) -> str:
+    return f"products, converted, and c, added as {spec.parameters_as(AdderTree).order}"
+
+
+_ONE = "an exact product, added to c"
+
+Step: TypeAlias = Callable[[DotAdd], str]  #: what a step is, in words; nothing where it is none that is meant
+
+#: Steps of RVBNA, and those that add c last, by algorithm; roundings are among what they look at.
+_OF_SETS: dict[str, Step] = {"rvbna": _text, "lowered": _set_in_more_bits, "esda": _exact_then_c}
+
+#: Steps of IEEE 754's operations, or several, by algorithm; how they round is not looked at.
+_OF_OPERATIONS: dict[str, Step] = {
+    "muladd": lambda _: "a product, converted, then added to c",
+    "sfma": lambda _: _ONE,
+    "wfma": lambda _: _ONE,
+    "fma": _fma,
+    "efda": _exact,
+    "rnd2": _pair,
+    "adder_tree": _tree,
+}
+
+
+def _odd_step(spec: DotAdd) -> str:
+    """Return what a step is, in the standard's words, where it is one that it allows of bf16 and fp8; else nothing."""
+    p = spec.parameters
+    if p.algorithm in _OF_SETS:
+        return _OF_SETS[p.algorithm](spec)
+    return _operations(spec) if _are_odd(_roundings(p)) and not _keeps_minus_zero(p) else ""
+
+
+def _nearest_step(spec: DotAdd) -> str:
+    """Return what a step is, in the standard's words, where it is one that it allows of fp32; else nothing."""
+    p = spec.parameters
+    return _operations(spec) if set(_roundings(p)) == {IEEE_FP32} and _keeps_minus_zero(p) else ""
+
+
+def _operations(spec: DotAdd) -> str:
+    p = spec.parameters
+    known = "nan" not in p or p["nan"] in (NanRule.ANY, NanRule.DEFAULT)
+    step = _OF_OPERATIONS.get(p.algorithm)
+    return step(spec) if known and step is not None else ""
+
+
+def _keeps_minus_zero(p: Parameters) -> bool:
+    """Whether a sum of −0 and −0 is −0."""
+    return any(x.signed_zero for x in _roundings(p)) and ("minus_zero" not in p or bool(p["minus_zero"]))
 
 
 def _roundings(p: Parameters) -> list[Conversion]:
@@ -107,7 +145,7 @@ def _are_odd(roundings: Iterable[Conversion]) -> bool:
 
 
 class Standard:
-    """What the standard allows of dot products of some types."""
+    """The results, and the units, that the standard allows of dot products of some types."""
 
     def __init__(self, spec: DotAdd) -> None:
         """Raises ValueError where the standard has no dot product of these types, or of as many products."""
@@ -147,7 +185,7 @@ class Standard:
         """Returns what a unit's step is, in the standard's words, where its steps are ones that this allows."""
         if spec.plain != spec:
             return ""
-        return (_nearest_step if self.is_fp32 else _odd_step)(spec, spec.parameters)
+        return (_nearest_step if self.is_fp32 else _odd_step)(spec)
 
     def models(self) -> Iterator[DotAdd]:
         """Yields members as the model has them, of which `members` has the text: sets of 1, 2, 4, … products."""

@@ -145,7 +145,8 @@ def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> 
     rounded = cuts
     if len(leaves) > _TERMS:
         plain = [leaf for leaf in leaves if not all(isinstance(x, Zero) for x in leaf)]
-        leaves = [*plain, *({zero} for zero in Zero if {zero} in leaves)]
+        kinds: list[set[Number]] = [{zero} for zero in Zero]
+        leaves = [*plain, *(kind for kind in kinds if kind in leaves)]
         rounded = repeated
     if len(leaves) > _TERMS:
         raise TooManyError(f"more than {_TERMS - 1} products that are not zero")

@@ -38,7 +38,9 @@ _SOURCES = {
 }
 
 
-_ADDITIONS = "RISC-V ISA, Zvfbdota32f and vfredusum.vs: additions round, by the dynamic mode; here to nearest even"
+_ADDITIONS = (
+    "RISC-V ISA, Zvfbdota32f and vfredusum.vs: additions round, by the dynamic mode; here to nearest even"
+)
 
 _SOURCES_FP32 = {
     "product": "RISC-V ISA, Zvfbdota32f: products may be rounded to FP32; here they are",

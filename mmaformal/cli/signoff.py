@@ -225,7 +225,9 @@ def signoff(
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
     if "standard" in alike and (every or testbench is not None):
-        raise UsageError("of --alike standard one input is shown, and no model's d: leave out --all and --testbench")
+        raise UsageError(
+            "of --alike standard one input is shown, and no model's d: leave out --all and --testbench"
+        )
     asked = _Asked(instruction, alike, where, every, testbench)
     with wrong_use(HardwareError, RecordingError):
         design = design_of(files, **given)

@@ -39,7 +39,10 @@ PARTS: tuple[tuple[str, tuple[str | Callable[..., object], ...]], ...] = (
         "what the standard leaves open",
         (
             "mmaformal/analysis/riscv_f*.py",
-            *(f"queries/{name}.py" for name in ("conformance", "standard_units", "freedom", "signoff_standard")),
+            *(
+                f"queries/{name}.py"
+                for name in ("conformance", "standard_units", "freedom", "signoff_standard")
+            ),
         ),
     ),
     ("rounding and saturation of P3109", ("encodings/*/saturating.py",)),
