@@ -160,11 +160,11 @@ def settle(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Ho
         return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
     most = max(Fraction(x.value) for x in step.numbers)
     _check(unit, most, error.K)
-    proofs = [step.proof, *(_rounding(stage.rho, asker) for stage in unit.stages)]
+    proofs = [step.proof, *(rounding_of(stage.rho, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
     if (of_product := spec.parameters.product_rounding) is not None:
         proofs.append(
-            _rounding(of_product, asker)
+            rounding_of(of_product, asker)
         )  # of a product p, at most w(a)·w(b): top is |p|, or `least`
     elif unit.stages[0].n:
         inner = spec.parameters.made_of(spec) or spec
@@ -255,7 +255,7 @@ def _meaning(stage: SumStage) -> str:
     return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
 
 
-def _rounding(rho: Conversion, asker: Asker) -> Proof:
+def rounding_of(rho: Conversion, asker: Asker) -> Proof:
     """Prove what ρ is off.  Raises NotProvedError."""
     fmt = product_bound.rounded_to(rho)
     nearest, to_odd = product_bound.is_nearest(rho), rho.rounding is Rounding.RO

@@ -14,6 +14,7 @@ from mmaformal.queries import (
     conformance,
     error_bound,
     exactness,
+    freedom,
     lossless_width,
     monotonicity,
     order_independence,
@@ -69,7 +70,7 @@ class Properties(dict[str, Property], Tabular):
 PROPERTIES = Properties({each.name: each for each in _ALL})
 
 #: Those that are asked of the units that one standard is about, and are not in the tables of all.
-OF_A_STANDARD = Properties({conformance.PROPERTY.name: conformance.PROPERTY})
+OF_A_STANDARD = Properties({each.name: each for each in (conformance.PROPERTY, freedom.PROPERTY)})
 
 
 def property_named(name: str) -> Property:

@@ -79,7 +79,10 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
     spec, rho = instruction.spec, instruction.spec.parameters.last_rounding
     question, breaks = f"{instruction.label}: {what}", partial(_breaks, spec, judge)
     try:
-        codes, why = find_case(instruction, breaks), "no input was found that breaks it, and no proof is known"
+        codes, why = (
+            find_case(instruction, breaks),
+            "no input was found that breaks it, and no proof is known",
+        )
     except NotProvedError as error:  # rounding to ρ has no definition
         codes, why = None, str(error)
     if codes is None:

@@ -18,7 +18,7 @@ from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
-from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress
 from mmaformal.display import counted
@@ -44,9 +44,15 @@ _CASES, _SEEN = 4000, 1000
 #: Random cases that a compiled design is run on, and the seconds that have to be left for that.
 _MANY, _WORTH = 100_000, 20.0
 #: Results that may be alike, and what is said of them.
-_ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
+_ALIKE = {
+    "nan": "all NaNs alike",
+    "zero": "signs of zeros alike",
+    "standard": "or another that RISC-V's standard allows",
+}
 #: The part of the time left in which a witness is made smaller; in the rest it is run once more.
 _SHRINKING = 0.9
+#: The part of what is left of that for each question whether fewer products do.
+_FEWER = 0.2
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
 #: each has in the next round.
 _DIRECT, _MORE = 1 / 3, 4.0
@@ -173,7 +179,7 @@ class Signing:
             if matched.proof is not None:
                 return self._holds(matched.proof)
             share = _DIRECT if follower.unsettled else 1.0
-            outcome, found = SmallestWrong(self).least(self.asker.left * share)
+            outcome, found = self.smallest().least(self.asker.left * share)
             if found is not None:
                 return self.fails(found.codes)
             if outcome.verdict == "unsat":
@@ -309,12 +315,14 @@ class Signing:
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
 
+    def smallest(self, share: float = 1.0) -> SmallestWrong:
+        """The search for a small case, which may take a part of the time left."""
+        return SmallestWrong(self, share)
+
     def fails(self, codes: Codes) -> Fails:
         """The answer that a case leads to: the smallest on which it is wrong, as far as the time goes."""
-        search = SmallestWrong(self, _SHRINKING)
-        found = search.at_places(FoundCase(search.made_smaller(codes), ()))
-        search.note(found)
-        found = search.shrink(found)
+        search = self.smallest(_SHRINKING)
+        found = least_from(search, codes, _FEWER)
         return self.found_wrong(found, search.minimality)
 
     def found_wrong(self, found: FoundCase, minimality: tuple[str, ...]) -> Fails:

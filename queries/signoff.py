@@ -31,6 +31,7 @@ from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.elimination import differ as rows_differ
 from mmaformal.queries.signing import Agreement, Signing
 from mmaformal.queries.signoff_program import SigningProgram
+from mmaformal.queries.signoff_standard import SigningStandard, StandardProgram
 from mmaformal.recordings.read import read, require_fit
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Unknown
@@ -78,7 +79,7 @@ def signoff(
     ports: where operands are, `{"a[0]": "ops_i[15:0]", "d": "result_o"}`.  ties: numbers of other inputs.  cycles:
     unroll a design with feedback from reset for so many.  held: operands stay until d is there.  where: constraints on
     the inputs, as `find_difference` takes them.  alike: "nan", any NaN is right where the model gives one, as it is
-    where the model's NaN is not canonical; "zero", so is a zero of either sign.
+    where the model's NaN is not canonical; "zero", so is a zero of either sign; "standard", what RISC-V's allows.
 
     timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  told:
     is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may
@@ -112,9 +113,10 @@ def _signing(
     design: Wired, instruction: Instruction, asker: Asker, progress: Progress, same: Agreement
 ) -> Signing:
     """A design to be signed off; of a program, its undefined behaviour too."""
+    of_standard = "standard" in same.alike
     if design.behaviour is None:
-        return Signing.of(design, instruction, asker, progress, same)
-    return SigningProgram(design, instruction, asker, progress, same)
+        return (SigningStandard if of_standard else Signing).of(design, instruction, asker, progress, same)
+    return (StandardProgram if of_standard else SigningProgram)(design, instruction, asker, progress, same)
 
 
 def _check_takes(unit: DesignUnit, instruction: Instruction) -> None:

@@ -225,6 +225,8 @@ def signoff_all(
     """
     caller(progress)
     same = Agreement(as_constraints(where), alike)
+    if "standard" in alike:
+        raise ValueError("kinds are of differences from one model: alike is nan or zero here")
     instruction, say = instruction_meant(instruction), progress or (lambda _: None)
     sources = sources_of(files, top, defines, parameters)
     sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mmaformal.formats import fp32
+from mmaformal.formats import Format, Specials, fp32
 from mmaformal.limits import check_products, significant
 from mmaformal.rounding import RO_FP32, Conversion
 from mmaformal.spec import DotAdd, LossModel, Parameters
@@ -26,17 +26,20 @@ class Rvbna(Parameters):
 
     Per step, the n products are aligned to the largest reference exponent, to odd, and added; the sum is normalised and
     rounded as the text says it, and c is added, to odd.  `corrected` lists which of the text's `EXPRESSIONS` are read
-    as they were meant; the others are as they are printed.
+    as they were meant; the others are as they are printed.  With `ieee` operands are of IEEE 754's encodings, as the
+    text has them: e4m3's largest exponent field is that of infinities and NaNs.
     """
 
     n: int  #: products of one sum, a power of two
     corrected: tuple[int, ...] = ()
+    ieee: bool = False  #: whether the codes of every format are read as IEEE 754's encoding has them
 
     algorithm: ClassVar[str] = "rvbna"
     loss: ClassVar[LossModel] = LossModel.INNER
     meanings: ClassVar[Mapping[str, str]] = {
         "n": "products of one sum",
         "corrected": "which wrong expressions of the text are read as they were meant",
+        "ieee": "whether codes are read as IEEE 754's encoding has them",
     }
     summary: ClassVar[str] = (
         "RISC-V's pseudo-code: products aligned to odd, summed, rounded as printed, then c added"
@@ -72,6 +75,10 @@ class Rvbna(Parameters):
     @property
     def last_rounding(self) -> Conversion:
         return RO_FP32
+
+    def read(self, fmt: Format) -> Format:
+        """Returns the format that codes of an operand are read as."""
+        return replace(fmt, name=f"{fmt} by IEEE", specials=Specials.IEEE, dtype=None) if self.ieee else fmt
 
     def check(self, spec: DotAdd) -> None:
         self.needs(spec.c_format == spec.d_format == fp32, f"c and d of fp32, not {spec.types}")

@@ -1,7 +1,8 @@
 """rvbna, the pseudo-code of RISC-V's bulk-normalised dot product, executable, expression by expression.
 
 Specification: RISC-V ISA, RVBNA (commit 260dd933); names are the text's, q = 24 and f = 8 those of fp32.  Formats are
-decoded as they are, which the text allows.  The text returns a code on f + q bits: what its expressions set above
+decoded as they are, which the text allows, or as IEEE 754's, which it has.
+The text returns a code on f + q bits: what its expressions set above
 these is not there.  c is added last, to odd (Zvfwbdota16bf, Zvfqwbdota8f).
 """
 
@@ -125,7 +126,8 @@ def step(spec: DotAdd, p: Rvbna, a: Sequence[Lane], b: Sequence[Lane], c: Lane) 
     """Returns one step: BulkNormalizedDotProduct, and c added to it."""
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
     factors = tuple(
-        (decode(x, spec.a_format.layout), decode(y, spec.b_format.layout)) for x, y in zip(a, b, strict=True)
+        (decode(x, p.read(spec.a_format).layout), decode(y, p.read(spec.b_format).layout))
+        for x, y in zip(a, b, strict=True)
     )
     special = resolve_special(reduce(merge_special, [classify_product(x, y) for x, y in factors]))
     products = tuple(with_zero_exponent(multiply(x, y), p.zero_exponent(spec)) for x, y in factors)

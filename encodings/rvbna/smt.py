@@ -149,7 +149,8 @@ def code_of_sum(accumulator: BitVec, max_exp: BitVec, low: int, p: Rvbna) -> Nor
 def step(spec: DotAdd, p: Rvbna, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> RvbnaStep:
     """Returns one step: BulkNormalizedDotProduct, and c added to it."""
     exponents, bias = exponents_of(spec, p), spec.a_format.bias + spec.b_format.bias
-    factors = tuple((decode(x, spec.a_format), decode(y, spec.b_format)) for x, y in zip(a, b, strict=True))
+    formats = p.read(spec.a_format), p.read(spec.b_format)
+    factors = tuple((decode(x, formats[0]), decode(y, formats[1])) for x, y in zip(a, b, strict=True))
     special = classify(factors, [])
     products = tuple(multiply(x, y, bias, exponents, p.zero_exponent(spec)) for x, y in factors)
     max_exp = maximum([each.exponent for each in products])

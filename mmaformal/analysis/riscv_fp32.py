@@ -27,7 +27,7 @@ from mmaformal.spec import DotAdd
 _TOO_LARGE: Final = Fraction(2) ** (fp32.max_exponent + 1)
 _LAST: Final = fp32.min_exponent - fp32.fraction_bits  #: the place of fp32's least number
 
-#: Terms of which all trees are listed.
+#: Terms of which all trees are listed; of more, those that are zeros may be left out.
 _TERMS = 9
 
 
@@ -110,6 +110,15 @@ def cuts(x: Number) -> Iterator[Number]:
             yield -math.inf if y < 0 else math.inf
 
 
+def repeated(x: Number) -> Iterator[Number]:
+    """Yields what x may become by rounding any number of times."""
+    found, new = {x}, [x]
+    while new:
+        new = [y for y in {z for each in new for z in cuts(each)} if y not in found]
+        found.update(new)
+    yield from found
+
+
 def single(x: Number) -> int:
     """Returns the code of x, rounded to fp32."""
     if isinstance(x, Fraction):
@@ -126,13 +135,22 @@ def single(x: Number) -> int:
 def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
     """Returns the codes of d that a conforming unit may give for an input.
 
-    Raises TooManyError where there are more than `limit` results on the way, or more than eight products.
+    Of more than eight products, zeros are left out but one of each sign, and a number may be rounded as often as one
+    likes, which is all that adding a zero does to it: no less is listed than is allowed, and where the zeros are too
+    few for that, maybe more.  Raises TooManyError where there are more than `limit` results on the way, or more than
+    nine terms without those.
     """
-    if len(a) >= _TERMS:
-        raise TooManyError(f"more than {_TERMS - 1} products")
     exact = [multiply(number(x), number(y)) for x, y in zip(a, b, strict=True)]
     leaves: list[set[Number]] = [*({x, number(single(x))} for x in exact), {number(c)}]
-    return {single(x) for x in trees(leaves, limit, cuts, add)}
+    rounded = cuts
+    if len(leaves) > _TERMS:
+        plain = [leaf for leaf in leaves if not all(isinstance(x, Zero) for x in leaf)]
+        kinds: list[set[Number]] = [{zero} for zero in Zero]
+        leaves = [*plain, *(kind for kind in kinds if kind in leaves)]
+        rounded = repeated
+    if len(leaves) > _TERMS:
+        raise TooManyError(f"more than {_TERMS - 1} products that are not zero")
+    return {single(x) for x in trees(leaves, limit, rounded, add)}
 
 
 def off_at_most(k: int) -> Fraction:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmaformal.architectures.base import Architecture, Revision
+from mmaformal.encodings.adder_tree import AdderTree
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.rvbna import EXPRESSIONS, Rvbna
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.rounding import RO_FP32, Conversion, NanRule, Rounding
+from mmaformal.rounding import IEEE_FP32, RO_FP32, Conversion, NanRule, Rounding
 from mmaformal.spec import DotAdd
 
 #: Products of one sum: the powers of two that the standard has vectors for.
@@ -36,6 +38,19 @@ _SOURCES = {
 }
 
 
+_ADDITIONS = (
+    "RISC-V ISA, Zvfbdota32f and vfredusum.vs: additions round, by the dynamic mode; here to nearest even"
+)
+
+_SOURCES_FP32 = {
+    "product": "RISC-V ISA, Zvfbdota32f: products may be rounded to FP32; here they are",
+    "sums": _ADDITIONS,
+    "rho": _ADDITIONS,
+    "order": "chosen: any tree is allowed (vfredusum.vs)",
+    "nan": "RISC-V ISA, F: the canonical quiet NaN",
+}
+
+
 def bulk_normalised(n: int, a: Format, b: Format) -> Lowered:
     """Returns RVBNA's sum of n products, and the addition of c to odd."""
     return Lowered(
@@ -51,23 +66,41 @@ def bulk_normalised(n: int, a: Format, b: Format) -> Lowered:
     )
 
 
-def _text(corrected: tuple[int, ...], name: str, summary: str) -> Revision:
+def added(order: str) -> AdderTree:
+    """Returns a step of products of fp32, rounded, that are added to each other and c in an order, each sum rounded."""
+    return AdderTree(IEEE_FP32, (IEEE_FP32,), IEEE_FP32, order, NanRule.DEFAULT)
+
+
+def _in_pairs(first: int, count: int) -> str:
+    """Returns how the sum of so many products by halves is spelled."""
+    if count == 1:
+        return str(first)
+    half = count // 2
+    return f"({_in_pairs(first, half)}+{_in_pairs(first + half, half)})"
+
+
+def _text(corrected: tuple[int, ...], name: str, summary: str, ieee: bool = False) -> Revision:
     """Returns the pseudo-code with some of its expressions corrected, as another reading of the table."""
 
-    def revise(i: Instruction) -> Instruction:
-        spec = replace(i.spec, parameters=Rvbna(i.k, corrected))
+    def revise(i: Instruction) -> Instruction | None:
+        if i.a_format == fp32:
+            return None
+        spec = replace(i.spec, parameters=Rvbna(i.k, corrected, ieee))
         return replace(
-            i, spec=spec, sources=dict.fromkeys(("n", "corrected"), "RISC-V ISA, RVBNA, pseudo-code")
+            i, spec=spec, sources=dict.fromkeys(("n", "corrected", "ieee"), "RISC-V ISA, RVBNA, pseudo-code")
         )
 
     return Revision(name, summary, revise)
 
 
 def _sets(size: int, name: str, summary: str) -> Revision:
-    """Returns units of fewer products a set: the sets' sums are added to c one after another, to odd."""
+    """Returns units of fewer products a set: the sets' sums are added to c one after another."""
 
     def revise(i: Instruction) -> Instruction:
         n = min(size, i.k)
+        if i.a_format == fp32:
+            spec = i.spec.replace(parameters=added(f"c+{_in_pairs(0, n)}"))
+            return replace(i, spec=spec, sources=_SOURCES_FP32)
         return replace(i, spec=i.spec.replace(parameters=bulk_normalised(n, i.a_format, i.b_format)))
 
     return Revision(name, summary, revise)
@@ -79,6 +112,9 @@ REVISIONS = (
     _sets(2, "pairs", "another conforming unit: sets of two products, added to c one after another"),
     _sets(4, "fours", "another conforming unit: sets of four products, added to c one after another"),
     _text((), "printed", "the standard's pseudo-code as it is printed"),
+    _text(
+        (), "printed-ieee", "the same, of operands in IEEE's encodings as it says: e4m3 with infinities", True
+    ),
     *(
         _text(tuple(x for x in _ALL if x != n), f"printed-{n}", f"the pseudo-code, but for {what} corrected")
         for n, what in EXPRESSIONS.items()
@@ -88,13 +124,25 @@ REVISIONS = (
 
 
 def riscv() -> Architecture:
-    """Returns vfwbdota.vv and vfqwbdota[.alt].vv for each n; `.alt` is b of e5m2, and a's type stands in vtype."""
+    """Returns vfwbdota.vv and vfqwbdota[.alt].vv for each n; `.alt` is b of e5m2, and a's type stands in vtype.
+
+    And vfbdota.vv: the standard leaves its tree of additions open, and whether products are rounded; here exact ones
+    are added to c in order.
+    """
     name = "riscv"
 
     def unit(opcode: str, n: int, a: Format, b: Format) -> Instruction:
         spec = DotAdd(n, a, b, fp32, fp32, bulk_normalised(n, a, b))
         return Instruction(f"{opcode}.n{n}", name, 1, 1, spec, sources=_SOURCES)
 
+    single = [
+        Instruction(
+            *(f"vfbdota.vv.n{n}", name, 1, 1),
+            DotAdd(n, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.DEFAULT)),
+            sources={name: _SOURCES_FP32[name] for name in ("rho", "nan")},
+        )
+        for n in SIZES
+    ]
     wide = [unit("vfwbdota.vv", n, bf16, bf16) for n in SIZES]
     narrow = [
         unit(f"vfqwbdota{'.alt' if b is e5m2 else ''}.vv.{a.name.upper()}", n, a, b)
@@ -102,4 +150,5 @@ def riscv() -> Architecture:
         for b in (e4m3, e5m2)
         for n in SIZES
     ]
-    return Architecture(name, "Zvfwbdota16bf, Zvfqwbdota8f (Spike)", [*wide, *narrow], REVISIONS)
+    units = [*wide, *narrow, *single]
+    return Architecture(name, "Zvfwbdota16bf, Zvfqwbdota8f (Spike); Zvfbdota32f", units, REVISIONS)

@@ -6,7 +6,7 @@ One case is asked about for all that are alike, as far as `Symmetries` go, each 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import z3
@@ -18,11 +18,15 @@ from mmaformal.cases.codes import (
 )
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.checked import Progress
+from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
+
+#: Cases of a solver that show nothing before a question is given up.
+_LEFT_OUT = 12
 
 Places = tuple[int, ...]  #: of the products that may be nonzero
 Bound = Callable[[Inputs, Places], list[z3.BoolRef]]  #: a bound on the size of a case
@@ -72,6 +76,10 @@ class Questions(ABC):
     def left(self) -> float:
         """Seconds left for the search."""
         return self.asker.left
+
+    def is_shown(self, codes: Codes) -> bool:
+        """Whether a solver's case shows what is looked for: where the assertions say less, this is the rest."""
+        return True
 
     def note(self, found: FoundCase) -> None:  # noqa: B027 - not every search keeps it
         """A case was found."""
@@ -181,10 +189,23 @@ class Questions(ABC):
             assertions += [term for bound in bounds for term in bound(inputs, active)]
             statement += self._up_to()
         limit = self.left if limit is None else min(limit, self.left)
-        outcome = self.asker.satisfy(name, statement, assertions, inputs.constants(), limit)
-        if outcome.verdict != "sat":
-            return outcome, None
-        codes = inputs.codes(self.spec, outcome.model)
+        until, left_out = self.asker.elapsed + limit, list[z3.BoolRef]()
+        while True:
+            said = (
+                f"{statement}, but for the factors of {counted(len(left_out), 'case')}"
+                if left_out
+                else statement
+            )
+            outcome = self.asker.satisfy(name, said, [*assertions, *left_out], inputs.constants(), limit)
+            if outcome.verdict != "sat":
+                return (_but_for(outcome, len(left_out)) if left_out else outcome), None
+            codes = inputs.codes(self.spec, outcome.model)
+            if self.is_shown(codes):
+                break
+            left_out.append(_other_factors(inputs, outcome.model))
+            limit = until - self.asker.elapsed
+            if limit <= 0 or len(left_out) > _LEFT_OUT:
+                return _but_for(outcome, len(left_out)), None
         values = [
             (constant, z3.BitVecVal(outcome.model[name], bits))
             for name, bits in inputs.constants().items()
@@ -230,6 +251,19 @@ class Questions(ABC):
         for counts in multisets([len(some) for some in members.values()], free):
             chosen = [k for some, n in zip(members.values(), counts, strict=True) for k in some[:n]]
             yield tuple(sorted(chosen + self.forced))
+
+
+def _other_factors(inputs: Inputs, model: Mapping[str, int]) -> z3.BoolRef:
+    """Return the assertion that a case has other factors than a model, or another c where those are given."""
+    constants = inputs.constants()
+    names = [name for name in constants if not name.startswith("c")] or list(constants)
+    return z3.Or([z3.BitVec(name, constants[name]) != model[name] for name in names])
+
+
+def _but_for(outcome: Outcome, count: int) -> Outcome:
+    """Return what is known where cases that a solver gave show nothing, and those of the same factors were left out."""
+    why = f"{counted(count, 'case')} of a solver did not show it; these factors were left out"
+    return replace(outcome, verdict="unknown", why=why)
 
 
 def multisets(sizes: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:

@@ -46,7 +46,7 @@ PROPERTY_NAMES = (
 )
 
 #: Asked of the units that one standard is about, and not by `--all`.
-OF_A_STANDARD = ("conformance",)
+OF_A_STANDARD = ("conformance", "freedom")
 
 #: The exit status of each kind of answer.
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
@@ -107,6 +107,7 @@ def prove(
     mmaformal prove --all h100 HMMA.16816.F32      every property, in one table
     mmaformal prove --list                         the properties
     mmaformal prove conformance riscv vfwbdota.vv.n4  to RISC-V's standard
+    mmaformal prove freedom riscv vfwbdota.vv.n64     what it leaves open
 
     What was proved is recorded, and is not asked again.
 

@@ -174,8 +174,9 @@ _DESIGN = (
 @click.option(
     "--alike",
     multiple=True,
-    type=click.Choice(["nan", "zero"]),
-    help="Any NaN is right where the model gives one; or a zero of either sign; repeatable.",
+    type=click.Choice(["nan", "zero", "standard"]),
+    help="Any NaN is right where the model gives one; or a zero of either sign; or what RISC-V's standard allows "
+    "(docs/riscv.md); repeatable.",
 )
 @click.option(
     "--all",
@@ -223,6 +224,10 @@ def signoff(
     from mmaformal.recordings.archive import RecordingError
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
+    if "standard" in alike and (every or testbench is not None):
+        raise UsageError(
+            "of --alike standard one input is shown, and no model's d: leave out --all and --testbench"
+        )
     asked = _Asked(instruction, alike, where, every, testbench)
     with wrong_use(HardwareError, RecordingError):
         design = design_of(files, **given)

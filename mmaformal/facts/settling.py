@@ -12,10 +12,10 @@ import z3
 from mmaformal.cases.alike import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.questions import FoundCase, Places
+from mmaformal.cases.questions import Places
 from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.instruction import Instruction
@@ -160,15 +160,7 @@ class _Smallest(SmallestSearch):
 def smallest(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
     """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal."""
     search = _Smallest(asker, relation)
-    found = search.at_places(FoundCase(shrink(relation.left, codes, relation.breaks), ()))
-    count = 0
-    while count < search.products(found):
-        better = search.with_products(count, lambda: search.left, search.left / 2)
-        if better is None:
-            count += 1
-        else:
-            found = search.at_places(FoundCase(shrink(relation.left, better.codes, relation.breaks), ()))
-    found = search.shrink(found)
+    found = least_from(search, codes, 1 / 2)
     return found.codes, search.minimality
 
 

@@ -72,9 +72,8 @@ def recovered(proving: Following) -> Iterator[tuple[BitVec, Link]]:
 
 
 def _products(proving: Following) -> Iterator[ModelProduct]:
-    """The products of a model of one step."""
-    if len(proving.trace.steps) == 1:
-        (step,) = proving.trace.steps
+    """The products of a model of one step, where that has its operands decoded."""
+    if len(proving.trace.steps) == 1 and hasattr(step := proving.trace.steps[0], "a"):
         sides = [x if isinstance(x, list) or not isinstance(x, Operand) else (x,) for x in (step.a, step.b)]
         terms = getattr(step, "products", None) or getattr(step, "product", None)
         terms = (terms,) if hasattr(terms, "significand") else terms or ()

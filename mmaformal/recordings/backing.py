@@ -47,6 +47,7 @@ TEXTS = {
     "amx_fp16": "Intel's SDM",
     "diamond_rapids": "Intel's ISE",
     "e9s12": "the paper that proposes it",
+    **{f"riscv vfbdota.vv.n{2 << i}": "the RISC-V ISA manual's draft of Zvfbdota32f" for i in range(6)},
 }
 
 #: Architectures that the authors of mmasim had no GPU of (MMA-Sim, appendix C: "we do not have a CDNA1 GPU")
@@ -101,7 +102,6 @@ class Backing(ShortRepr):
     @property
     def kind(self) -> str:
         """The strongest of what is behind the model: `HARDWARE`, `EMULATOR`, `SPECIFICATION`, `SIMULATOR`, `NONE`."""
-        architecture = self.instruction.architecture
         recorded = self.recorded or tuple(x for each in self.alike for x in _recorded(each.label))
         if any(not each.emulated for each in recorded):
             return HARDWARE
@@ -109,15 +109,14 @@ class Backing(ShortRepr):
             return EMULATOR
         if self.mmasim:
             return SIMULATOR
-        return SPECIFICATION if architecture in TEXTS else NONE
+        return SPECIFICATION if _text_only(self.instruction) else NONE
 
     @property
     def whose(self) -> str:
         """Whose emulator or text it is, where that is all; empty otherwise."""
-        architecture = self.instruction.architecture
         if self.kind == EMULATOR:
             return _emulator(self.instruction) or ", ".join(dict.fromkeys(x.gpu for x in self.recorded))
-        return TEXTS[architecture] if self.kind == SPECIFICATION else ""
+        return _text_only(self.instruction) if self.kind == SPECIFICATION else ""
 
     @property
     def exact(self) -> bool:
@@ -145,6 +144,8 @@ class Backing(ShortRepr):
             parts.append(f"mmasim 2.1.1{whose} agrees on {self.mmasim:,} dot product-adds")
         elif self.kind == EMULATOR and not self.recorded:
             parts.append(f"compared with an emulator, {self.whose}")
+        elif self.kind == SPECIFICATION:
+            parts.append(f"specified, never run: {self.whose}")
         elif not self.recorded:
             parts.append("mmasim does not have it")
         if self.exact:
@@ -160,7 +161,15 @@ def _base(instruction: Instruction) -> str:
 def _emulator(instruction: Instruction) -> str:
     """Returns whose code was run; nothing if none was."""
     label = f"{instruction.architecture} {_base(instruction)}"
+    if label in TEXTS:
+        return ""
     return EMULATORS.get(label) or EMULATORS.get(instruction.architecture, "")
+
+
+def _text_only(instruction: Instruction) -> str:
+    """Returns whose text is the only source; nothing if there is another."""
+    label = f"{instruction.architecture} {_base(instruction)}"
+    return TEXTS.get(label) or TEXTS.get(instruction.architecture, "")
 
 
 def opened(instruction: Instruction) -> str:

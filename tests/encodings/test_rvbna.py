@@ -17,6 +17,7 @@ from support.recorded import SHARED
 from mmaformal import ARCHITECTURES, find_difference, riscv, verify
 from mmaformal.architectures import Architecture
 from mmaformal.cases.falling_products import exponent_of, find_product, random_searches, value_of_product
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import both_results
 from mmaformal.encodings.executable import blocks, stages
@@ -253,6 +254,23 @@ def test_two_products_show_the_first_expression(
     assert run(riscv[name], a, b) == printed + 1
 
 
+def test_read_as_ieees_encoding_e4m3_has_infinities() -> None:
+    """256·0 is a NaN and 256·1 infinite; of e5m2 and bf16 nothing changes."""
+    name = "vfqwbdota.vv.E4M3.n2"
+    text = ARCHITECTURES["riscv@printed-ieee"]
+    assert run(text[name], [0x78], [0]) == NAN
+    assert run(text[name], [0x78], [0x38]) == 0x7F800000
+    assert run(text[name], [0x77], [0x38]) == run(riscv[name], [0x77], [0x38])
+    answer = find_difference(text[name], riscv[name], timeout=200)
+    assert isinstance(answer, Different)
+    assert sorted((*answer.witness.a, *answer.witness.b, answer.witness.c)) == [0, 0, 0, 0, 0x78]
+    assert all(line.endswith("proved minimal") for line in answer.minimality)
+    for other in ("vfwbdota.vv.n2", "vfqwbdota.alt.vv.E5M2.n2"):
+        printed, spec = PRINTED[other], text[other].spec
+        rows = generate(spec, 60, 1)
+        assert both_results(spec, rows) == both_results(printed.spec, rows)
+
+
 def test_expressions_that_the_text_does_not_have_are_refused() -> None:
     for wrong in ((4,), (2, 1), (1, 1)):
         with pytest.raises(ValueError, match="in order"):
@@ -264,7 +282,7 @@ def test_expressions_that_the_text_does_not_have_are_refused() -> None:
 # ---- what is proved ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("of", [PRINTED, CORRECTED])
+@pytest.mark.parametrize("of", [PRINTED, CORRECTED, ARCHITECTURES["riscv@printed-ieee"]])
 def test_both_encodings_of_the_text_are_equal(of: Architecture) -> None:
     assert isinstance(verify(of["vfqwbdota.vv.E4M3.n2"], timeout=200), Holds)
 

@@ -109,6 +109,20 @@ def test_a_module_written_from_the_model_is_the_model(generated: Path) -> None:
     assert isinstance(signoff(generated, SMALL, timeout=60), Holds)
 
 
+def test_fewer_products_are_asked_for_before_they_are_called_the_fewest(generated: Path) -> None:
+    """Random rows find two products with c = 0; one product with one c is wrong too, and fewer."""
+    two = " && ".join(f"{side}[{bits}] != 0" for side in "ab" for bits in ("14:8", "6:0"))
+    one = "a == 16'h003c && b == 16'h003c && c == 16'h3c01"
+    text = generated.read_text(encoding="utf-8")
+    wrong = f"{{15'h0, ({two} && c[14:0] == 0) || ({one})}}"
+    generated.write_text(text.replace("    assign d = ", f"    assign d = {wrong} ^ "), encoding="utf-8")
+    answer = signoff(generated, SMALL, timeout=60)
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    assert answer.witness.minimality[0] == "1 nonzero product: proved minimal"
+    assert answer.witness.codes.c == 0x3C01
+
+
 @pytest.mark.slow
 def test_one_wrong_input_of_2_to_the_48_is_found(generated: Path) -> None:
     text = generated.read_text(encoding="utf-8")

@@ -37,7 +37,13 @@ PARTS: tuple[tuple[str, tuple[str | Callable[..., object], ...]], ...] = (
     ("its text is the model", ("encodings/rvbna/proofs/*.py",)),
     (
         "what the standard leaves open",
-        ("mmaformal/analysis/riscv_f*.py", "queries/conformance.py"),
+        (
+            "mmaformal/analysis/riscv_f*.py",
+            *(
+                f"queries/{name}.py"
+                for name in ("conformance", "standard_units", "freedom", "signoff_standard")
+            ),
+        ),
     ),
     ("rounding and saturation of P3109", ("encodings/*/saturating.py",)),
     ("Apple AMX but for its fused multiply-adds", ("mmaformal/apple/*.py",)),

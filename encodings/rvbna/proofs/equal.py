@@ -31,8 +31,8 @@ def derive(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
         operands, terms = [], []
         for k, (u, v) in enumerate(zip(mine.factors, other.factors, strict=True)):
             pair = [
-                decode(argument, a[i * p.n + k], u[0], v[0], spec.a_format),
-                decode(argument, b[i * p.n + k], u[1], v[1], spec.b_format),
+                decode(argument, a[i * p.n + k], u[0], v[0], p.read(spec.a_format)),
+                decode(argument, b[i * p.n + k], u[1], v[1], p.read(spec.b_format)),
             ]
             operands += pair
             terms.append(multiply(argument, pair, mine.products[k], other.products[k], low))

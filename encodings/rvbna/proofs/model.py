@@ -30,9 +30,10 @@ from mmaformal.spec import DotAdd
 def _text_of(x: DotAdd, y: DotAdd) -> Rvbna | None:
     """Returns what x is as the text, where y is a bulk-normalised dot product of as many products; else None."""
     p, q = x.parameters, y.parameters
-    if not (isinstance(p, Rvbna) and isinstance(q, Lowered) and x.replace(parameters=q) == y):
+    if not (isinstance(p, Rvbna) and not p.ieee and isinstance(q, Lowered) and x.replace(parameters=q) == y):
         return None
-    return p if q.L == len(q.order) == p.n else None
+    own = q.L == len(q.order) == p.n and fp32.fraction_bits + p.guard_bits == q.F
+    return p if own else None
 
 
 def _tiny_are_right(spec: DotAdd, p: Rvbna) -> bool:

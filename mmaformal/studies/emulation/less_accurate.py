@@ -270,7 +270,7 @@ class _Smallest(SmallestSearch):
         return [one(*each) for each in zip(cases, run(self.x, cases), run(self.y, cases), strict=True)]
 
     def answer(self) -> Answer:
-        for count in range(1, self.most + 1):
+        for count in range(self.most + 1):
             found = self.with_products(count, lambda: self.asker.left)
             if found is not None:
                 return self._fails(self.shrink(self.at_places(FoundCase(self.made_smaller(found.codes), ()))))
