@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results, run_trace
 from mmaformal.encodings.fda.executable import FdaStep
-from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.muladd import Muladd
-from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -35,6 +32,9 @@ BLOCK = 1 << 14
 
 #: Exact sums are integers of this many places; c is e5m2, whose last place is 2^-16.
 _PLACES = 16
+
+#: The parameter of an algorithm by which a sum of products alone is rounded, before c is added.
+_INNER = {"muladd": "product", "rnd2": "pair", "lowered": "rho"}
 
 
 def every_row(spec: DotAdd) -> Iterator[Rows]:
@@ -213,7 +213,7 @@ class Every:
         spec, p = self.spec, self.spec.parameters
         inner = (p.made_of(spec) or spec).parameters
         found: list[NDArray[np.float64]] = []
-        exact = self.products if isinstance(p, Lowered) else self.products + self.addends
+        exact = self.products + (0 if p.algorithm == "lowered" else self.addends)
         for start, rows in enumerate(every_row(spec)):
             steps = [each for each in run_trace(spec, rows.codes).steps if isinstance(each, FdaStep)]
             if len(steps) != 1:
@@ -245,13 +245,12 @@ def not_the_rounded_sum(every: Every) -> int | None:
     An aligned sum is looked at where it is exact.  None of a unit whose sum is another.
     """
     p = every.spec.parameters
-    inner = p.product if isinstance(p, Muladd) else p.pair if isinstance(p, Rnd2) else None
+    inner: Conversion | None = getattr(p, _INNER.get(p.algorithm, ""), None)
     where = np.ones(len(every.results), np.bool_)
-    if isinstance(p, Lowered) or p.aligns:
+    if p.aligns:
         if every.losses is None:
             return None
         where = every.losses == 0
-        inner = p.rho if isinstance(p, Lowered) else None
     sums = every.products + every.addends
     if inner is not None:
         part, finite = every.rounded(every.products, inner)
