@@ -149,6 +149,8 @@ class Parameters:
     saturates: ClassVar[bool] = False
     #: whether results may be of e4m3, which overflows so too
     gives_e4m3: ClassVar[bool] = False
+    #: whether results of IEEE 754's formats may overflow to the largest number, to nearest (`Saturation.PROPAGATE`)
+    gives_largest: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
@@ -405,6 +407,9 @@ class DotAdd:
             )
         if not p.gives_e4m3 and self.d_format.specials is Specials.FN:
             raise ValueError(f"{p.algorithm} gives no {self.d_format}: such results are fma's")
+        roundings = [x for x in map(p.__getitem__, p.keys()) if isinstance(x, Conversion)]
+        if not p.gives_largest and any(x.saturates_ieee for x in roundings):
+            raise ValueError(f"{p.algorithm} has no ρ that saturates a format of IEEE 754: efda has")
         if self.scale_format is None and self.scale_block:
             raise ValueError(f"a scale block of {self.scale_block} without a scale format")
         if self.scale_format is not None:

@@ -220,11 +220,16 @@ def test_names_of_conversions() -> None:
     assert Conversion.named("RZ-BINARY6P3SF-SatFinite").saturation is Saturation.FINITE
     assert Conversion.named("RO-E4M3FNUZ-SatPropagate").format is e4m3fnuz
     assert "3 fractional bits, RO, SatPropagate" in repr(Conversion.named("RO-E4M3FNUZ-SatPropagate"))
-    for name in ("RNE-BINARY8P4SE±0", "RNE-BINARY8P8SE", "XX-BINARY8P4SE", "RNE-FP16-SatFinite"):
+    for name in ("RNE-BINARY8P4SE±0", "RNE-BINARY8P8SE", "XX-BINARY8P4SE", "RNE-FP12-SatFinite"):
         with pytest.raises(ValueError, match="no ρ named"):
             Conversion.named(name)
-    with pytest.raises(ValueError, match="saturation is of formats of P3109"):
+    with pytest.raises(ValueError, match="keeps its infinities"):
         Conversion("x", fp16, 10, Rounding.RNE, saturation=Saturation.FINITE)
+    with pytest.raises(ValueError, match="to nearest even"):
+        Conversion.named("IEEE-RZ-FP16-SatPropagate")
+    assert Conversion.named("IEEE-FP16-SatPropagate").saturates_ieee
+    with pytest.raises(ValueError, match="efda has"):
+        hopper["HMMA.16816.F32"].replace(rho="IEEE-FP32-SatPropagate")
     with pytest.raises(ValueError, match="all of them kept"):
         Conversion("x", FORMATS["binary8p4se"], 2, Rounding.RNE)
     with pytest.raises(ValueError, match="are not modelled"):
