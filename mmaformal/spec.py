@@ -385,7 +385,8 @@ class DotAdd:
         p = self.parameters
         for name in ("a", "b", "c", "d"):
             fmt = getattr(self, f"{name}_format")
-            if not (fmt.signed and fmt.has_zero):
+            factor = name in "ab" and fmt.is_whole  # of P3109, whose unsigned formats are numbers
+            if not ((fmt.signed or factor) and fmt.has_zero):
                 raise ValueError(f"{name} cannot be {fmt}, a format of scales, without sign or without zero")
         if self.k > MOST_PRODUCTS:
             raise ValueError(f"K = {self.k} is too long a chain: at most {MOST_PRODUCTS} products")
@@ -450,9 +451,9 @@ class DotAdd:
         if "c" in self.negated and not self.reads_c:
             raise ValueError("a c that is not read cannot be negated")
         for name in self.negated:
-            if (fmt := getattr(self, f"{name}_format")).specials is Specials.FNUZ:
+            if not (fmt := getattr(self, f"{name}_format")).has_minus_zero:
                 raise ValueError(f"{name} of {fmt}, which has no −0, cannot be negated")
-        if not self.reads_c and self.c_format.specials is Specials.FNUZ:
+        if not self.reads_c and not self.c_format.has_minus_zero:
             raise ValueError(f"a c of {self.c_format}, which has no −0, has to be read")
 
     def __repr__(self) -> str:
