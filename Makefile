@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint clean
 
+# Modules are compiled once, when first imported, and not again by each of the many processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 demo: $(VENV)/installed
 	$(BIN)/mmaformal diff ampere hopper HMMA.16816.F32
 

@@ -22,7 +22,7 @@ from mmaformal.certificates.check import RefusedError
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
 
-#: What `certify` says of a property that has no proof: its verdict comes first.
+#: Words of `certify` on a property that has no proof: its verdict comes first.
 _NOT_TRUE = ("Fails", "Unknown")
 
 

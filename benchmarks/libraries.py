@@ -37,7 +37,7 @@ DTYPES: dict[str, Any] = {
     "bf16": ml_dtypes.bfloat16,
     "fp16": np.float16,
 }
-#: What this processor has no unit for: numbers are widened to fp32.  fp32 and fp64: whatever takes them.
+#: Types that this processor has no unit for, which are widened to fp32.  fp32 and fp64: whatever takes them.
 UNITS = {"bf16": "datapath fma(k=1,a=bf16)", "fp16": "datapath fma(k=1,a=fp16)"}
 #: M, N, K: a whole matrix, with edges and without, K of several blocks, one row, one column, few of both.
 Shapes = dict[str, list[tuple[int, int, int]]]

@@ -38,7 +38,7 @@ def staged(name: str, i: Instruction, limit: float) -> tuple[float, str]:
 
 
 def monolithic(name: str, i: Instruction, limit: float) -> tuple[float, str]:
-    """The same of one question."""
+    """Return seconds and verdict of one question that says it all."""
     start = time.monotonic()
     with Portfolio() as portfolio:
         outcome = Asker(portfolio, limit).satisfy(name, "as one question", [FORMULAS[name](i)], limit=limit)

@@ -33,7 +33,7 @@ def microseconds(call: Callable[[], object], patience: float, count: int) -> flo
 
 
 def calls(i: Instruction) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    """What is called the slow way and the quick way."""
+    """Return by name the calls to time: the slow way and the quick way."""
     rng = np.random.default_rng(0)
     shapes = ((i.m, i.k), i.a_format), ((i.k, i.n), i.b_format), ((i.m, i.n), i.c_format)
     a, b, c = (rng.integers(0, fmt.codes, shape).astype(fmt.word) for shape, fmt in shapes)

@@ -1,4 +1,4 @@
-"""What an instruction keeps of its terms while it sums them, in numbers and in words.
+"""Numbers and words for how much an instruction keeps of its terms while it sums them.
 
 The widths are arithmetic on the types; that they hold for all inputs, and that no fewer bits do, is what the property
 `accumulator-width` proves (tests/package/test_listing.py compares the two).
@@ -34,7 +34,7 @@ def sum_width(spec: DotAdd) -> SumWidth | None:
 
 
 def in_words(spec: DotAdd) -> list[str]:
-    """What the accumulator keeps: a sentence or two, for a person who has not read the papers."""
+    """Return a sentence or two on what the accumulator keeps, for a person who has not read the papers."""
     lines, width = [spec.parameters.keeps(spec)], sum_width(spec)
     if width is not None:
         lines.append(

@@ -67,7 +67,7 @@ def rows_together(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, .
 
 
 def first_rows(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]]:
-    """The same with no more than a few products, of too many; which of those differ (`≠` in the first column) first."""
+    """Return `rows_together` with few products of too many: those that differ (`≠` in the first column) come first."""
     rows = rows_together(rows, at)
     if len(rows) <= MOST_LINES:
         return rows

@@ -178,7 +178,7 @@ class Campaign:
     # ---- what came of it
 
     def answers(self) -> Iterator[tuple[Instruction, Answer]]:
-        """What is settled; `seconds` are those that the solvers took for its lemmas."""
+        """Yield each settled instruction with its answer; `seconds` are those that the solvers took for its lemmas."""
         for goal in self.goals.values():
             if goal.done:
                 for instruction in goal.instructions:
@@ -228,7 +228,7 @@ class Campaign:
         self._work(executor, width, confirmations.following)
 
     def known_outcome(self, sha256: str, solver: str | None = None) -> Outcome | None:
-        """What the store knows: a proof, by `solver`; or that solvers contradict each other, which settles nothing."""
+        """Return what the store has: a proof, by `solver`; or "unknown", where solvers contradict each other."""
         if self.store is None:
             return None
         try:
@@ -386,7 +386,7 @@ class _Asking:
 
 
 class _Confirmations:
-    """What a campaign's obligations still have to be asked of other solvers, the quickest question first."""
+    """The questions that other solvers still have to be asked about a campaign's obligations, the quickest first."""
 
     def __init__(self, campaign: Campaign, solver: str | None, timeout: float) -> None:
         self._campaign = campaign
@@ -429,7 +429,7 @@ class _Confirmations:
             return False
 
     def _settle(self, sha256: str, confirmation: Confirmation) -> None:
-        """What all that was asked of an obligation comes to."""
+        """Record what all questions about an obligation come to; two solvers that disagree contradict each other."""
         self._campaign.confirmed[sha256] = confirmation
         if confirmation.verdict == "sat":
             claim = self._campaign.claims[sha256]
@@ -457,12 +457,12 @@ class _Confirmations:
         return outcome
 
 
-#: Of what was not put to other solvers yet.
+#: The confirmation of what was not put to other solvers yet.
 _NONE = Confirmation("unknown")
 
 
 def checked(outcomes: object, count: int, solver: str | None = None) -> list[Outcome]:
-    """What a worker says, if it can be: so many outcomes, by `solver`.  Anything else is no answer."""
+    """Return a worker's outcomes if they are so many, by `solver`; anything else counts as "unknown", so many times."""
     try:
         if not isinstance(outcomes, list) or len(outcomes) != count:
             raise ValueError(f"not {count} answers but {str(outcomes)[:40]!r}")

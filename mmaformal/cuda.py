@@ -362,7 +362,7 @@ $store
 }  // namespace $namespace
 """)
 
-#: What to do about a call of CUDA that failed.
+#: Checks of CUDA's calls, with advice on one that failed.
 CHECKS = """\
 static const char *advice(cudaError_t error) {
     switch (error) {

@@ -281,7 +281,7 @@ def _latex(text: str) -> str:
 
 
 class Tabular:
-    """What has `rows()`, a dict of plain values for each."""
+    """An object with `rows()`, a dict of plain values for each, which can be a table, CSV or LaTeX."""
 
     def rows(self) -> list[dict[str, object]]:
         raise NotImplementedError

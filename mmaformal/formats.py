@@ -339,7 +339,7 @@ def _nan_candidates(fmt: Format) -> tuple[int, ...]:
     return (ones & ~fmt.sign_mask, fmt.sign_mask, ones)
 
 
-#: What is written beyond these is in no format, and its exact value would take a computer's memory.
+#: Limits of a number's text: one beyond these is in no format, and its exact value would take a computer's memory.
 _LONGEST_NUMBER, _LARGEST_EXPONENT = 2000, 5000
 
 _HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)(?:p([+-]?[0-9]+))?")

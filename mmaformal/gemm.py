@@ -296,7 +296,7 @@ class _Problem:
     def _by_columns(
         self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
     ) -> Codes:
-        """The same where there are fewer rows than threads, which take columns then."""
+        """Return D where there are fewer rows than threads: the threads take columns then."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
         alone = Workers(1, ProgressReport(False, 0))
 

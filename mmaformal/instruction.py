@@ -185,7 +185,7 @@ class Instruction:
         )
 
     def sized(self, m: int, n: int) -> Instruction:
-        """The same instruction of another size, named so.  Raises ValueError if it does not come in it."""
+        """Return the instruction in another size, named so.  Raises ValueError if it does not come in it."""
         if (m, n) == (self.m, self.n):
             return self
         if self.sizes is None or (m, n) not in self.sizes:
@@ -346,7 +346,7 @@ def read_operand(x: ArrayLike, fmt: Format, what: str) -> GivenOperand:
 
 
 def kind_of(operands: Mapping[str, GivenOperand]) -> Kind:
-    """What operands are, all alike.  Raises TypeError where numbers stand beside bit patterns.
+    """Return the kind that all operands are of.  Raises TypeError where numbers stand beside bit patterns.
 
     Bit patterns of a format that NumPy has no floats of go with numbers, and so do arrays of scales.
     """
@@ -480,7 +480,7 @@ def _check_lengths(instruction: Instruction, vectors: Mapping[str, NDArray[Any]]
 
 
 def _leading_shape(vectors: Mapping[str, NDArray[Any]], c: NDArray[Any]) -> tuple[int, ...]:
-    """What the leading dimensions broadcast to.  Raises ValueError if they do not."""
+    """Return the shape that the leading dimensions broadcast to.  Raises ValueError if they do not."""
     try:
         return np.broadcast_shapes(*(codes.shape[:-1] for codes in vectors.values()), c.shape)
     except ValueError:

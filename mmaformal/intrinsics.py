@@ -63,7 +63,7 @@ _PAIR = """\
     _mm512_storeu_ps(D, d);
     return D[0];"""
 
-#: As assembly: of the forms 132, 213 and 231 a compiler takes any.
+#: The call as assembly: of the forms 132, 213 and 231 a compiler takes any.
 _HALF = """\
     uint16_t A[32] = {a[0]}, B[32] = {b[0]}, D[32] = {c};
     __m512i x = _mm512_loadu_si512(A), y = _mm512_loadu_si512(B), d = _mm512_loadu_si512(D);

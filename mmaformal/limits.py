@@ -1,4 +1,4 @@
-"""What the encodings hold: bounds of sums in 64-bit lanes, and checks and words that algorithms share."""
+"""Limits of the encodings: bounds of sums in 64-bit lanes, and checks and words that algorithms share."""
 
 from __future__ import annotations
 

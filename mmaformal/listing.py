@@ -41,7 +41,7 @@ def architecture_table(architecture: Architecture, wanted: Sequence[Instruction]
 
 
 def spellings(architecture: Architecture) -> list[str]:
-    """What may be spelled out as an instruction of an architecture that has as many as there are arguments."""
+    """Return how instructions of an architecture may be spelled, where it has as many as there are arguments."""
     forms = getattr(architecture, "spellings", ())
     if not forms:
         return []
@@ -50,7 +50,7 @@ def spellings(architecture: Architecture) -> list[str]:
 
 
 def spelled_examples(architecture: Architecture) -> str:
-    """The same with examples, of an architecture that has any."""
+    """Return `spellings` with examples, of an architecture that has any."""
     names = [f"  '{name}'" for name in architecture.keys()]  # noqa: SIM118 - an architecture iterates over instructions
     title = f"{architecture.name}: {architecture.gpus}"
     return "\n\n".join([title, *spellings(architecture), "\n".join(["for example:", *names])])
@@ -99,7 +99,7 @@ def device_table() -> str:
 
 
 def devices_as_json() -> list[dict[str, object]]:
-    """The same as plain values."""
+    """Return the devices of each architecture, with their source, as plain values."""
     return [{"architecture": x.architecture, "devices": list(x.names), "source": x.source} for x in PRODUCTS]
 
 
@@ -231,7 +231,7 @@ def parameters_in_words(i: Instruction) -> list[ParameterInWords]:
 
 
 def fields_in_words(i: Instruction) -> dict[str, str]:
-    """What the instruction computes, how much it keeps and what stands behind that, by what each is called."""
+    """Return what the instruction computes, how much it keeps and what stands behind that, by what each is called."""
     sum_ = i.spec.exact_sum.replace("a·b", "a_k·b_k")
     out = {
         "accumulator": "; ".join(accumulator.in_words(i.spec)),
@@ -256,7 +256,7 @@ def sources_cited(i: Instruction) -> dict[str, str]:
 
 
 def in_words(i: Instruction) -> str:
-    """What the instruction computes, how much it keeps, and each parameter with what it means and where it is from."""
+    """Describe what the instruction computes, how much it keeps, and each parameter with its meaning and source."""
     k, p = i.k, i.parameters
     lines = [i.label]
     if i.aliases:
@@ -277,7 +277,7 @@ def in_words(i: Instruction) -> str:
 
 
 def as_json_object(i: Instruction) -> dict[str, object]:
-    """What `--json` prints of an instruction."""
+    """Return the object that `--json` prints of an instruction."""
     out: dict[str, object] = {
         "name": i.name,
         "architecture": i.architecture,
@@ -321,7 +321,7 @@ _VALUES: dict[tuple[str, object], str] = {
     ("operands", None): "as they are",
 }
 
-#: What a parameter is, where that is the same for all instructions.
+#: Meanings of parameters that are the same for all instructions.
 _MEANINGS = {
     "L": "products that one step takes",
     "dot_bits": "fractional bits that the sum of the products keeps where c is added to it",

@@ -220,7 +220,7 @@ class Mma(ShortRepr):
 
     @property
     def target(self) -> str:
-        """What to give nvcc as -arch; sm_70, which CUDA 13 has no more, only on request (see `needs`)."""
+        """The architecture to give nvcc as -arch; sm_70, which CUDA 13 has no more, only on request (see `needs`)."""
         return f"sm_{max(self.first, 75)}{self.suffix}"
 
     @property
@@ -229,7 +229,7 @@ class Mma(ShortRepr):
 
     @property
     def needs(self) -> str:
-        """What it takes to run it, in words."""
+        """The compute capability, and the nvcc, that it takes to run it, in words."""
         if self.first == 70:
             return "compute capability 7.0 (-arch=sm_70, nvcc 12 or older) or 7.5 (-arch=sm_75)"
         if self.kind:

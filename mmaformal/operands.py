@@ -143,7 +143,7 @@ class Operands(ShortRepr):
         return (*self.batch, *self.shape[:2])
 
     def permuted(self, order: NDArray[np.int64]) -> Operands:
-        """The same with the products in another order."""
+        """Return these operands with the products in another order."""
         a, b = self.a[..., order], self.b[..., order, :]
         return Operands(a, b, self.c, self.scale_a, self.scale_b, self.batch, self.dropped, self.kind)
 

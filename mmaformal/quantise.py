@@ -100,7 +100,7 @@ def largest_number(fmt: Format) -> float:
 
 
 def _largest_magnitude(x: NDArray[np.floating], axis: int | None) -> Floats:
-    """Of what is finite, for each row (axis 1) or of all; 0 of nothing."""
+    """Return the largest finite magnitude of each row (axis 1) or of all; 0 of nothing."""
     magnitude = np.abs(x)
     found = np.max(magnitude, axis=axis, initial=0.0)
     if not np.isfinite(found).all():

@@ -1,4 +1,4 @@
-"""What every query gives back, in the same forms: a verdict, numbers, text, JSON, HTML and a table."""
+"""The forms that every query's result has: a verdict, numbers, text, JSON, HTML and a table."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Tininess(Enum):
 
 
 class Saturation(Enum):
-    """What becomes of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5).
+    """The fate of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5).
 
     PROPAGATE is what Arm's FPMR.OSM = 1 asks for in fp16 and fp32.
     """

@@ -1,4 +1,4 @@
-"""What a matrix unit computes, as data: an algorithm's name, its parameters and its types.  No arithmetic.
+"""A matrix unit's computation as data: an algorithm's name, its parameters and its types.  No arithmetic.
 
 Every element of D is one *dot product-add*, `d = c + Σ a_k·b_k`.  A `DotAdd` says how it is rounded, and is
 all that the two encodings (`encodings/smt`, `encodings/executable`) know: not which GPU it came from.
@@ -88,19 +88,19 @@ def _settle(data: DataclassInstance) -> None:
 
 @lru_cache(maxsize=64)
 def _kinds(of: type[DataclassInstance]) -> tuple[tuple[str, Callable[[object, str], object], bool], ...]:
-    """Of each field its name, what makes a value of its type, and whether it may be None."""
+    """Return of each field its name, what makes a value of its type, and whether it may be None."""
     told = ((each.name, *str(each.type).partition(" | ")) for each in fields(of))
     makers = _KINDS | dict(of.kinds if issubclass(of, Parameters) else {})
     return tuple((name, makers[kind], bool(optional)) for name, kind, _, optional in told)
 
 
 def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
-    """The same with other fields, which it makes what their types say."""
+    """Return a copy with other fields, each made into what its type says."""
     return replace(data, **changes)
 
 
 class LossModel(Enum):
-    """What a step loses of the exact sum of its products and c, before it rounds to the code that it gives."""
+    """The loss of a step against the exact sum of its products and c, before it rounds to the code that it gives."""
 
     NOTHING = "nothing: the exact sum is rounded"
     OPERATIONS = "what each of several IEEE operations rounds away"
@@ -231,7 +231,7 @@ class Parameters:
         return None
 
     def keeps(self, spec: DotAdd) -> str:
-        """What the accumulator keeps of its terms, in words: how the sentence "the accumulator …" goes on."""
+        """Say in words what the accumulator keeps of its terms: how the sentence "the accumulator …" goes on."""
         raise NotImplementedError
 
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
@@ -239,7 +239,7 @@ class Parameters:
         return None
 
     def _one_less(self, spec: DotAdd, group: int, **less: int) -> tuple[DotAdd, tuple[int, ...]]:
-        """The same, where each `group` of consecutive products loses its last."""
+        """Return a specification where each `group` of consecutive products loses its last, and the products lost."""
         last = tuple(range(group - 1, spec.k, group))
         if spec.scale_format is not None:
             less["scale_block"] = spec.scale_block // group * (group - 1)
@@ -486,12 +486,12 @@ class DotAdd:
 
     @property
     def in_order(self) -> DotAdd:
-        """The same, whose products are taken as they are numbered."""
+        """This dot product-add with its products taken as they are numbered."""
         return replace(self, product_order=()) if self.product_order else self
 
     @property
     def plain(self) -> DotAdd:
-        """The same without changes of signs, and with c read."""
+        """This dot product-add without changes of signs, and with c read."""
         return replace(self, negated="", reads_c=True) if self.is_signed else self
 
     @property
@@ -551,7 +551,7 @@ class DotAdd:
         return self.parameters.nan_is_canonical
 
     def replace(self, **changes: object) -> DotAdd:
-        """The same with some of `k`, the formats, or the parameters (by their own names) changed.
+        """Return a copy with some of `k`, the formats, or the parameters (by their own names) changed.
 
         Raises TypeError for a name that is neither.
         """

@@ -1,4 +1,4 @@
-"""What an encoding did, stage by stage: the words that both encodings say it in, and no arithmetic."""
+"""Records of what an encoding did, stage by stage, in words that both encodings use; no arithmetic."""
 
 from __future__ import annotations
 

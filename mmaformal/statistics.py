@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Statistics(HtmlText):
-    """What is said of a sample of errors e = d - x, x the exact results.
+    """The usual figures about a sample of errors e = d - x, x the exact results.
 
     Nothing overflows on the way; a number that float64 itself does not reach is infinity, or 0.
     """

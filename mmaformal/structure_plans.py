@@ -51,7 +51,7 @@ class Segment(ShortRepr):
     def value(
         self, chain: Chain, begin: T | None, run: Callable[[Chain, T | None], T], add: Callable[[T, T], T]
     ) -> T:
-        """What one of its chains gives, by `run` and `add`."""
+        """Return what one of its chains gives, by `run` and `add`."""
         if not self.apart:
             return run(chain, begin)
         each = [run((range(step, step + 1),), None) for step in instructions_of(chain)]

@@ -330,7 +330,7 @@ def structure_meant(x: Structure | str) -> Structure:
 
 
 def structure_or_name(x: Instruction | Structure | str | None) -> Instruction | Structure | str | None:
-    """The same, but a structure for the text of one."""
+    """Return what was given, but a structure for the text of one."""
     return structure_meant(x) if isinstance(x, str) and x.lstrip().startswith("Structure") else x
 
 

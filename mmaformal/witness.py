@@ -76,7 +76,7 @@ def product_is_zero(a: int, a_format: Format, b: int, b_format: Format) -> bool:
 
 
 class _Measures(NamedTuple):
-    """Of one code, as `full_size` counts them."""
+    """The measures of one code, as `full_size` counts them."""
 
     zero: bool
     finite: bool

@@ -35,7 +35,7 @@ def carry_bits(each: StepSum) -> int:
 
 
 def argument(spec: DotAdd) -> tuple[Pairing, list[StepSum]]:
-    """That every partial sum of every step is within the sum of its terms' bounds, and the largest case reaches it."""
+    """Argue that every partial sum of every step is within the sum of its terms' bounds; return the sums, too."""
     pairing, x = Pairing(), symbolic_inputs(spec)
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
     found: list[StepSum] = []

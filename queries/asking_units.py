@@ -25,7 +25,7 @@ from mmaformal.spec import DotAdd
 POOL = 256
 #: Models that the cases are drawn for: where bits are cut off depends on them.
 _DRAWN_FOR = 8
-#: Of more models than these, the columns of results are compared on some of the models.
+#: The most models whose columns of results are all compared; of more, some are.
 _COMPARED = 4096
 
 #: bit patterns a (n, K), b (n, K), c (n,), and block scales (n, K / block) of a and b, if there are any → d (n,)
@@ -72,7 +72,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Table:
-    """What each of some models gives for each of some cases."""
+    """The results of some models on some cases."""
 
     specs: tuple[DotAdd, ...]
     rows: Rows
@@ -85,7 +85,7 @@ class Table:
     def of(
         specs: Sequence[DotAdd], rows: Rows, *, families: bool = False, rules: SpecialRules | None = None
     ) -> Table:
-        """Of cases that the unit takes as they are."""
+        """Return the results of models on cases that the unit takes as they are."""
         given = ((spec, compiled_results(spec, rows.codes)) for spec in checking(specs))
         d = [x if spec.nan_is_canonical else one_nan(x, spec.d_format) for spec, x in given]
         table = np.stack(d)
@@ -100,7 +100,7 @@ class Table:
         return Table(tuple(specs), rows, table, sure, ~unknown if sure is None else sure & ~unknown)
 
     def under(self, rules: SpecialRules) -> Table:
-        """The same of a unit with rules of its own, on the cases that it takes as they are."""
+        """Return the table of a unit with rules of its own, on the cases that it takes as they are."""
         taken = rules.inputs(self.rows, Types.of(self.specs[0]))
         same = (taken.a == self.rows.a).all(axis=1) & (taken.b == self.rows.b).all(axis=1)
         same &= taken.c == self.rows.c
@@ -158,7 +158,7 @@ def sure_of(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.bool_]:
 
 
 def sure_by_algorithm(specs: Sequence[DotAdd], rows: Rows) -> dict[str, NDArray[np.bool_]]:
-    """The same by the names of their algorithms."""
+    """Return for each of some algorithms, on some ordinary cases, whether its details do not show."""
     types = Types.of(specs[0])
     products = exponent(rows.a, types.a) + exponent(rows.b, types.b)
     c = exponent(rows.c, types.c)
@@ -197,7 +197,7 @@ def algorithms_of(specs: Sequence[DotAdd]) -> set[str]:
 
 
 def _dense(rows: Rows, types: Types, seed: int) -> Rows:
-    """The same with factors of other products in place of those that are zero or special."""
+    """Return the rows with factors of other products in place of those that are zero or special."""
     rng = np.random.default_rng(seed)
 
     def filled(side: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:

@@ -190,7 +190,7 @@ def settle(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Ho
 
 
 def _check(unit: Unit, n: Fraction, K: int) -> None:
-    """That `analysis/units` speaks of the steps of which n was proved, and takes no root.  Raises WitnessError."""
+    """Check that `analysis/units` speaks of the steps of which n is proved, and takes no root.  Raises WitnessError."""
     spec, p, label = unit.instruction.spec, unit.instruction.spec.parameters, unit.instruction.label
     steps = spec.k // p.step_products
     proved = [(n, p.kept_places(spec) if n else 0, p.last_rounding, steps)]
@@ -256,7 +256,7 @@ def _meaning(stage: SumStage) -> str:
 
 
 def _rounding(rho: Conversion, asker: Asker) -> Proof:
-    """What ρ is off.  Raises NotProvedError."""
+    """Prove what ρ is off.  Raises NotProvedError."""
     fmt = product_bound.rounded_to(rho)
     nearest, to_odd = product_bound.is_nearest(rho), rho.rounding is Rounding.RO
     return prove(asker, rounding_model.argue(fmt, nearest=nearest, to_odd=to_odd))

@@ -48,7 +48,7 @@ from mmaformal.witness import WitnessError
 
 #: The property that stands for equality of both encodings.
 EQUALITY = "equality"
-#: What stands for the smallest input on which two instructions differ, or that there is none.
+#: A name for the smallest input on which two instructions differ, or for there being none.
 DIFFERENCE = "difference"
 
 
@@ -85,7 +85,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Established:
-    """What an answer establishes, and what that rests on."""
+    """A statement that an answer establishes, and what it rests on."""
 
     statement: str
     obligations: tuple[Obligation, ...]
@@ -207,8 +207,6 @@ def certify(
     checked_timeout(timeout)
     sat_solver()
     start, folder = time.monotonic(), Path(out)
-    for part in ("lemmas", "premises", "arguments"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
     asked = [
         Statement(name, each.architecture, each.name)
         for each in (
@@ -218,6 +216,8 @@ def certify(
     ]
     if against is not None:
         asked += _against(instruction_meant(against), asked)
+    for part in ("lemmas", "premises", "arguments"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
     writing = _Writing(folder, timeout, jobs or os.cpu_count() or 1, progress or (lambda _: None))
     with remembering(cache):
         for statement in asked:

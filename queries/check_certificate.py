@@ -45,7 +45,7 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 #: The solver of what a certificate proves.
 _CHECKED = "certificate"
 
-#: What cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
+#: Lines that cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
 _VERIFIED = re.compile(r"^(s VERIFIED( UNSAT)?|c VERIFIED)\s*$", re.MULTILINE)
 
 

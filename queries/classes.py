@@ -106,7 +106,7 @@ class Classes:
         return [self._class([self.specs[i] for i in members]) for members in groups.values()], self.tests
 
     def _within(self, least: float) -> Deadline:
-        """What is left of the time, but so many seconds at least."""
+        """Return a deadline for what is left of the time, but so many seconds at least."""
         left = max(self.deadline - time.monotonic(), least) + _GRACE
         return Deadline(None if self.only_solvers else left)
 

@@ -1,4 +1,4 @@
-"""What inputs a query is allowed to use: `find_difference(…, where=[finite(), magnitude(2**-8, 2**8)])`.
+"""Constraints on the inputs that a query may use: `find_difference(…, where=[finite(), magnitude(2**-8, 2**8)])`.
 
 Each constraint also reads from text, for the command line: `finite`, `gemm`, `normal`, `nonzero`,
 `magnitude 0x1p-8 256`, `c=0x0`, `a3=0x3c00`.
@@ -68,7 +68,7 @@ class finite(Constraint):  # noqa: N801 - written as a word in where=[…]
 
 @dataclass(frozen=True)
 class gemm(finite):  # noqa: N801
-    """What the first instruction of a matrix product without C sees: c = +0, inputs and results are finite."""
+    """The inputs of the first instruction of a matrix product without C: c = +0, inputs and results are finite."""
 
     def pins(self, spec: DotAdd) -> Mapping[str, int]:
         return {"c": 0}

@@ -53,7 +53,7 @@ _LISTED, _SHOWN = 8, 3
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Result):
-    """What explains a recording, and what was tried."""
+    """The models that explain a recording, and what was tried."""
 
     classes: tuple[ModelClass, ...]
     tests: tuple[RunNext, ...]  #: together they tell all classes apart
@@ -310,7 +310,7 @@ class _Search:
             self.complete &= not self.exact or self.compared == self.given.rows
 
     def _on_the_rest(self, exact: list[tuple[DotAdd, DotAdd]]) -> None:
-        """Of the models that explain the first rows, those that explain the rest too."""
+        """Keep of the models that explain the first rows those that explain the rest too."""
         self.exact, self.compared = exact, len(self.rows)
         for number, block in enumerate(self.given.blocks(_ROWS)):
             if not self.exact or self.left <= 0:

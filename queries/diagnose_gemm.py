@@ -61,7 +61,7 @@ class Miss(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class GemmDiagnosis(Result):
-    """What explains a product, and what was tried."""
+    """The structures that explain a product, and what was tried."""
 
     structures: tuple[Structure, ...]  #: each explains every element; no two are known to be one function
     not_compared: int  #: more structures that explain every element
@@ -277,7 +277,7 @@ class _Exact(StructureSearch):
             self.exact.append(structure)
 
     def _miss(self, structure: Structure) -> Miss | None:
-        """What it gets wrong of the whole product; None if nothing."""
+        """Return what a structure gets wrong of the whole product; None if nothing."""
         a, b, wanted = self.whole
         d = replay(a, b, structure)
         wrong = differ(d, wanted, self.d_format)

@@ -67,7 +67,7 @@ def types_of(recording: Recording) -> Types:
 
 
 def tabled(types: Types, k: int) -> list[DotAdd]:
-    """What the instructions of the tables compute that take these types, chained to K."""
+    """Return what the instructions of the tables compute that take these types, chained to K."""
     found = {i.spec for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == types}
     whole = [each for each in found if k % each.period == 0 and (k == each.k or each.passes_on)]
     return sorted({each.replace(k=k) for each in whole}, key=lambda each: each.text)
@@ -169,7 +169,7 @@ class RecordedRows(ShortRepr):
         return RecordedRows(self.rows.at(where), self.d[where], self.types, self.k)
 
     def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
-        """Of some rows, those that a model gets wrong."""
+        """Say for each of some rows whether a model gets it wrong."""
         some = self.at(where)
         return differ(spec, results(spec, some.rows), some.d)
 
@@ -190,7 +190,7 @@ class RecordedRows(ShortRepr):
 def sums(
     step: DotAdd, a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """What one step of a model gives, and where none of its details show, in it or in what is made of it.
+    """Return what one step of a model gives, and where none of its details show, in it or in what is made of it.
 
     a, b: (n, products of the step), nothing zero or special among them.
     """
@@ -253,7 +253,7 @@ class ModelElimination:
 
     @property
     def found(self) -> Found:
-        """What explains every row, and is nearest, of what was tried."""
+        """The models that explain every row, and those that are nearest, of what was tried."""
         near = sorted((x for each in self._parts for x in each.near), key=lambda x: (x[0], x[1].text))
         explaining = [x for each in self._parts for x in each.exact]
         there, rows = {spec for spec, _ in explaining}, self.rows

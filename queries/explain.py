@@ -40,7 +40,7 @@ _SEARCHING, _COMPARING = 0.6, 0.7
 #: Elements that a part of D has at least, for which a structure of its own is looked for; or that is a bug's if it is
 #: wrong nearly throughout.
 _OWN, _LINE, _FULL = 16, 8, 0.5
-#: What another rounding moves a result at most, in ulp; the wrong elements that are looked at for it; and how many of
+#: The most that another rounding moves a result, in ulp; the wrong elements that are looked at for it; and how many of
 #: a bug's may be so near by chance.
 _ROUNDING, _LOOKED_AT, _BY_CHANCE = 2, 256, 0.1
 
@@ -100,7 +100,7 @@ def explain_given(
     timeout: float,
     say: Callable[[str], object],
 ) -> Explanation:
-    """What `explain` returns, of matrices that were read."""
+    """Explain matrices that were read, as `explain` does."""
     start = time.monotonic()
 
     def left() -> float:
@@ -146,7 +146,7 @@ def _instructions(
 
 
 def _elsewhere(device: object, against: object) -> list[str]:
-    """What else to try where nothing tried is D's."""
+    """Say what else to try where nothing tried is D's."""
     given = "against" if against is not None else "device" if device is not None else None
     return [] if given is None else [f"leave {given} out to try the units of all devices"]
 
@@ -164,7 +164,7 @@ def _instead(given: GivenMatrices) -> str:
 
 
 class _Work:
-    """What is found so far; whole at any time, since time may be up at any."""
+    """The findings so far; whole at any time, since time may be up at any."""
 
     def __init__(self, given: GivenMatrices, say: Callable[[str], object]) -> None:
         self.given, self._say = given, say
@@ -270,7 +270,7 @@ class _Work:
     def found(
         self, instructions: Sequence[Instruction], told: Sequence[str], *, complete: bool, seconds: float
     ) -> Explanation:
-        """What is found so far, with what is told of wrong elements or of the whole D."""
+        """Return what is found so far, with what is told of wrong elements or of the whole D."""
         return Explanation(
             given=self.given,
             structures=tuple(self.alike),

@@ -1,4 +1,4 @@
-"""What `explain` found: the structure of a product, what of it is wrong, and how much was tried."""
+"""Findings of `explain`: the structure of a product, what of it is wrong, and how much was tried."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def prove_idle_steps_pass(asker: Asker, spec: DotAdd) -> bool:
 
 
 def _allowed(spec: DotAdd, constraints: Iterable[Constraint], pins: Mapping[str, int]) -> z3.BoolRef:
-    """What constraints say of the inputs."""
+    """Return what constraints and pins say of the inputs, as a formula."""
     inputs = symbolic_inputs(spec)
     pairs = zip(inputs.flat(), symbolic_inputs(spec, pins).flat(), strict=True)
     said = [term for each in constraints for term in each.on_inputs(spec, inputs)]
@@ -317,7 +317,7 @@ class _Search(SmallestSearch):
     # ---- which cases are alike --------------------------------------------------------------------------------
 
     def find_licences(self) -> Symmetries:
-        """What leaves the results of both models as they are, and what the constraints say of the inputs true."""
+        """Return the laws that leave both models' results, and what constraints say of the inputs, as they are."""
         laws, models = self._laws, (self.x.spec, self.y.spec)
         inputs = symbolic_inputs(self.spec)
         said = [term for c in self.constraints for term in c.on_inputs(self.spec, inputs)]
@@ -394,7 +394,7 @@ class _Search(SmallestSearch):
         return self._idle[spec]
 
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
-        """That the results differ under the constraints; and both results."""
+        """Return assertions that the results differ under the constraints; and both results."""
         rx, ry = (self._result(i.spec, inputs, active) for i in (self.x, self.y))
         differ = rx != ry
         if not (self.x.spec.nan_is_canonical and self.y.spec.nan_is_canonical):

@@ -66,7 +66,7 @@ class Fingerprint(Result):
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
-        """Of each class, the instructions that are it."""
+        """The labels of the instructions that each class is."""
         return tuple(
             tuple(i.label for i in self.instructions if i.spec in each.members) for each in self.classes
         )

@@ -47,7 +47,7 @@ from mmaformal.spec import DotAdd
 
 @dataclass(frozen=True, repr=False)
 class Identified(Result):
-    """What a unit was found to be, and all that it was asked."""
+    """The model that a unit was found to be, and all that it was asked."""
 
     outcome: Identification
     types: Types
@@ -63,7 +63,7 @@ class Identified(Result):
 
     @property
     def verdict(self) -> Verdict:
-        """What was found.
+        """The kind of answer that was found.
 
         `one` function; `several` that no case distinguishes and that are not proved to be one; a model but for
         `special` values; a model with `noise`: other answers to the same inputs; two models (`mixture`); `none` of
@@ -78,12 +78,12 @@ class Identified(Result):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the unit does of its own with special values, beside the model."""
+        """The unit's own ways with special values, beside the model."""
         return self.outcome.findings
 
     @property
     def in_common(self) -> tuple[Trait, ...]:
-        """What the rows that the model does not explain have in common, and few of the others."""
+        """Traits that the rows have in common which the model does not explain, and few of the others."""
         return self.outcome.in_common
 
     @property
@@ -137,7 +137,7 @@ class Identified(Result):
 
     @property
     def _unsettled(self) -> str:
-        """What is known where the time was up."""
+        """The words on what is known where the time was up."""
         asked = f"by {counted(self.chosen, 'input')} chosen, {len(self.d):,} in all"
         if self.outcome.so_far:
             known = f"{self.outcome.so_far}, {asked}"
@@ -151,7 +151,7 @@ class Identified(Result):
 
     @property
     def _otherwise(self) -> str:
-        """Of a model but for special values, what no finding explains."""
+        """The words on what no finding explains, of a model but for special values."""
         if not self.wrong:
             return ""
         return f"{'; and' if self.findings else ', but'} {len(self.wrong):,} rows with special values are otherwise"
@@ -189,7 +189,7 @@ class Identified(Result):
 
     @property
     def _smallest(self) -> int:
-        """Of the rows that the model gets wrong the one with the smallest input."""
+        """The row with the smallest input among those that the model gets wrong."""
         where = np.array(self.wrong)
         sides = (side[where].astype(np.int64) for side in (self.inputs.a, self.inputs.b, self.inputs.c))
         sizes = row_sizes(self.classes[0].model, *sides)

@@ -70,7 +70,7 @@ class Narrowing:
         self.progress(doing)
 
     def searched(self) -> list[ModelClass]:
-        """What is left of all models when no case tells any apart."""
+        """Return what is left of all models when no case tells any apart."""
         self.begin("running the models on cases")
         self.left = self.candidates()
         if self.among is not None:
@@ -81,8 +81,8 @@ class Narrowing:
         return self._with_details(families)
 
     def _with_details(self, families: list[DotAdd]) -> list[ModelClass]:
-        """What is left of families with all that they may do with zeros and special values; of many, those likest to
-        instructions of the tables are followed, and as long as none explains the answers the next."""
+        """Return what is left of families with all that they may do with zeros and special values; of many, those
+        likest to instructions of the tables are followed, and as long as none explains the answers the next."""
         self.begin("asking about zeros and special values")
         known = tabled(self.types, self.k)
         families = sorted(families, key=lambda each: -max((alike(each, x) for x in known), default=0))
@@ -116,7 +116,7 @@ class Narrowing:
     def _narrowed(
         self, specs: list[DotAdd], distributions: Sequence[Mood], ordinary: bool = False
     ) -> list[DotAdd]:
-        """The same by new cases, more and more of them, drawn for what is left."""
+        """Return what is left after new cases, more and more of them, drawn for what is left."""
         for seed, count in enumerate(_POOLS):
             if len(specs) < 2:
                 break

@@ -31,7 +31,7 @@ from mmaformal.spec import DotAdd
 _PLAIN, _DRAWN = 1500, 12
 #: Seconds at most for two models of which one or the other explains every answer.
 _OF_PAIRS = 20
-#: Of more models that are left when the time is up than these, the first is told, in place of one of the tables.
+#: The most models left when time is up that are searched for one of the tables; of more, the first is told.
 _NAMED = 1000
 
 #: One function; several that no case distinguishes and that are not proved to be one; one but for special values; a
@@ -42,7 +42,7 @@ Verdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "n
 
 @dataclass(frozen=True, repr=False)
 class Identification(ShortRepr):
-    """What a search found of a unit."""
+    """The result of a search for what a unit is."""
 
     verdict: Verdict
     #: of "mixture" both, of "noise" and "none" the nearest, of "unknown" one that is left, if that is known
@@ -61,7 +61,7 @@ class Identification(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class _Found(ShortRepr):
-    """What a unit is, before anything is said of its rows."""
+    """The class or classes that a unit is of, before anything is said of its rows."""
 
     verdict: Verdict
     classes: Sequence[ModelClass]
@@ -133,8 +133,8 @@ class Search:
         return self._function()
 
     def _built(self, found: _Found) -> _Found:
-        """The same; but of designs on paper alone, which leave NaNs open, a model of another kind that explains every
-        answer but for its NaNs, if there is one."""
+        """Return what was found; but of designs on paper alone, which leave NaNs open, a model of another kind that
+        explains every answer but for its NaNs, if there is one."""
         given, rules = self.by.algorithms, self.by.rules
         built = tuple(name for name in given if name not in drawn())
         models = [model for each in found.classes for model in each.members]
@@ -150,7 +150,7 @@ class Search:
         return found
 
     def _unsettled(self) -> Identification:
-        """What is known when the time is up."""
+        """Return what is known when the time is up."""
         _, d = self.asked.all()
         left = () if self.so_far or not self.models else self.by.left
         classes = []
@@ -172,7 +172,7 @@ class Search:
     # ---- where none does ----
 
     def _changing(self, again: NDArray[np.uint64]) -> _Found:
-        """Of a unit that gives other answers to the same inputs: those when asked `again`."""
+        """Find what a unit is that gives other answers to the same inputs: those when asked `again`."""
         self.by.begin("looking for two models mixed")
         rows, d = self.asked.all()
         twice, both = Rows.join([rows, rows]), np.concatenate([d, again])
@@ -186,7 +186,7 @@ class Search:
         return _Found("noise", [_alone(nearest)])
 
     def _function(self) -> _Found:
-        """Of a unit that gives the same answers again, none of which any model explains all of."""
+        """Find what a unit is that gives the same answers again, all of which no model explains."""
         self.by.begin("setting special values aside")
         self._ask_plain()
         rows, d = self.asked.all()
@@ -205,7 +205,7 @@ class Search:
         return _Found("none", [_alone(best)])
 
     def _but_for_special(self, survivors: list[DotAdd]) -> _Found:
-        """Of a unit whose answers without special values some models explain."""
+        """Find what a unit is whose answers without special values some models explain."""
         known = tabled(self.types, self.by.k)
         survivors = sorted(survivors, key=lambda each: -max((alike(each, x) for x in known), default=0))
         rows, d = self.asked.all()
@@ -264,7 +264,7 @@ class Search:
             self.asked.answer(rows)
 
     def _nan_rule(self) -> str | None:
-        """What the probes read of its NaNs."""
+        """Return the rule that the probes read of its NaNs; None of a unit with scales."""
         if self.types.scale is not None:
             return None
 
@@ -278,7 +278,7 @@ class Search:
     # ---- answers ----
 
     def _findings(self, model: DotAdd) -> list[str]:
-        """What it does of its own with special values."""
+        """Return what the unit does of its own with special values, a sentence each."""
         if not self.by.rules:
             return []
         rule = self._nan_rule() if self.by.rules.one_nan else None

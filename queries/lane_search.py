@@ -46,7 +46,7 @@ UNITS = (4, 2, 1, 8, 16)
 SMALL, LARGE = (2, 4, 8, 16, 32), (128, 192, 240, 256, 300, 320, 336, 352, 384, 448, 512, 640, 768, 1024)
 #: The most lanes that are not called wide.
 _NARROW = 16
-#: What halves of less than two such blocks are multiples of.
+#: Numbers of which halves of less than two such blocks are multiples.
 _HALVED = (8, 4, 1, 16)
 #: The most lanes with which K is also cut into blocks.
 _IN_BLOCKS = 8
@@ -58,7 +58,7 @@ _TELLING = 64
 #: Structures that are looked at further.
 _KEPT = 32
 
-#: What becomes of products that fill no block.
+#: Ways with products that fill no block.
 _RESTS: tuple[tuple[Rest | None, Fused], ...] = (
     (None, "yes"),
     ("onto", "yes"),
@@ -211,7 +211,7 @@ class LaneOrders:
         return values(exactly(*self.of.c, structure.c_format), structure.c_format, structure.total)
 
     def _value(self, x: _Dealt, segment: Segment, chain: Chain, begin: Floats | None) -> Floats:
-        """What a chain of a segment gives."""
+        """Return what a chain of a segment gives."""
         run = partial(self._chain, x.structure)
         if not segment.apart or begin is not None:
             return segment.value(chain, begin, run, np.add)
@@ -221,7 +221,7 @@ class LaneOrders:
         return self._known[key]
 
     def _chain(self, structure: Structure, chain: Chain, begin: Floats | None) -> Floats:
-        """What a chain gives from +0, or from floats."""
+        """Return what a chain gives from +0, or from floats."""
         i, wide = structure.instruction, structure.total
         if begin is None and (i.spec, chain, False) in self._known:
             return self._known[i.spec, chain, False]

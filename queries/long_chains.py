@@ -134,7 +134,7 @@ def merged(spec: DotAdd, p: ChainPart, q: ChainPart) -> ChainPart:
 
 
 def first(spec: DotAdd, parts: Sequence[ChainPart], c: z3.BitVecRef) -> z3.BitVecRef:
-    """What the first blocks of a chain make of its c."""
+    """Return what the first blocks of a chain make of its c."""
     a, b, scale_a, scale_b = (
         [x for part in parts for x in getattr(part, side)] for side in ("a", "b", "scale_a", "scale_b")
     )
@@ -142,7 +142,7 @@ def first(spec: DotAdd, parts: Sequence[ChainPart], c: z3.BitVecRef) -> z3.BitVe
 
 
 def later(spec: DotAdd, parts: Sequence[ChainPart], accumulator: z3.BitVecRef) -> z3.BitVecRef:
-    """What later blocks make of an accumulator: those of a longer chain, the result before them cut away."""
+    """Return what later blocks make of an accumulator: those of a longer chain, the result before them cut away."""
     size = len(parts[0].a)
     before = any_part(spec, size, "before")
     c = z3.BitVec("c", spec.c_format.storage_bits)
@@ -205,7 +205,7 @@ def prove_idle_steps_merge(asker: Asker, spec: DotAdd) -> bool:
 
 
 def _of_results(asker: Asker, spec: DotAdd, result: z3.BitVecRef) -> Iterator[z3.BoolRef]:
-    """What is proved of every result of a step, and needed."""
+    """Yield what is proved of every result of a step, and needed."""
     part = any_part(spec, step_of(spec), "")
     c = z3.BitVec("c", spec.c_format.storage_bits)
     one = spec.replace(k=len(part.a))

@@ -182,7 +182,7 @@ class Allowed:
         self.of_result = z3.And(*results) if results else None
 
     def pinned(self, cases: Rows) -> Rows:
-        """The same with the codes that are given."""
+        """Return the cases with the codes that are given put into them."""
         for name, code in self.pins.items():
             if name == "c":
                 cases.c[:] = code
@@ -191,7 +191,7 @@ class Allowed:
         return cases
 
     def inside(self, cases: Rows) -> NDArray[np.bool_]:
-        """Of each case, whether it is allowed."""
+        """Say for each case whether it is allowed."""
         if self.said is None:
             return np.ones(len(cases), bool)
         columns = cases.codes
@@ -340,7 +340,7 @@ def _units(units: tuple[Unit, Unit], codes: Codes, apart: Fraction) -> Units | N
 
 
 def _exponent(code: int, fmt: Format) -> int:
-    """Of a number; the least one of a subnormal number."""
+    """Return the exponent of a number; the least one of a subnormal number."""
     value = abs(fmt.value(code))
     if value < Fraction(2) ** fmt.min_exponent:
         return fmt.min_exponent

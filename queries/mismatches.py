@@ -51,10 +51,10 @@ TRIED = 4096
 _FEW, _BEST = 48, 24
 #: Seconds for one smallest input.
 _EACH = 60.0
-#: Of the time that is left, what reading the rows may take, trying changes, and looking for what else explains them.
+#: Shares of the time that is left, for reading the rows, trying changes, and looking for what else explains them.
 _READING, _DESCENDING, _AROUND = 0.4, 0.6, 0.5
 
-#: What a parameter is about: the stage, and what of it.
+#: Meanings of parameters: the stage, and what of it.
 STAGES = {
     "F": "alignment: bits kept",
     "e_zero": "alignment: exponent of zero",
@@ -83,7 +83,7 @@ STAGES = {
 }
 
 
-#: What a table says of the smallest row of a group.
+#: Columns of a table on the smallest row of a group.
 _OF_THE_SMALLEST = "row", "recorded", "modelled"
 
 
@@ -277,7 +277,7 @@ def mismatches(
 
 
 class _Work:
-    """What is found of a file's rows, step by step; each step ends when its part of the time is up."""
+    """Findings about a file's rows, step by step; each step ends when its part of the time is up."""
 
     def __init__(self, rows: _File, deadline: float, say: Progress) -> None:
         self.rows, self.deadline, self.say = rows, deadline, say
@@ -319,7 +319,7 @@ class _Work:
         self.descent = descent
 
     def look_around(self) -> None:
-        """What else explains every row: other values of one parameter, and instructions of the tables."""
+        """Find what else explains every row: other values of one parameter, and instructions of the tables."""
         with self._part(_AROUND) as looking:
             for spec in tabled(self.rows.types, self.rows.model.k):
                 if not self.rows.any_wrong(spec):

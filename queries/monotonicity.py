@@ -18,10 +18,11 @@ A NaN is neither above nor below anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import z3
 
-from mmaformal.cases.out_of_order import OutOfOrder, two_runs
+from mmaformal.cases.out_of_order import OutOfOrder, larger_c, larger_first_product, search, two_runs
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError
@@ -32,6 +33,9 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import larger_product
 
+#: Seconds that have to be left for a search at random.
+_LOOKING = 1.0
+
 
 def _settled(
     instruction: Instruction,
@@ -39,15 +43,17 @@ def _settled(
     statement: str,
     prove: Callable[[Instruction, Theory], OutOfOrder | None],
     theorems: Callable[[DotAdd], Sequence[z3.BoolRef]],
+    look: Callable[[], OutOfOrder | None],
 ) -> Answer:
-    """What `prove` finds, or that it ended with the very theorems."""
+    """Return what `prove` finds, or that it ended with the very theorems; where it does neither, what `look` finds."""
     question, theory = f"{instruction.label}: {statement}", Theory(asker)
     try:
         found = prove(instruction, theory)
         if found is None and not all(map(theory.proves, theorems(instruction.spec))):
             raise NotProvedError(statement, "unknown", "the argument does not end with it")
     except NotProvedError as error:
-        return Unknown(question, str(error), theory.obligations, asker.elapsed)
+        if asker.left < _LOOKING or (found := look()) is None:
+            return Unknown(question, str(error), theory.obligations, asker.elapsed)
     if found is not None:
         return Fails(question, found.witness, found.why, asker.elapsed)
     return Holds(question, theory.proof(), asker.elapsed)
@@ -57,7 +63,12 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
     facts = facts_of(instruction.spec)
     statement = "c ≤ c' ⇒ d ≤ d'"
     return _settled(
-        instruction, asker, statement, facts.monotone_in_c, lambda spec: [two_runs(spec).statement]
+        instruction,
+        asker,
+        statement,
+        facts.monotone_in_c,
+        lambda spec: [two_runs(spec).statement],
+        partial(search, instruction, larger_c, "a larger c", "a larger c gives a smaller d"),
     )
 
 
@@ -70,6 +81,13 @@ def settle_product(instruction: Instruction, asker: Asker) -> Answer:
         statement,
         facts.monotone_in_product,
         lambda spec: [larger_product(spec, k).statement for k in range(spec.k)],
+        partial(
+            search,
+            instruction,
+            larger_first_product,
+            "a larger product",
+            "a larger product gives a smaller d",
+        ),
     )
 
 

@@ -66,7 +66,7 @@ class _TimeUpError(Exception):
 
 @dataclass(frozen=True, repr=False)
 class OrdersFound(ShortRepr):
-    """What was found of the orders of products, for the parameters that are likeliest."""
+    """Findings on the orders of products, for the parameters that are likeliest."""
 
     exact: tuple[tuple[DotAdd, DotAdd], ...]  #: what explains every row, and the model that it is a detail of
     refuted: tuple[DotAdd, ...]  #: no order explains the rows, whatever zeros and special values do

@@ -1,4 +1,4 @@
-"""What a D is that is not A·B + C: one with a bias that was not given, without a part of K, of rounded factors.
+"""Explanations of a D that is not A·B + C: a bias that was not given, a part of K left out, rounded factors.
 
 Each is told by what D lacks of the exact product, in float64, of some rows and columns.
 """
@@ -15,13 +15,13 @@ from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp64
 from mmaformal.gemm import holds, rounded, values
 from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
 
-#: What is left of D without what explains it, at most, as a part of what was left before.
+#: The share of D that is left without what explains it, at most, of what was left before.
 _EXPLAINED = 0.05
-#: What D lacks at least, in units of a rounding of its elements: less is another order of sums.
+#: The least that D lacks, in units of a rounding of its elements: less is another order of sums.
 _ROUNDINGS = 64
 #: Rows or columns of which a bias is told; and the least part of K that is taken for a tile.
 _LINES, _TILE = 8, 8
-#: Of factors rounded beforehand D is nearer to the product, by this.
+#: The share of what D lacks that is left, at most, where factors were rounded beforehand.
 _NEARER = 0.25
 
 

@@ -51,7 +51,7 @@ def all_finite(spec: DotAdd) -> Condition:
 
 
 def no_nan(spec: DotAdd) -> Pairing:
-    """That no finite input gives a NaN."""
+    """Argue that no finite input gives a NaN."""
     pairing, inputs, facts = Pairing(), symbolic_inputs(spec), facts_of(spec)
     assumed: dict[int, Link] = {}
     sides = [(inputs.a, spec.a_format), (inputs.b, spec.b_format)]
@@ -85,7 +85,7 @@ def answer_no_nan(instruction: Instruction, asker: Asker) -> Answer:
 
 
 def never_minus_zero(spec: DotAdd) -> Pairing:
-    """That no result is −0: of the last step, whatever its c (of gps: whatever c that is no −0 and no subnormal).
+    """Argue that no result is −0: of the last step, whatever its c (of gps: whatever c that is no −0 and no subnormal).
 
     Where ρ keeps the sign of a zero, a nonzero sum must not be rounded to zero: its last place is at least the least
     subnormal's, or it is a multiple of that.
@@ -146,8 +146,8 @@ class Unreachable(HtmlText):
 
 
 def passes_c_on(spec: DotAdd) -> Pairing:
-    """That with products that are +0 in the exact sum (and scales 1) the result is c, or −c where that is in the sum,
-    for every c but NaNs and the one that gives −0."""
+    """Argue that with products that are +0 in the exact sum (and scales 1) the result is c, or −c where that is in the
+    sum, for every c but NaNs and the one that gives −0."""
     if spec.c_format != spec.d_format:
         raise ArgumentError(f"c is {spec.c_format}, d is {spec.d_format}")
     pairing, fmt = Pairing(), spec.d_format
@@ -172,7 +172,7 @@ def passes_c_on(spec: DotAdd) -> Pairing:
 
 
 def _passes_on(pairing: Pairing, spec: DotAdd, c: z3.BitVecRef, result: z3.BitVecRef) -> Pairing:
-    """The same of a unit that changes signs."""
+    """Argue that a unit that changes signs gives back c, or −c, for products that are +0 in the sum."""
     if not spec.reads_c:
         raise ArgumentError("c is not read")
     fmt = spec.d_format
@@ -186,7 +186,7 @@ def _passes_on(pairing: Pairing, spec: DotAdd, c: z3.BitVecRef, result: z3.BitVe
 
 
 def passes_factor_on(spec: DotAdd) -> Pairing:
-    """That a unit of one product that does not read c gives back a, for b = 1, of a that are no NaNs."""
+    """Argue that a unit of one product that does not read c gives back a, for b = 1, of a that are no NaNs."""
     if spec.reads_c or spec.k != 1 or spec.a_format != spec.d_format or spec.product_sign < 0:
         raise ArgumentError("it is no product of one format")
     pairing, fmt = Pairing(), spec.d_format

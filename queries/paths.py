@@ -134,7 +134,7 @@ def _apart(sets: NDArray[np.uint64], bits: NDArray[np.uint64]) -> tuple[Places, 
 
 
 def marked(count: int, which: Places) -> NDArray[np.bool_]:
-    """Of so many, those."""
+    """Return an array of so many truth values, true in these places."""
     marks = np.zeros(count, np.bool_)
     marks[which] = True
     return marks

@@ -1,4 +1,4 @@
-"""What every property is: a name, a statement about all inputs, and a function that settles it for an instruction.
+"""The form of a property: a name, a statement about all inputs, and a function that settles it for an instruction.
 
 A file of this folder that states a property has a `PROPERTY`; `properties` lists them all.  An answer is `Holds` with
 a proof, `Fails` with a witness that both encodings reproduce, or `Unknown`.
@@ -97,8 +97,8 @@ class Property(ShortRepr):
         return with_failure(answer, asker)
 
     def of_terms(self, instruction: Instruction, asker: Asker) -> Answer:
-        """What `settle` says; or by a model that differs only in which NaN it gives, if there is one: no property looks
-        at a NaN's code."""
+        """Settle the property of an instruction, or of a model that differs only in which NaN it gives, if any: no
+        property looks at a NaN's code."""
         instruction = in_order(instruction)
         spec = instruction.spec
         other = facts_of(spec).but_for_nans(spec)

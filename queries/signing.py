@@ -43,14 +43,14 @@ from mmaformal.witness import WitnessError
 _CASES, _SEEN = 4000, 1000
 #: Random cases that a compiled design is run on, and the seconds that have to be left for that.
 _MANY, _WORTH = 100_000, 20.0
-#: What may be alike, and what is said of it.
+#: Results that may be alike, and what is said of them.
 _ALIKE = {"nan": "all NaNs alike", "zero": "signs of zeros alike"}
 #: The part of the time left in which a witness is made smaller; in the rest it is run once more.
 _SHRINKING = 0.9
 #: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
 #: each has in the next round.
 _DIRECT, _MORE = 1 / 3, 4.0
-#: What is left that is not worth another round, in seconds.
+#: Time, in seconds, that is not worth another round.
 _LEAST = 0.5
 #: With which values of what is undefined cases are run: all 0, all 1, random.
 _UNDEFINED = (0, 1, 2)
@@ -72,7 +72,7 @@ class Agreement:
 
     @property
     def said(self) -> str:
-        """What follows `for every input` in a statement."""
+        """The words that follow `for every input` in a statement."""
         given = f" where {'; '.join(map(str, self.where))}" if self.where else ""
         return ", ".join([given, *(said for name, said in _ALIKE.items() if name in self.alike)])
 
@@ -274,7 +274,7 @@ class Signing:
         return np.asarray(self.one_of_each(mine) != self.one_of_each(model))
 
     def claims(self, inputs: Inputs, mine: z3.BitVecRef, model: z3.BitVecRef) -> list[z3.BoolRef]:
-        """What is claimed of a case that is looked for."""
+        """Return what is claimed of a case that is looked for."""
         return [self.differ(mine, model)]
 
     def _allowed(self, rows: Rows) -> NDArray[np.bool_]:
@@ -341,7 +341,7 @@ class Signing:
 
 
 def _of_undefined(choice: Choice) -> list[str]:
-    """What is said of the undefined bits that a wrong d needs."""
+    """Say what undefined bits a wrong d needs, a line each."""
     said = [f"{name} = X: 0 or 1; in the design's d above it is {bit}" for name, bit in choice.needed.items()]
     more = len(said) - _NAMED
     if more <= 0:

@@ -221,7 +221,7 @@ def on_recording(
 def port_map(
     ports: PortMap | Mapping[str, str] | None, ties: Mapping[str, str | int] | None, cycles: int | None
 ) -> PortMap:
-    """What is said of the ports, as one."""
+    """Return what is said of the ports, as one."""
     found = ports if isinstance(ports, PortMap) else PortMap(dict(ports or {}))
     found = found.with_more({}, {name: str(value) for name, value in (ties or {}).items()})
     return found if cycles is None else replace(found, cycles=cycles)

@@ -63,7 +63,7 @@ from mmaformal.witness import WitnessError
 
 #: Random rows by which kinds are found: of a design that is compiled, and of one that is not.
 _ROWS, _FEW_ROWS = 100_000, 4_000
-#: Of the time that is left: what finding changes may take, each smallest input, and whether there are other kinds.
+#: Shares of the time that is left: for finding changes, for each smallest input, and for whether there are other kinds.
 _DESCENDING, _EACH, _REST = 0.3, 0.4, 0.7
 #: Seconds that reading a design may take, however little time there is, and those below which nothing is asked.
 _READING, _LEAST = 60.0, 1.0
@@ -261,7 +261,7 @@ def kinds_of(signed: Signing) -> Kinds:
 
 @dataclass(frozen=True, repr=False)
 class _Class(ShortRepr):
-    """What makes a difference one of a kind: a changed model explains it, or none does and a test says what is seen."""
+    """A kind of difference: a changed model explains it, or none does and a test says what is seen."""
 
     name: str
     change: Change | None
@@ -313,7 +313,7 @@ def _is_subnormal(x: Code, d: Format) -> Fact:
     return both(exponent_field(x, d) == 0, negation(is_zero(x, d)))
 
 
-#: What is seen of two results that differ, the first that fits to be taken; the last one always does.
+#: Sights of two results that differ, the first that fits to be taken; the last one always does.
 _SEEN: dict[str, Callable[[Code, Code, Format], Fact]] = {
     "another NaN": lambda x, y, d: both(is_nan(x, d), is_nan(y, d)),
     "a special value": lambda x, y, d: negation(both(is_finite(x, d), is_finite(y, d))),
@@ -380,7 +380,7 @@ class _Narrowed(Signing):
 
 @dataclass
 class _Work:
-    """What is found of a design, step by step, so that it is there when the time is up."""
+    """Findings about a design, step by step, so that they are there when the time is up."""
 
     signed: Signing
     found: dict[str, DifferenceKind] = field(default_factory=dict)
@@ -428,7 +428,7 @@ class _Work:
         return answer
 
     def _classes(self, wrong: NDArray[np.bool_]) -> list[_Class]:
-        """What explains rows on which the design is wrong."""
+        """Return the kinds that explain rows on which the design is wrong."""
         changes = self._changes(wrong)
         classes = [
             _Class(self._named(name, value), (name, value), (self.spec.replace(**{name: value}),))

@@ -182,7 +182,7 @@ class SigningProgram(Signing):
         )
 
     def _given(self, rows: Rows) -> str:
-        """What the program gives for one row where its d is left open, and whether that is wrong."""
+        """Say what the program gives for one row where its d is left open, and whether that is wrong."""
         theirs = self.behaviour.run(rows)
         wrong = bool(self.is_shown(rows, theirs, self.model_results(rows))[0])
         more = "" if wrong else ", which another processor or version of a library need not give"

@@ -1,4 +1,4 @@
-"""What signing off found, as testbenches for others: `mmaformal.hardware.testbench` of the inputs of an answer."""
+"""Testbenches for others of what signing off found: `mmaformal.hardware.testbench` of the inputs of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a unit does of its own with special values, where a model explains the rest.
+"""A unit's own ways with special values, where a model explains the rest.
 
 Subnormal numbers taken for zeros, results that saturate, signs of zeros, NaNs: each is a finding beside a model, not
 another model.
@@ -45,7 +45,7 @@ _SAID = {**_OPERANDS, "c": "a subnormal c is taken for zero", "d": "a subnormal 
 
 @dataclass(frozen=True, repr=False)
 class SpecialRules(ShortRepr):
-    """What is done with special values before and after a model; by default nothing."""
+    """The rules for special values before and after a model; by default there are none."""
 
     flushed: frozenset[str] = frozenset()  #: of "a", "b", "c", "d": whose subnormal numbers are zeros
     saturates: bool = False  #: an infinity of finite inputs is the largest number
@@ -104,13 +104,13 @@ def _magnitude(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
 
 
 def _subnormal(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
-    """Of subnormal numbers and zeros."""
+    """Say which codes are subnormal numbers or zeros."""
     least = _of(exponent_field, codes, fmt) == 0
     return np.asarray(_of(is_finite, codes, fmt) & least if fmt.has_zero else np.zeros_like(least))
 
 
 def _flushed(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
-    """The same with zeros of their signs in place of subnormal numbers."""
+    """Return the codes with zeros of their signs in place of subnormal numbers."""
     signs = np.uint64(0 if fmt.is_nan(fmt.sign_mask) else fmt.sign_mask)
     return np.where(_subnormal(codes, fmt), codes & signs, codes)
 
@@ -229,7 +229,7 @@ def _needed(spec: DotAdd, rules: SpecialRules, rows: Rows, d: NDArray[np.uint64]
 def findings(
     spec: DotAdd, rules: SpecialRules, rows: Rows, d: NDArray[np.uint64], nan_rule: str | None
 ) -> list[str]:
-    """What the rules say, a sentence each; `nan_rule`: what was read of its NaNs, if it is not the same one always."""
+    """Return the rules in words, a sentence each; `nan_rule`: what was read of its NaNs, if they are not all one."""
     fmt, types = spec.d_format, Types.of(spec)
     gives = compiled_results(spec, rules.inputs(rows, types))
     said = [_SAID[name] for name in sorted(rules.flushed)]
@@ -243,7 +243,7 @@ def findings(
 
 
 def _overflow(gives: NDArray[np.uint64], d: NDArray[np.uint64], rows: Rows, types: Types) -> str:
-    """Of infinities that the model gives: of finite inputs, and whether of infinite ones too."""
+    """Say what becomes of infinities that the model gives: of finite inputs, and whether of infinite ones too."""
     finite = _finite_inputs(rows, types)
     infinite, kept = (_of(is_infinite, x, types.d) for x in (gives, d))
     others = " and so is an infinity" if (infinite & ~finite).any() and not kept.any() else ""

@@ -61,7 +61,7 @@ Numbered = dict[Hashable, int]
 
 
 def plan_of(structure: Structure, K: int, numbers: Numbered) -> int:
-    """What a structure does with K products whatever its instruction computes: the number of its sum.
+    """Return the number of the sum that a structure makes of K products, whatever its instruction computes.
 
     `numbers` has those of chains, by their products and what they go on from, and of sums of two, in either order.
     """

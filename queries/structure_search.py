@@ -27,12 +27,12 @@ from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import Chain
 from mmaformal.structures import Codes, CPlace, Structure, exactly, made
 
-#: What is tried: the usual structures, those of few vector lanes, of many, and all others.
+#: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
 Stage = Literal["usual", "lanes", "wide", "others"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 #: How many chains may take the instructions of K in turn, their results added by a word for an order.
 LANES = (2, 4, 8, 16, 32)
-#: Of how many instructions the first half of what is left is a multiple.
+#: Numbers of instructions of which the first half of what is left is a multiple.
 HALVED = (1, 2, 4, 8, 16)
 #: Blocks that K is cut into as split-K does.
 _FEW = 16

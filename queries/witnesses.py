@@ -1,4 +1,4 @@
-"""That the premises of certified theorems can be met: a witness of each, which runs through both encodings."""
+"""Witnesses that the premises of certified theorems can be met, each of which runs through both encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wrong elements of a product are instead: one value, another row's, a sum without a part of K.
+"""Explanations of wrong elements of a product: one value, another row's, a sum without a part of K.
 
 And what a whole D is that is no product at all: a multiple of it, one with C or without, a reference's.
 """
@@ -28,7 +28,7 @@ _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
 _REFERENCE = 0.999
 #: How many places the middle wrong element is off at most, where it is another order of sums that is seen.
 _ROUNDINGS = 64
-#: What roundings are of the sum of the magnitudes of terms, at most.
+#: The most that roundings are, as a share of the sum of the magnitudes of terms.
 _OF_TERMS = 2.0**-12
 #: How far the middle ratio is off where D is a multiple of the product.
 _SPREAD = 0.02
@@ -137,7 +137,7 @@ def _left_out(given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool
 
 
 def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes, str]]:
-    """What the structure gives without each of its parts, with what is left out."""
+    """Yield what the structure gives without each of its parts, with what is left out."""
     i, K = structure.instruction, part.shape[1]
     rows, chains = ChainsOfRows(i, part.a, part.b), structure.chains(K)
     c = None

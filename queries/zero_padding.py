@@ -43,7 +43,7 @@ class Padding:
         return tuple(k for k in range(self.longer.k) if k not in self.zeros)
 
     def further_scales(self, x: Columns | Inputs) -> list[tuple[Code, Format]]:
-        """Of the longer one's inputs, the scales that the shorter one does not have."""
+        """Return the longer one's scales, among its inputs, that the shorter one does not have."""
         n, fmt = self.shorter.scales, self.longer.scale_format
         return [(scale, fmt) for scale in (*x.scale_a[n:], *x.scale_b[n:])] if fmt is not None else []
 

@@ -1,5 +1,4 @@
-"""What holds for every test: Hypothesis does not time examples, and no solver process outlives the test that
-started it."""
+"""Fixtures of every test: Hypothesis times no examples, and no solver process outlives the test that started it."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test asked is not answered to another (tests/cli/test_recall.py has what is kept)."""
+    """Answer no test what another one asked (tests/cli/test_recall.py has what is kept)."""
     monkeypatch.setattr(recall, "enabled", False)
 
 
@@ -76,7 +75,7 @@ def _no_solver_is_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests prove is neither looked up nor recorded in the user's cache."""
+    """Keep what tests prove apart from the user's cache: it is neither looked up nor recorded there."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
             patch.setenv(name, str(tmp_path_factory.mktemp("cache")))
@@ -107,7 +106,7 @@ def terms_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _laws_are_of_these_encodings(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What was proved of models is not used where encodings are changed, nor the other way round."""
+    """Forget what was proved of models where encodings are changed, before and after."""
     changes = "monkeypatch" in request.fixturenames
     if changes:
         laws.forget()

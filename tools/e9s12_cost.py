@@ -1,4 +1,4 @@
-"""What the dot product-add of E9S12 halves is made of, as the SMT encoding has it: `python tools/e9s12_cost.py`.
+"""Count the parts of the dot product-add of E9S12 halves, as the SMT encoding has it: `python tools/e9s12_cost.py`.
 
 Of a step, each term once: multipliers by the bits of their factors, shifters by the bits that they shift, adders by
 their bits (negations and differences too), comparisons by theirs.  The widths are those that lose nothing, not what a

@@ -1,4 +1,4 @@
-"""Measure the house: lines by room, questions of kind, hints, long functions and files, names that stand twice.
+"""Measure the house: lines by room, questions of kind, hints, what is too long, docstrings, names that stand twice.
 
 python tools/house.py
 python tools/house.py --list        # with what each number counts
@@ -21,13 +21,17 @@ import hints
 ROOT = Path(__file__).resolve().parents[1]
 TOPS = ("mmaformal", "encodings", "queries", "tools", "benchmarks", "examples", "tests")
 
-#: What is held, and stays so.
+#: Bars that are held, and stay so.
 BARS = {
     "isinstance on algorithms that is no assertion": 10,
     "hints": 60,
     "functions over 60 lines": 0,
     "files over 600 lines": 0,
+    "docstrings that begin with no verb or noun": 0,
 }
+
+#: Beginnings of a docstring after which comes neither a sentence nor the name of a thing, so that one has to guess.
+FRAGMENT = re.compile(r"(That|Of|The same|What|As)\b")
 
 
 def sources(*tops: str) -> Iterator[Path]:
@@ -132,6 +136,22 @@ def long_files() -> list[str]:
     return [f"{place(path)} {length(path)}" for path in house() if length(path) > 600]
 
 
+def fragments(text: str) -> list[int]:
+    """Return the lines of a source at which a docstring, also one of an attribute, begins like a `FRAGMENT`."""
+    if not re.search(rf"[\"']\s*{FRAGMENT.pattern}", text):  # most files: to parse them all takes seconds
+        return []
+    stated = (each.value for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Expr))
+    docstrings = (each for each in stated if isinstance(each, ast.Constant))
+    return sorted(each.lineno for each in docstrings if FRAGMENT.match(str(each.value).strip()))
+
+
+def fragments_of_all() -> list[str]:
+    """Return where a docstring begins like a `FRAGMENT`, in tests and tools too."""
+    return [
+        f"{place(path)}:{line}" for path in sources() for line in fragments(path.read_text(encoding="utf-8"))
+    ]
+
+
 def role(path: Path) -> str:
     """Return what a file is for: the two encodings are for one thing, and so is one file of each algorithm's folder.
 
@@ -160,6 +180,7 @@ def measures() -> dict[str, list[str]]:
         "hints": by_hand,
         "functions over 60 lines": long_functions(),
         "files over 600 lines": long_files(),
+        "docstrings that begin with no verb or noun": fragments_of_all(),
         "class names that stand for several things": named_twice(ast.ClassDef),
         "function names that stand for several things": named_twice(ast.FunctionDef),
     }

@@ -1,4 +1,4 @@
-"""What tools/mutate.py changes, and who has to see it: proofs that both encodings agree, or tests."""
+"""Targets of tools/mutate.py, and who has to see a change of them: proofs that both encodings agree, or tests."""
 
 from __future__ import annotations
 

@@ -463,7 +463,7 @@ def layout(folder: Path, mutant: Mutant | None) -> None:
         (folder / place).write_text(mutant.text, encoding="utf-8")
 
 
-#: What runs in a folder, on the package that is there and on no other.
+#: A program that runs in a folder, on the package that is there and on no other.
 _HERE = """
 import sys, mmaformal, mmaformal.encodings.smt, mmaformal.queries
 folder = sys.argv.pop(1)
@@ -516,7 +516,7 @@ def _run(code: str, words: Sequence[str], mutant: Mutant | None, timeout: float)
 
 
 def _tested(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> tuple[str, str]:
-    """What tests say: passes, fails or stopped, and which failed."""
+    """Run tests and return what they say: passes, fails or stopped, and which failed."""
     options = ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), "-x", "--tb=line"]
     options += ["-m", "" if any("::" in each for each in tests) else "not slow"]
     options += ["-p", "no:cacheprovider", "-p", "no:randomly"]
@@ -533,7 +533,7 @@ def _tested(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> tupl
 
 
 def _proved(instructions: Sequence[str], mutant: Mutant | None, timeout: float) -> tuple[str, str]:
-    """What the proof that both encodings agree says, of one instruction after the other until it fails."""
+    """Return what the proof that both encodings agree says, of one instruction after the other until it fails."""
     evidence = ROOT / "build" / "mutants.db"
     evidence.parent.mkdir(exist_ok=True)
     status, out = _run(_PROVE, [str(evidence), *instructions], mutant, timeout)
@@ -551,7 +551,7 @@ def _proved(instructions: Sequence[str], mutant: Mutant | None, timeout: float) 
 
 
 def ask(target: Target, mutant: Mutant | None, timeout: float) -> tuple[str, str]:
-    """What the target's proofs, or its tests, say of a mutant; the golden vectors too of one that is proved."""
+    """Ask a target's proofs, or its tests, about a mutant; the golden vectors too about one that is proved."""
     if not target.proved:
         return _tested(target.asked, mutant, timeout)
     said = _proved(target.asked, mutant, timeout)
@@ -559,7 +559,7 @@ def ask(target: Target, mutant: Mutant | None, timeout: float) -> tuple[str, str
 
 
 def verdict(target: Target, mutant: Mutant, status: str) -> str:
-    """What a mutant is called, given what was said of it."""
+    """Return the name of a mutant's end, given what was said of it."""
     if status == "passes":
         return "equal" if target.proved or reason(mutant) else "survived"
     return "caught" if status == "fails" else "stopped"

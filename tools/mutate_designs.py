@@ -313,7 +313,7 @@ def mutants(
 
 @cache
 def expected(spec: DotAdd) -> NDArray[np.uint8]:
-    """What a model gives, for every input there is."""
+    """Return what a model gives, for every input there is."""
     return np.concatenate([compiled_results(spec, rows).astype(np.uint8) for rows in every_input(spec)])
 
 
@@ -375,7 +375,7 @@ def judged(design: Wired, model: Instruction, timeout: float, was: Wired | None 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
 
-#: What is counted, in the order of the table's columns: by whether it was only rewritten, what was said, and the truth.
+#: Kinds that are counted, in the order of columns: whether it was only rewritten, what was said, and the truth.
 _COLUMNS: tuple[tuple[bool, str, str], ...] = (
     (False, "fails", "wrong"),
     (False, "holds", "equal"),

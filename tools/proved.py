@@ -54,7 +54,7 @@ class Proved:
 
     @staticmethod
     def read(path: Path = PATH) -> Proved:
-        """What a file holds; nothing if there is none."""
+        """Return what a file holds; nothing if there is none."""
         asked_by, of, solver = "", dict[str, set[str]](), ""
         with suppress(FileNotFoundError):
             for line in path.read_text(encoding="ascii").splitlines():
@@ -67,7 +67,7 @@ class Proved:
         return Proved(asked_by, {solver: frozenset(digests) for solver, digests in of.items()})
 
     def write(self, path: Path = PATH) -> None:
-        """The same as text, in an order that depends on nothing else."""
+        """Write the digests as text, in an order that depends on nothing else."""
         lines = [f"# {_HEAD} {self.asked_by}"]
         for solver, digests in sorted(self.of.items()):
             lines += [solver, *sorted(digests)]
@@ -75,7 +75,7 @@ class Proved:
         path.write_text("\n".join(lines) + "\n", encoding="ascii")
 
     def joined(self, other: Proved) -> Proved:
-        """What either holds, asked by the code of this one."""
+        """Return what either holds, asked by the code of this one."""
         of = {
             solver: self.of.get(solver, frozenset()) | other.of.get(solver, frozenset())
             for solver in {*self.of, *other.of}

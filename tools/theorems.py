@@ -64,7 +64,7 @@ SLOWER, AT_LEAST = 1.3, 2.0
 
 
 class Question(NamedTuple):
-    """What is settled; questions of one `family` follow each other, with one portfolio."""
+    """A question to settle; questions of one `family` follow each other, with one portfolio."""
 
     family: str
     subject: str
@@ -306,7 +306,7 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def compare(before: dict[str, Row], after: dict[str, Row]) -> list[str]:
-    """What differs, a line each: theorems lost first, then what else changed, then times."""
+    """Return what differs, a line each: theorems lost first, then what else changed, then times."""
     lost: list[str] = []
     other: list[str] = []
     slow: list[str] = []

@@ -1,4 +1,4 @@
-"""What has to be right for a `Proof` to mean what it says: counted, by file, with a reason for each.
+"""Count what has to be right for a `Proof` to mean what it says: by file, with a reason for each.
 
     python tools/trusted_base.py            print the tables
     python tools/trusted_base.py --write    write them into docs/trusted-base.md
@@ -160,7 +160,7 @@ BASE: dict[str, tuple[Part, ...]] = {
     ),
 }
 
-#: What a statement with certificates rests on where each of its theorems is argued in a file: these and the encodings.
+#: Files that a certified statement rests on where each of its theorems is argued in a file: these and the encodings.
 ARGUED = (
     *(part.path for part in BASE["Certificates, in the place of solvers and of the kernel"]),
     "mmaformal/lanes",
@@ -168,7 +168,7 @@ ARGUED = (
     "mmaformal/solver/terms.py",
 )
 
-#: What only modules do that make or name proofs, by where it is imported from.
+#: Names that only modules use that make or name proofs, by where each is imported from.
 _MADE = {
     "mmaformal.proof.kernel": {"prove", "direct", "gathered", "together", "by_rule"},
     "mmaformal.proof.composition": {"Rule"},
@@ -202,7 +202,7 @@ def lines_of(file: Path) -> int:
 
 
 def uses(text: str) -> list[str]:
-    """What a module does with proofs: each a few words; empty if nothing has to be believed of it for a proof."""
+    """Return what a module does with proofs, each a few words; empty if no proof needs to believe anything of it."""
     if not _HINTS.search(text):
         return []
     tree, found = ast.parse(text), set()
@@ -276,7 +276,7 @@ def written(text: str) -> str:
 
 
 def listed(text: str) -> dict[str, tuple[int, str]]:
-    """Of each file in a document's tables, the lines and the reason."""
+    """Return the lines and the reason of each file in a document's tables."""
     rows = re.findall(r"^\| `([^`]+)` \| (\d+) \| (.*) \|$", written(text), re.MULTILINE)
     return {path: (int(lines), reason) for path, lines, reason in rows}
 

@@ -1,7 +1,7 @@
 """The way of an instruction from `find_difference` to a solver: the files that hold it while a question is asked.
 
     python tools/walk.py                        print it
-    python tools/walk.py --write before         write it into docs/walk.md, in the place of that name
+    python tools/walk.py --write after          write it into docs/walk.md, in the place of that name
 
 A call holds it if one of its variables, or a field of the object that it is a method of, is an `Instruction` or a
 `DotAdd`.  The way of a question is what holds it on the stack of calls when a script is put to a solver.  It climbs
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "walk.md"
 #: Rooms, each above those that follow.
 ROOMS = ("queries", "facts", "theory", "proof", "cases", "solver")
-#: What is asked: it differs; it is equal, stage by stage.
+#: Questions asked: it differs; it is equal, stage by stage.
 ASKED = {
     "ampere and hopper HMMA.16816.F32, which differ": (ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"]),
     "hopper HMMA.16816.F32 and the same with e_zero = −134, which are equal": (

@@ -70,7 +70,7 @@ def bit(operand: Lane, place: int) -> Flag:
 
 
 def fields(operand: Lane) -> Fields:
-    """Of the 64 bits of an operand, as a signed lane."""
+    """Return the fields of an operand's 64 bits, given as a signed lane."""
     return Fields(
         y_offset=bits(operand, 0, 9),
         x_offset=bits(operand, 10, 9),
@@ -138,7 +138,7 @@ class Alu(NamedTuple):
 
 
 def alu(x: Lane, y: Lane, z: Lane, on: Fields | Skips, rho: Conversion) -> Alu:
-    """What one element of Z becomes: x·y + z without what is skipped.
+    """Return what one element of Z becomes: x·y + z without what is skipped.
 
     Without z the addend is −0, to which a product adds up with its own sign; without y or x the other factor is 1.
     """
@@ -169,7 +169,7 @@ class State(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """What an instruction reads of X or of Y, in order."""
+    """The lanes that an instruction reads of X or of Y, in order."""
 
     stages: list[list[Lane]]  #: bytes; the last stage has the 64 that are read
     codes: list[Lane]
@@ -209,7 +209,7 @@ class AmxTrace:
     state: State
 
 
-#: What elements become if they are written, each a function of its three lanes and of what is skipped.
+#: A function of elements that are written: what each becomes, by its three lanes and what is skipped.
 Unit = Callable[[Conversion, Fields, Sequence[Element]], Sequence[Lane]]
 
 
@@ -249,7 +249,7 @@ def _lanes(name: str, pool: Sequence[Lane], offset: Lane, half: Flag, enable: En
 
 
 def _grid(z: Sequence[Lane], elements: list[Element], on: Fields, fmt: Format, unit: Unit) -> Grid:
-    """Of elements of a format."""
+    """Return the elements of a format, the codes that they become, and the bytes of Z after that."""
     size, codes = fmt.storage_bits // 8, unit(IEEE[fmt.name], on, elements)
     after: list[Lane] = []
     for n, (each, code) in enumerate(zip(elements, codes, strict=True)):
@@ -259,7 +259,7 @@ def _grid(z: Sequence[Lane], elements: list[Element], on: Fields, fmt: Format, u
 
 
 def _elements(on: Fields, rows: list[Flag], z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
-    """As wide as the instruction's lanes, in vector mode and in matrix mode."""
+    """Return elements as wide as the instruction's lanes, in vector mode and in matrix mode."""
     count = len(x.taken)
     size = stride = ROWS // count  # as many rows for each lane of Y as an element has bytes
     in_y = [on.vector | flag for flag in y.enabled]
@@ -277,7 +277,7 @@ def _elements(on: Fields, rows: list[Flag], z: Sequence[Lane], x: Lanes, y: Lane
 
 
 def _pairs(z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
-    """Of fp32: even rows of Z take even lanes of X, odd rows odd ones."""
+    """Return the elements of fp32: even rows of Z take even lanes of X, odd rows odd ones."""
     count = len(x.widened)
     return [
         Element(x.widened[i], y.widened[j], element(z, n, 4), x.enabled[i] & y.enabled[j])

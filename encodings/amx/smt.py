@@ -124,7 +124,7 @@ class Alu:
 
 
 def alu(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec) -> Alu:
-    """What an element of Z becomes: x·y + z without what `skip` (3 bits: x, y, z) skips; codes of ρ's format."""
+    """Return what an element of Z becomes: x·y + z without what `skip` (3 bits: x, y, z) skips; codes of ρ's format."""
     fmt, M = rho.format, rho.format.fraction_bits
     no_x, no_y, no_z = (flag(skip, place) for place in (2, 1, 0))
     u, v, w = (decode(code, fmt) for code in (x, y, z))
@@ -172,7 +172,7 @@ def widened(code: BitVec) -> BitVec:
 
 
 class Lanes(NamedTuple):
-    """What an instruction reads of X or of Y, in order."""
+    """The lanes that an instruction reads of X or of Y, in order."""
 
     offset: BitVec
     row: BitVec  #: the 64 bytes that are read
@@ -183,7 +183,7 @@ class Lanes(NamedTuple):
 
 
 class Element(NamedTuple):
-    """What one element of Z becomes is a function of three codes; and whether it is written."""
+    """An element of Z: the three codes that it becomes a function of, and whether it is written."""
 
     x: BitVec
     y: BitVec
@@ -213,7 +213,7 @@ class AmxTrace:
     state: State
 
 
-#: What an element becomes if it is written: a function of ρ, of what is skipped, and of its three codes.
+#: A function of an element that is written: what it becomes, by ρ, by what is skipped, and by its three codes.
 Unit = Callable[[Conversion, BitVec, Element], BitVec]
 
 
@@ -248,7 +248,7 @@ def _lanes(name: str, pool: BitVec, offset: BitVec, half: Bool, enable: BitVec) 
 
 
 def _elements(vector: Bool, rows: BitVec, x: Lanes, y: Lanes, z: Sequence[BitVec]) -> list[list[Element]]:
-    """As wide as the N lanes; in matrix mode row r belongs to lane r div (64 / N) of Y."""
+    """Return elements as wide as the N lanes; in matrix mode row r belongs to lane r div (64 / N) of Y."""
     count, out = len(x.taken), []
     for r, row in enumerate(z):
         j = r // (ROWS // count)

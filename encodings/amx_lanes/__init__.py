@@ -13,7 +13,7 @@ from mmaformal.rounding import Conversion, Rounding
 #: To bf16, rounded once to nearest, ties to even.
 IEEE_BF16 = Conversion("IEEE-BF16", bf16, 7, Rounding.RNE, signed_zero=True)
 
-#: What floating-point operations make of x, y and z.
+#: Results of floating-point operations on x, y and z.
 FloatKind = Literal["z+xy", "z-xy", "xy", "z+x", "z+y", "x<=0?0:y", "min", "max"]
 #: (x, y, z) that are skipped, of those that are an fma without something
 SKIPS: dict[FloatKind, tuple[bool, bool, bool]] = {

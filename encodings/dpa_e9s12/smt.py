@@ -134,7 +134,7 @@ def place(x: Term, e_max: BitVec, F: int, bits: int, places: int = PLACES) -> Bi
 
 
 def exponents_of(spec: DotAdd, L: int, products: int) -> ExponentRange:
-    """Of the sum of products, and of c."""
+    """Return the range of the exponents of the sum of products, and of c."""
     above = L - 1 - kept(L, products) - 2 * BIAS
     return exponent_range(spec.c_format).union(above, above + (1 << EXPONENT_BITS + 1) - 1)
 

@@ -14,7 +14,7 @@ ORDERED = True
 
 
 def choices(types: Types, k: int) -> Iterator[DpaE9s12]:
-    """Of the widths those that fp32's products need or more; ρ is to nearest, with the sign of zero."""
+    """Yield operators of the widths that fp32's products need, or more; ρ is to nearest, with the sign of zero."""
     if types.a != types.b or types.a not in (fp16, bf16, fp32) or types.c != fp32 or types.d != fp32:
         return
     for N in divisors(k):

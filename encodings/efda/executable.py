@@ -144,7 +144,7 @@ def fixed_point_sum(
 
 
 def normalise(x: Term, x_bits: int, bits: int, lowest: int) -> Term:
-    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`.
+    """Return the term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`.
 
     The significand is given below 2^(bits + 1), bits < 32.
     """

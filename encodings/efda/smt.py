@@ -271,7 +271,7 @@ def lowest(spec: DotAdd) -> int:
 
 
 def exponents_of(spec: DotAdd) -> ExponentRange:
-    """Of all terms, with room above for carries, and below so that normalising is never stopped."""
+    """Return the range of all terms' exponents, with room above for carries, and below so that normalising goes on."""
     own, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
     return ExponentRange(lowest(spec) - 32, max(own.high, c.high) + 2)
 

@@ -35,7 +35,7 @@ _INTEGERS = 0x4B400000
 
 
 class Rest(NamedTuple):
-    """What a word leaves of what it was made of."""
+    """The rest that a word leaves of what it was made of."""
 
     minus: Lane  #: the word in fp32, negated
     subtraction: Addition

@@ -35,7 +35,7 @@ class UnitStep(Protocol):
 
 
 class Rest(NamedTuple):
-    """What a word leaves of what it was made of."""
+    """The rest that a word leaves of what it was made of."""
 
     minus: BitVec  #: the word in fp32, negated
     subtraction: Addition

@@ -92,7 +92,7 @@ class Trace(Generic[Step]):
 
 
 class Special(NamedTuple):
-    """What the special values among the inputs decide; all false: nothing, the sum is computed."""
+    """Flags of what the special values among the inputs decide; all false: nothing, the sum is computed."""
 
     nan: Flag
     positive_infinity: Flag
@@ -203,7 +203,7 @@ def classify_scale(scale: Operand) -> Special:
 
 
 def merge_special(x: Special, y: Special) -> Special:
-    """Of two parts of a sum; infinities of both signs meet in `resolve_special`, so merging associates."""
+    """Join the specials of two parts of a sum.  Infinities of both signs meet in `resolve_special`: it associates."""
     return Special(
         x.nan | y.nan,
         x.positive_infinity | y.positive_infinity,
@@ -251,7 +251,7 @@ def align(x: Term, e_max: Lane, fraction_bits: int, F: int) -> Lane:
 
 
 def align_sticky(x: Term, e_max: Lane, fraction_bits: int, F: int) -> Lane:
-    """As `align`, the last bit of the magnitude made odd if anything but zeros was cut off."""
+    """Align a term as `align` does, the last bit of the magnitude made odd if anything but zeros was cut off."""
     excess = max(fraction_bits - F, 0)
     shift = e_max - x.exponent + excess
     return signed(x.sign, shift_right_sticky(x.significand << max(F - fraction_bits, 0), shift))
@@ -383,7 +383,7 @@ def select_special(special: Special, code: Lane, rho: Conversion, nan: Lane) -> 
 
 
 def sign_word(target: Format) -> int:
-    """What a set sign bit adds to a lane that holds a code."""
+    """Return what a set sign bit adds to a lane that holds a code."""
     return -(1 << 63) if target.storage_bits == 64 else 1 << (target.storage_bits - 1)
 
 

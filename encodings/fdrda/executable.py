@@ -81,7 +81,7 @@ class FdrdaStep:
     result: Lane  #: encode
 
 
-#: Of products of so many fraction bits, their sums, and the sum of those.
+#: A function that adds products of so many fraction bits: their sums, and the sum of those.
 Sums: TypeAlias = Callable[[Sequence[Term], int], tuple[tuple[Dot, ...], Dot]]
 
 
@@ -141,7 +141,7 @@ def dot_product(products: Sequence[Term], fraction_bits: int, F: int) -> Dot:
 
 
 class TakesC(Protocol):
-    """What knows the format of c: a `DotAdd`."""
+    """An object that has the format of c: a `DotAdd`."""
 
     @property
     def c_format(self) -> Format: ...

@@ -80,7 +80,7 @@ class FdrdaStep:
 
 @dataclass(frozen=True)
 class FdrdaInputs:
-    """What fdrda and gfdrda have in common up to the products."""
+    """The part of a step up to the products, which fdrda and gfdrda have in common."""
 
     a: tuple[Operand, ...]
     b: tuple[Operand, ...]

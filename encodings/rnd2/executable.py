@@ -77,7 +77,7 @@ def _nans(
     codes: tuple[Sequence[Lane], Sequence[Lane], Lane],
     stages: Stages,
 ) -> list[tuple[Operand | Special, Lane, Format]]:
-    """What a step's NaN is the first of: the fma of product 0 onto product 1, then c."""
+    """Return what a step's NaN may be, the first of which counts: the fma of product 0 onto product 1, then c."""
     ((u, v), (x, y)), (a, b, c), fmt = factors, codes, spec.a_format
     invalid = stages.constant("nan", c, _default(rule, fmt), fmt)
     of_product = stages.classify([(x, y)])

@@ -39,7 +39,7 @@ class Operand(NamedTuple):
 
 
 class Special(NamedTuple):
-    """What the special values among the inputs decide; at most one is true once resolved."""
+    """Flags of what the special values among the inputs decide; at most one is true once resolved."""
 
     nan: Bool
     positive_infinity: Bool
@@ -93,7 +93,7 @@ class Inner(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace(Generic[Step]):
-    """What an encoding returns: the interfaces of each step of the chain, in order, and the code of d."""
+    """The trace that an encoding returns: the interfaces of each step of the chain, in order, and the code of d."""
 
     steps: tuple[Step, ...]
     result: BitVec
@@ -323,7 +323,7 @@ def align(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
 
 
 def align_sticky(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
-    """As `align`, the lowest bit also set if anything else was cut off ("jamming", round to odd).
+    """Align a term as `align` does, the lowest bit also set if anything else was cut off ("jamming", round to odd).
 
     No wider: jamming goes no further up than the lowest bit.
     """

@@ -16,7 +16,7 @@ import numpy as np
 from mmaformal.checked import integer, text, truth
 from mmaformal.formats import FORMATS, Format
 
-#: What the paper calls the formats (Table 2.1), and what they are called here.
+#: The paper's names of formats (Table 2.1), and the names here.
 TABLE_2_1 = {
     "binary64": "fp64",
     "binary32": "fp32",
@@ -111,7 +111,7 @@ class FloatArithmetic:
 
     @classmethod
     def of(cls, fmt: Format, *, subnormals: bool = True, bounded: bool = True) -> FloatArithmetic:
-        """That of a format; ue8m0 and ue4m3, which have no sign, have none."""
+        """Return the arithmetic of a format.  Raises ValueError for ue8m0 and ue4m3, which have no sign."""
         if not (fmt.signed and fmt.has_zero):
             raise ValueError(f"{fmt.name} has no negative numbers, so nothing is rounded to it")
         t, e_min, e_max = fmt.fraction_bits + 1, fmt.min_exponent, fmt.max_exponent
@@ -119,7 +119,7 @@ class FloatArithmetic:
 
     @classmethod
     def named(cls, name: str, *, subnormals: bool = True, bounded: bool = True) -> FloatArithmetic:
-        """That of a format by its name here, in the paper's Table 2.1, or among the types of ml_dtypes."""
+        """Return the arithmetic of a format by its name here or in the paper's Table 2.1, or of a type of ml_dtypes."""
         text(name, "a format's name")
         known = {paper.lower(): ours for paper, ours in TABLE_2_1.items()}.get(name.lower(), name)
         if known in FORMATS:
@@ -147,7 +147,7 @@ class FloatArithmetic:
 
     @property
     def unbounded(self) -> FloatArithmetic:
-        """The same without limits of the exponent; binary64 itself, whose limits no product of these comes near."""
+        """The arithmetic without limits of the exponent; binary64 itself, whose limits no product here comes near."""
         return self if self.is_binary64 else replace(self, bounded=False)
 
     @cached_property
@@ -169,7 +169,7 @@ class FloatArithmetic:
 
     @cached_property
     def step(self) -> Fraction:
-        """What the numbers up to f_min are multiples of; not if it is unbounded."""
+        """The number that all numbers up to f_min are multiples of; not if it is unbounded."""
         return 2 * self.g_min
 
     def fl(self, x: Fraction) -> Fraction | None:
@@ -191,7 +191,7 @@ class FloatArithmetic:
         return found
 
     def _last_place(self, x: Fraction) -> Fraction:
-        """What the numbers next to x are multiples of."""
+        """Return the number that the numbers next to x are multiples of."""
         place = Fraction(2) ** (exponent_of(abs(x)) - self.t + 1)
         if not self.bounded or abs(x) >= self.f_min:
             return place

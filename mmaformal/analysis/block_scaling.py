@@ -1,4 +1,4 @@
-"""What block scales cost: by how much a number may be changed, relative to the largest one of its block.
+"""The cost of block scales: by how much a number may be changed, relative to the largest one of its block.
 
 With m the largest magnitude of a block, s its scale and x one of its numbers, t = m/s is in a range that the rule of
 the scale gives (`mmaformal.quantise`): of powers of two (MX) from 2^e to below 2^(e + 1), e the exponent of the
@@ -29,7 +29,7 @@ class BlockError(ShortRepr):
 
 
 def worst_in_block(fmt: Format, scale_format: Format) -> BlockError:
-    """Of all numbers in blocks of `fmt` whose scales are of `scale_format`, neither of them subnormal.
+    """Return the largest error of any number in blocks of `fmt` with scales of `scale_format`, none of them subnormal.
 
     Raises ValueError for scales that are neither powers of two nor have three fraction bits.
     """

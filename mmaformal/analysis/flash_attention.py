@@ -44,9 +44,9 @@ from mmaformal.operands import Matrix, as_operand
 
 Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-#: What one rounding to fp32 is off at most, relative to a normal number; and the least of these.
+#: The most that one rounding to fp32 is off, relative to a normal number; and the least of these.
 _U, _LEAST = Fraction(1, 1 << 24), 2.0**fp32.min_exponent
-#: What the sums of float64 in a bound are short of at most, of so many terms that this holds for every K below 2^20.
+#: Room for the sums of float64 in a bound, of so many terms that it is enough for every K below 2^20.
 _UP = 1 + 2.0**-30
 
 
@@ -127,7 +127,7 @@ class FlashAttention(ShortRepr):
 
 
 class KeyBlock(NamedTuple):
-    """What a block of keys was added with."""
+    """A block of keys, as it was added: the factor, the weights and the values."""
 
     alpha: Singles  #: (M, 1): what O was multiplied by before
     p: NDArray[np.unsignedinteger]  #: (M, keys): weights, as codes of the instruction's a
@@ -194,7 +194,7 @@ class FlashRun(ShortRepr):
         return sigma
 
     def bound(self) -> Doubles:
-        """What each element of `d` is off at most: of exact sums of these weights and values, over `total`."""
+        """Return what each element of `d` is off at most: of exact sums of these weights and values, over `total`."""
         total, u = self.total.astype(np.float64), float(_U)
         sigma = self.sigma() / total
         error = float(self.attention.factor(self.N)) * sigma * _UP

@@ -30,7 +30,7 @@ from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 
-#: What sums and products of binary64 that are not exact add to a bound, relative to it, for each product.
+#: The share that inexact sums and products of binary64 add to a bound, for each product.
 _ROUNDING = 2.0**-50
 
 

@@ -1,4 +1,4 @@
-"""What RISC-V's standard leaves open of a bulk-normalised dot product: the results that it allows, of one input.
+"""All results that RISC-V's standard allows of a bulk-normalised dot product, for one input: it leaves some freedom.
 
 (`riscv_fp32` has those of the dot product of fp32, Zvfbdota32f.)
 

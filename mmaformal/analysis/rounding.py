@@ -92,7 +92,7 @@ def accumulate(
 
 @driver
 def accumulate_as_it_is(a: Floats, b: Floats, total: Floats, scale: float) -> None:
-    """The same in binary64."""
+    """Add scale·a·b to the total in binary64, one product after the other, rounded as binary64 rounds."""
     vectorised()
     m, q = total.shape
     for k in range(a.shape[1]):

@@ -27,7 +27,7 @@ from mmaformal.operands import Matrix
 from mmaformal.structure_plans import instructions_of, levels_of
 from mmaformal.structures import Structure
 
-#: What numbers of binary64 lose on the way, generously: a bound is not below the theorem's.
+#: Room for what numbers of binary64 lose on the way, generously: a bound is not below the theorem's.
 _UP = 1 + 2.0**-48
 
 

@@ -1,4 +1,4 @@
-"""What a whole product loses on an instruction, from what is proved of each of its steps.
+"""The loss of a whole product on an instruction, from what is proved of each of its steps.
 
 One step of a fused algorithm adds L products and c as S, and rounds once, d = ρ(S).  `queries/error_bound` proves
 
@@ -75,7 +75,7 @@ class SumStage(ShortRepr):
 
     @property
     def U(self) -> Fraction:
-        """What stands in place of the unit roundoff: for all products of a step, and the rounding."""
+        """The number in place of the unit roundoff: for all products of a step, and the rounding."""
         return self.nu + self.u_rho + self.nu * self.u_rho
 
 
@@ -116,7 +116,7 @@ class Unit(ShortRepr):
         return power - 1
 
     def promoted_factor(self, K: int, every: int) -> Fraction:
-        """The same where after `every` instructions the accumulator is added to a total in fp32, and is +0 again.
+        """Return `factor` if after `every` instructions the accumulator joins a total in fp32, and is +0 again.
 
         Relative to the weights of all terms, and the least normal number once for each such sum.
         """
@@ -125,7 +125,7 @@ class Unit(ShortRepr):
         return (1 + one) * raised(1 + Fraction(1, 1 << 24), sums) - 1
 
     def absolute(self, K: int) -> Fraction:
-        """What tiny results that are put to zero may add to the error of K products, K padded to whole instructions."""
+        """Return what results put to zero may add to the error of K products, K padded to whole instructions."""
         if self.flushing is None:
             return Fraction(0)
         links = max(-(-K // self.instruction.k), 1) * self.instruction.k // self.stages[0].products

@@ -57,7 +57,7 @@ FIELDS: dict[str, Places] = {
                "to_z": (26, 1), "bf16": (30, 1), "mode": (53, 4), "table_y": (59, 1), "table": (60, 3)},
 }  # fmt: skip
 
-#: What ALU modes of vecfp make, of matfp the first three; from M2 on the last three.
+#: Results of the ALU modes of vecfp, of matfp the first three; from M2 on the last three.
 FLOAT_MODES: dict[int, FloatKind] = {0: "z+xy", 1: "z-xy", 4: "x<=0?0:y", 5: "min", 7: "max",
                                      10: "xy", 11: "z+x", 12: "z+y"}  # fmt: skip
 #: The formats of lanes and of z by width modes of vecfp and matfp, where not `FLOAT_WIDTH`; the first two from M2 on.
@@ -68,7 +68,7 @@ FLOAT_WIDTH = (fp16, fp16)
 #: Modes that an M1 has not.
 FROM_M2 = {"modes": (10, 11, 12), "widths": (0, 1)}
 
-#: What ALU modes of vecint and matint make (4 is `Reduction`); vecint has 10 to 12 from M2 on, matint 8 and 9.
+#: Results of the ALU modes of vecint and matint (4 is `Reduction`); vecint has 10 to 12 from M2 on, matint 8 and 9.
 INTEGER_MODES: dict[int, Accumulation] = {
     0: Accumulation("xy"),
     1: Accumulation("xy", negative=True),

@@ -12,7 +12,7 @@ from mmaformal.display import Summarised
 
 @dataclass(frozen=True, repr=False)
 class AmxWitness(Summarised):
-    """What is to be seen where the instruction is run on the state."""
+    """A state and an operand, with a note of what is to be seen where the instruction is run on them."""
 
     name: str
     operand: int  #: 64 bits

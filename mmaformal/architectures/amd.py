@@ -114,7 +114,7 @@ _EFDA = dict.fromkeys(
 
 @dataclass(frozen=True, repr=False)
 class TypeRule(ShortRepr):
-    """What an architecture makes of one of the types: its algorithm, with L or G as if K were large."""
+    """An architecture's rule for one of the types: the algorithm, with L or G as if K were large."""
 
     rows: tuple[AmdRow, ...]
     parameters: Parameters

@@ -21,7 +21,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, RO_FP32, NanRule
 from mmaformal.spec import DotAdd, Parameters
 
-#: What rounds nothing (Arm ARM), and is not modelled
+#: Instructions that round nothing (Arm ARM), and are not modelled
 _EXACT = dict.fromkeys(
     ("SMMLA", "UMMLA", "USMMLA", "SDOT", "UDOT", "USDOT", "SUDOT"), "int8, sums modulo 2^32"
 )
@@ -133,7 +133,7 @@ def armv9_fp8() -> Architecture:
     )
 
 
-#: What rounds nothing (Arm ARM), and is not modelled
+#: Instructions of SME that round nothing (Arm ARM), and are not modelled
 _EXACT_OF_SME = {
     **dict.fromkeys(("SMOPA", "SMOPS", "UMOPA", "UMOPS"), "int8 or int16, sums modulo 2^32 or 2^64"),
     **dict.fromkeys(("SUMOPA", "SUMOPS", "USMOPA", "USMOPS"), "int8 or int16, sums modulo 2^32 or 2^64"),

@@ -53,14 +53,14 @@ TYPE_SETS = {
 }
 
 
-#: What people call sets of types of a and b, beside the formats by their own names.
+#: People's words for sets of types of a and b, beside the formats by their own names.
 TYPE_WORDS = {
     "fp8": frozenset({"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"}),
     "fp6": frozenset({"e2m3", "e3m2"}),
     "fp4": frozenset({"e2m1"}),
 }
 
-#: The same with block scales: the types of a and b, that of the scales, and the products that share one.
+#: Words for types with block scales: the types of a and b, that of the scales, and the products that share one.
 SCALED_WORDS = {
     "mxfp8": (TYPE_WORDS["fp8"], "ue8m0", 32),
     "mxfp6": (TYPE_WORDS["fp6"], "ue8m0", 32),
@@ -106,7 +106,7 @@ def _opcode_of(name: str) -> str:
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:
-    """What canonical names a pattern, or the beginning of a name, means."""
+    """Return an expression that matches the canonical names that a pattern, or the beginning of a name, means."""
     name = canonical_name(pattern)
     in_full = re.search(r"[*?[]", name) or any(label in name.split(".") for label in TYPE_SETS)
     text = fnmatch.translate(name if in_full else f"{name}*")
@@ -329,8 +329,8 @@ class Architecture(Tabular):
         return None
 
     def of_opcode(self, name: str) -> tuple[Instruction, ...]:
-        """What a bare UTC… opcode, as SASS has it (`UTCHMMA`, `UTCOMMA.2CTA.4X`), may be: it takes types and size
-        from a descriptor (MMA-Sim, appendix B).  Empty for every other name.
+        """Return what a bare UTC… opcode, as SASS has it (`UTCHMMA`, `UTCOMMA.2CTA.4X`), may be: it takes types and
+        size from a descriptor (MMA-Sim, appendix B).  Empty for every other name.
 
         .4X is 16 products to a scale, UTCOMMA without it 32; .2CTA is `.cta_group::2` (both read off nvdisasm).  An
         opcode with words in parentheses after it means the names that begin with it.
@@ -431,7 +431,7 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
             del self._built[built]
 
     def not_found(self, name: str) -> str:
-        """That there is no such architecture, which there are, and which was meant; one line."""
+        """Say in one line that there is no such architecture, which there are, and which was meant."""
         base = name.strip().partition("@")[0]
         if (why := products.why_not_modelled(base)) is not None:
             return f"no model of {base}: {why} (`mmaformal list --devices` has what is)"

@@ -324,7 +324,7 @@ def _factors(a: Format | str, b: Format | str | None) -> tuple[Format, Format]:
 
 
 def _exponent(e_zero: ZeroExponent, factors: Iterable[Format], c: Format, scale: Format | None) -> int | None:
-    """As the parameters have it: None is that of the fields."""
+    """Return zeros' exponent as the parameters have it: None stands for that of the fields."""
     if e_zero is None:
         products = sum(fmt.min_exponent for fmt in factors) + (2 * scale.min_exponent if scale else 0)
         return min(products, c.min_exponent) - 1

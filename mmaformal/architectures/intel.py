@@ -20,7 +20,7 @@ from mmaformal.spec import DotAdd
 #: 16-bit pairs of a row of a tile of 64 bytes, twice; a tile's configuration may say fewer: TDPBF16PS.K2, .K4, …
 _MOST_PRODUCTS = 32
 
-#: What rounds nothing (SDM), and is not modelled
+#: Instructions that round nothing (SDM), and are not modelled
 _EXACT = {
     **dict.fromkeys(("TDPBSSD", "TDPBSUD", "TDPBUSD", "TDPBUUD"), "int8, sums modulo 2^32"),
     **dict.fromkeys(("VPDPBUSD", "VPDPWSSD"), "int8 or int16, sums modulo 2^32"),
@@ -66,7 +66,7 @@ def sapphire_rapids() -> Architecture:
     return Architecture(name, "Sapphire Rapids, Emerald Rapids", [tile, pair, half], exact=_EXACT)
 
 
-#: Of sums of fp16 products with an fp32 number, which are multiples of 2^-72 or that number
+#: A note on sums of fp16 products with an fp32 number, which are multiples of 2^-72 or that number
 _NEVER_TINY = "no matter: no sum of fp16 products and a number that is not subnormal is tiny, unless it is 0"
 
 #: Products of the 8-bit factors of a row of a tile of 64 bytes
@@ -102,7 +102,7 @@ def amx_fp16() -> Architecture:
     )
 
 
-#: What the texts leave open (docs/specified.md has the rows that would settle it)
+#: Points that the texts leave open (docs/specified.md has the rows that would settle them)
 _UNSETTLED = {
     "VDPPHPS": "whether subnormal fp16 counts as zero (the text: input denormals do), or is a normal number of fp32 "
     "before that is asked, as the emulator Bochs has it, and this model; which NaN comes out",

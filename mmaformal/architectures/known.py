@@ -20,7 +20,7 @@ def _registry() -> dict[DotAdd, tuple[str, ...]]:
 
 
 def _period(spec: DotAdd) -> DotAdd:
-    """The same at the least K that it can have."""
+    """Return the model at the least K that it can have."""
     return spec.replace(k=spec.period)
 
 
@@ -59,7 +59,7 @@ def _registry_without_nan_rules() -> dict[DotAdd, tuple[str, ...]]:
 
 
 def without_nan_rule(spec: DotAdd) -> DotAdd:
-    """The same model, of whose NaNs it is not known which they are; models whose NaNs are no parameter as they are."""
+    """Return the model without a rule of which NaNs it gives; a model whose NaNs are no parameter as it is."""
     return spec.replace(nan=NanRule.ANY) if "nan" in spec.parameters.keys() else spec  # noqa: SIM118
 
 

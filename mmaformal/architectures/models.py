@@ -62,7 +62,7 @@ def run_file(path: Path) -> ModuleType:
 
 
 def _told(path: Path, error: BaseException) -> str:
-    """What went wrong, and at which line of the file."""
+    """Say what went wrong, and at which line of the file."""
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"

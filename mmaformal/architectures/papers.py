@@ -1,4 +1,4 @@
-"""What the sources of parameters are called, and by whom they are."""
+"""The full names of the sources of parameters, and by whom they are."""
 
 #: short name, as `Instruction.sources` has it, and the full one
 PAPERS = {

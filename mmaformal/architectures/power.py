@@ -17,14 +17,14 @@ from mmaformal.instruction import Instruction
 from mmaformal.rounding import IEEE_FP32, IEEE_FP64, Conversion, NanRule
 from mmaformal.spec import DotAdd
 
-#: What rounds nothing (Power ISA), and is not modelled
+#: Instructions that round nothing (Power ISA), and are not modelled
 _EXACT = {
     **dict.fromkeys(("XVI4GER8", "XVI4GER8PP", "XVI8GER4", "XVI8GER4PP"), "int4 or int8, sums modulo 2^32"),
     **dict.fromkeys(("XVI16GER2", "XVI16GER2PP"), "int16, sums modulo 2^32"),
     **dict.fromkeys(("XVI8GER4SPP", "XVI16GER2S", "XVI16GER2SPP"), "the same, saturating"),
 }
 
-#: What each form changes the signs of: the product or the pair of products, c, and the rounded result
+#: The signs that each form changes: of the product or the pair of products, of c, and of the rounded result
 _OF_FMA = {"pp": "", "np": "cd", "pn": "c", "nn": "d"}
 
 

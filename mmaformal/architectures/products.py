@@ -120,7 +120,7 @@ NOT_MODELLED = {
     **dict.fromkeys(("Gaudi", "Gaudi2", "Gaudi3"), "Intel Gaudi is not modelled"),
 }
 
-#: What drivers and shops write around a name: `NVIDIA A100-SXM4-80GB`, `Intel(R) Xeon(R) Platinum 8480+`.
+#: Words that drivers and shops write around a name: `NVIDIA A100-SXM4-80GB`, `Intel(R) Xeon(R) Platinum 8480+`.
 _AROUND = re.compile(
     r"nvidia|geforce|quadro|tesla|amd|instinct|intel|apple|aws|arm|azure|platinum|gold|silver|ti|super|max|pro|ultra"
     r"|jetson|agx|nx|nano|mobile|sff|laptop|gpu|cpu|processor|generation|edition|workstation|server|blackwell|sxm\d*|pcie|nvl|oam|hbm\d*e?|\d+gb"
@@ -158,7 +158,7 @@ _NONE_BY_KEY = {squeezed(name): why for name, why in NOT_MODELLED.items()}
 
 
 def _keys(name: str) -> list[str]:
-    """What a name may be looked up by: as it is, then without the words around it."""
+    """Return the keys that a name may be looked up by: the name as it is, then without the words around it."""
     words = _words(name)
     kept = [word for word in words if not _AROUND.fullmatch(word)]
     own = [word for word in words if not _AROUND.fullmatch(word) or word in _OWN]

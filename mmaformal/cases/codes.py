@@ -1,4 +1,4 @@
-"""What a code is, said once for terms and for arrays of codes alike; and how large a case of terms is.
+"""The kinds of codes, said once for terms and for arrays of codes alike; and how large a case of terms is.
 
 A relation between codes, or a class of them, is asked of solvers and looked for among many cases: both read the same
 definition.
@@ -79,7 +79,7 @@ def magnitude(code: Code, fmt: Format) -> Code:
 
 
 def exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
-    """That of the fields, of codes in any words; a subnormal's is the least normal one's."""
+    """Return the exponent that the fields of codes, in any words, say; a subnormal's is the least normal one's."""
     field = np.asarray(exponent_field(codes.astype(np.int64), fmt))
     return np.asarray(np.maximum(field, 1) - fmt.bias, np.int64)
 
@@ -135,12 +135,12 @@ def is_finite(code: Code, fmt: Format) -> Fact:
 
 
 def same(x: Code, y: Code, fmt: Format) -> Fact:
-    """The same code, a NaN's payload aside."""
+    """Say that x and y are one code, a NaN's payload aside."""
     return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)))
 
 
 def same_number(x: Code, y: Code, fmt: Format) -> Fact:
-    """The same code, a NaN's payload and the sign of a zero aside."""
+    """Say that x and y are one code, a NaN's payload and the sign of a zero aside."""
     zeros = both(magnitude(x, fmt) == 0, magnitude(y, fmt) == 0)
     return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)), zeros)
 

@@ -92,7 +92,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
 
 
 def _check_samples(spec: DotAdd, lanes: InputLanes, symbolic: Trace[ExecutableStep]) -> None:
-    """That NumPy computes what the symbolic lanes' samples say, at every interface."""
+    """Check that NumPy computes what the symbolic lanes' samples say, at every interface.  Raises LaneError."""
 
     def samples(side: Sequence[Lane]) -> list[Sample]:
         return [lane.sample for lane in side]
@@ -109,7 +109,7 @@ def _check_samples(spec: DotAdd, lanes: InputLanes, symbolic: Trace[ExecutableSt
 
 
 def check_samples(symbolic: object, numbers: object) -> None:
-    """That NumPy's numbers are the samples of the symbolic lanes, at every interface.  Raises LaneError."""
+    """Check that NumPy's numbers are the samples of the symbolic lanes, at every interface.  Raises LaneError."""
     for i, (node, array) in enumerate(zip(_parts(symbolic), _parts(numbers), strict=True)):
         sample = node.sample if isinstance(node, (Lane, Flag)) else node
         if not np.all(sample == array):

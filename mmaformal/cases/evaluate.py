@@ -21,7 +21,7 @@ def evaluate(term: z3.ExprRef, values: Mapping[str, Column]) -> Column:
 
 
 def evaluate_all(terms: Sequence[z3.ExprRef], values: Mapping[str, Column]) -> dict[int, Column]:
-    """The same of several terms and of everything in them, by its id."""
+    """Return the rows of several terms and of everything in them, by its id.  Raises as `evaluate` does."""
     done: dict[int, Column] = {}
     waiting: dict[int, list[int]] = {}  #: terms, and what for
     stack = list(terms)

@@ -164,7 +164,7 @@ def find_product(
 def falls_with_a_product(
     instruction: Instruction, searches: Iterable[Callable[[], list[Pair]]]
 ) -> OutOfOrder | None:
-    """What `find_product` finds, re-run in both encodings."""
+    """Return what `find_product` finds, re-run in both encodings; None if it finds nothing."""
     spec, found = instruction.spec, find_product(instruction, searches)
     if found is None:
         return None

@@ -44,8 +44,7 @@ DISTRIBUTIONS: tuple[Mood, ...] = tuple(
 
 
 class Takes(Protocol):
-    """What inputs are drawn for: a model, or its types alone, for which all distributions but `opposite` can be
-    drawn."""
+    """Models that inputs can be drawn for; or types alone, for which all distributions but `opposite` can be drawn."""
 
     @property
     def a_format(self) -> Format: ...
@@ -151,7 +150,7 @@ class _Draw:
         return a, b
 
     def places(self, most: Array) -> Array:
-        """Of each case the rank of each product, the first of which are its own."""
+        """Say of each product whether it is off: none of the few of its case, at least one, that are drawn to be on."""
         rank: Array = np.argsort(np.argsort(self.rng.random(self.products), axis=1), axis=1)
         few = self.rng.integers(1, np.minimum(most, self.spec.k), endpoint=True)
         return rank >= few[:, None]

@@ -1,4 +1,4 @@
-"""What some rows have in common that the others do not: cancellation, ties, subnormal numbers, how many products."""
+"""Traits that some rows have in common and others do not: cancellation, ties, subnormal numbers, how many products."""
 
 from __future__ import annotations
 

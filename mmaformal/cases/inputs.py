@@ -113,7 +113,7 @@ def zeros(spec: DotAdd) -> Codes:
 
 
 def with_products(codes: Codes, products: Mapping[int, tuple[int, int]]) -> Codes:
-    """The same with some pairs (a_k, b_k) replaced."""
+    """Return the case with some pairs (a_k, b_k) replaced."""
     a, b = list(codes.a), list(codes.b)
     for k, (x, y) in products.items():
         a[k], b[k] = x, y
@@ -137,7 +137,7 @@ class Rows(ShortRepr):
 
     @property
     def codes(self) -> Columns:
-        """The same by columns: each code is an array of all rows."""
+        """These cases by columns: each code is an array of all rows."""
         a, b, scale_a, scale_b = (tuple(x.T) for x in (self.a, self.b, self.scale_a, self.scale_b))
         return Columns(a, b, self.c, scale_a, scale_b)
 

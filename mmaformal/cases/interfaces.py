@@ -1,4 +1,4 @@
-"""What steps of several algorithms have in common, in the SMT encoding: for what is about no more of a step."""
+"""The common interface of several algorithms' steps in the SMT encoding, for what is about no more of a step."""
 
 from __future__ import annotations
 

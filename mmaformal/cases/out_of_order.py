@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import z3
 
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes, symbolic_inputs, with_products
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import run, run_both
+from mmaformal.cases.shrink import shrink
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Trace, negate_if
@@ -29,7 +32,7 @@ def order(code: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def position(code: int, fmt: Format) -> int | None:
-    """The same of a code; None for a NaN."""
+    """Return a number that orders codes as their values, as `order` does of terms; None for a NaN."""
     if fmt.is_nan(code):
         return None
     magnitude = code & (fmt.sign_mask - 1)
@@ -37,7 +40,7 @@ def position(code: int, fmt: Format) -> int | None:
 
 
 def not_below(pair: tuple[z3.BitVecRef, z3.BitVecRef], fmt: Format) -> z3.BoolRef:
-    """Of x and y, whether y is no smaller than x, or one of them is a NaN."""
+    """Say of a pair x and y that y is no smaller than x, or that one of them is a NaN."""
     x, y = pair
     return z3.Or(is_nan(x, fmt), is_nan(y, fmt), order(x) <= order(y))
 
@@ -70,7 +73,7 @@ def two_runs(spec: DotAdd) -> TwoRuns:
 
 @dataclass(frozen=True)
 class OutOfOrder:
-    """That a property of the order of results fails: an input, and why."""
+    """A failure of a property of the order of results: an input, and why."""
 
     witness: CaseWitness
     why: str
@@ -126,6 +129,72 @@ def any_code(value: Fraction, fmt: Format) -> int | None:
 
 
 def normal_code(value: Fraction, fmt: Format) -> int | None:
-    """The same of a number that is normal there."""
+    """Return the code of a number; None if the format does not have it as a normal one."""
     code = any_code(value, fmt)
     return code if code is not None and fmt.fields(code)[1] else None
+
+
+# ---- search -----------------------------------------------------------------------------------------------------
+
+#: Cases that are tried, so many at once.
+_TRIED, _BATCH = 3000, 200
+
+
+def next_above(code: int, fmt: Format) -> int | None:
+    """Return the code of the next number above a code's, or of infinity; None where there is none, or of a NaN."""
+    place = position(code, fmt)
+    if place is None:
+        return None
+    above = place + 1
+    found = above if above >= 0 else fmt.sign_mask | -above
+    return None if fmt.is_nan(found) or position(found, fmt) != above else found
+
+
+def larger_c(spec: DotAdd, codes: Codes) -> Codes | None:
+    """Return a case with the next larger c; None if there is none."""
+    c = next_above(codes.c, spec.c_format)
+    return None if c is None else replace(codes, c=c)
+
+
+def larger_first_product(spec: DotAdd, codes: Codes) -> Codes | None:
+    """Return a case whose first nonzero product is larger, by one place of a; None if there is none."""
+    for k, (x, y) in enumerate(zip(codes.a, codes.b, strict=True)):
+        if not position(x, spec.a_format) or not position(y, spec.b_format):
+            continue
+        opposite = spec.a_format.sign_mask if y & spec.b_format.sign_mask else 0
+        a = next_above(x ^ opposite, spec.a_format)
+        return None if a is None else with_products(codes, {k: (a ^ opposite, y)})
+    return None
+
+
+def search(
+    instruction: Instruction, larger: Callable[[DotAdd, Codes], Codes | None], what: str, why: str
+) -> OutOfOrder | None:
+    """Look among cases at random for one whose result a `larger` input makes smaller, and make it smaller.
+
+    None if there is none among them, which proves nothing.
+    """
+    spec = instruction.spec
+
+    def shows(cases: Sequence[Codes]) -> list[bool]:
+        pairs = [(each, larger(spec, each)) for each in cases]
+        wanted = [(x, y) for x, y in pairs if y is not None]
+        results = run(instruction, [each for pair in wanted for each in pair]) if wanted else []
+        places = [position(d, spec.d_format) for d in results]
+        lower = {
+            x
+            for (x, _), first, second in zip(wanted, places[::2], places[1::2], strict=True)
+            if first is not None and second is not None and first > second
+        }
+        return [x in lower for x in cases]
+
+    for start in range(0, _TRIED, _BATCH):
+        cases = generate(spec, _BATCH, start, ["numbers"]).cases()
+        found = next((x for x, so in zip(cases, shows(cases), strict=True) if so), None)
+        if found is not None:
+            least = shrink(spec, found, shows)
+            above = larger(spec, least)
+            assert above is not None
+            minimal = ("made smaller step by step, not proved minimal",)
+            return OutOfOrder(shown(instruction, least, above, what, minimal), why)
+    return None

@@ -196,7 +196,7 @@ class Questions(ABC):
         return outcome, found
 
     def _up_to(self) -> str:
-        """What a question with few products leaves out, in words."""
+        """Say what a question with few products leaves out, by laws that were proved; empty if it is nothing."""
         symmetries = self.symmetries
         alike = [
             *(["the order of products of a class"] if len(set(symmetries.classes)) < self.spec.k else []),

@@ -45,7 +45,7 @@ def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
 
 
 def compiled_results(spec: DotAdd, codes: Columns | Rows) -> NDArray[np.uint64]:
-    """The same by compiled rows (`mmaformal.kernels.rows`), for many models or many cases."""
+    """Return the results by compiled rows (`mmaformal.kernels.rows`), for many models or many cases."""
     if isinstance(codes, Columns):
         sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
         none = np.empty((len(codes.c), 0), np.uint64)
@@ -56,7 +56,7 @@ def compiled_results(spec: DotAdd, codes: Columns | Rows) -> NDArray[np.uint64]:
 
 
 def run(instruction: Instruction, cases: Sequence[Codes]) -> list[int]:
-    """The same for a list of cases."""
+    """Return the results of a list of cases, in order."""
     found: list[int] = results(instruction.spec, Rows.of(cases).codes).tolist()
     return found
 

@@ -35,7 +35,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
-#: Of more ways to place the nonzero products than this, one alone is looked at when a case is made smaller.
+#: The most ways to place the nonzero products: of more, one alone is looked at when a case is made smaller.
 _WAYS = 64
 
 
@@ -143,7 +143,7 @@ class SmallestSearch(Questions):
         return smaller
 
     def at_places(self, found: FoundCase) -> FoundCase:
-        """The same, active only where it is."""
+        """Return the case with those places active where a product is not zero, or which are forced."""
         x, spec = found.codes, self.spec
         active = tuple(
             k
@@ -224,7 +224,7 @@ class SmallestSearch(Questions):
     def _first(
         self, found: FoundCase, bounds: Sequence[Bound], ways: Sequence[Places]
     ) -> tuple[FoundCase, str]:
-        """Of the cases within bounds, the one at the first places with the least codes; and why it may not be."""
+        """Return the case within bounds at the first places, with the least codes; and why it may not be the least."""
         name = "lesser codes"
         for way in ways:
             if way == found.active:
@@ -262,7 +262,7 @@ class SmallestSearch(Questions):
         return tuple(f"{what}: best found ({why})" for what in self._measured(found))
 
     def _measured(self, found: FoundCase) -> Iterator[str]:
-        """What is claimed to be least, in order."""
+        """Yield what is claimed to be least, in order, in words."""
         count = self.products(found)
         yield f"{count} nonzero product{'s' if count != 1 else ''}"
         for objective in self.objectives:
@@ -281,7 +281,7 @@ class SmallestSearch(Questions):
         return [pair for k in active for pair in ((inputs.a[k], a), (inputs.b[k], b))]
 
     def _operands(self, inputs: Inputs, active: Places) -> list[tuple[z3.BitVecRef, Format]]:
-        """What `case_size` counts: the factors of products that may be nonzero, c and the scales."""
+        """Return what `case_size` counts: the factors of products that may be nonzero, c and the scales."""
         operands = [*self._factors(inputs, active), (inputs.c, self.spec.c_format)]
         if self.spec.scale_format is not None:
             operands += [(s, self.spec.scale_format) for s in (*inputs.scale_a, *inputs.scale_b)]

@@ -1,4 +1,4 @@
-"""What a person gets to see of a case that shows something: its inputs, what was made of them, and what that shows."""
+"""The report of a case that shows something: its inputs, what was made of them, and what that shows."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def inputs_text(spec: DotAdd, codes: Codes, whole: bool = False) -> list[str]:
 
 
 def case_text(spec: DotAdd, codes: Codes) -> str:
-    """The same in one line."""
+    """Describe the inputs of a case in one line."""
     a, b = spec.a_format, spec.b_format
     products = {k: pair for k, pair in enumerate(zip(codes.a, codes.b, strict=True)) if any(pair)}
     parts = products_text(

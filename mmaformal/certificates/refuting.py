@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from mmaformal.certificates.circuits import Bits
+from mmaformal.solver.pool import undone_at_end
 from mmaformal.solver.portfolio import NoSolverError
 
 _REFUTED = 20  #: the exit status of a SAT solver that says so
@@ -50,21 +52,27 @@ def refutation(text: str, seconds: float, solver: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         clauses, proof = Path(folder) / "cnf", Path(folder) / "drat"
         clauses.write_text(text, encoding="ascii")
-        try:
-            done = subprocess.run(
+        with (
+            undone_at_end(partial(shutil.rmtree, folder, ignore_errors=True)),
+            subprocess.Popen(
                 [*solver, str(clauses), str(proof)],
-                timeout=seconds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise NotRefutedError(f"not settled in {seconds:g} s") from None
+            ) as done,
+            undone_at_end(done.kill),
+        ):
+            try:
+                _, complaint = done.communicate(timeout=seconds)
+            except BaseException as error:
+                done.kill()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise NotRefutedError(f"not settled in {seconds:g} s") from None
+                raise
         if done.returncode == _MET:
             raise NotRefutedError("an assignment meets the clauses: the lemma does not hold")
         if done.returncode != _REFUTED:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
+            said = complaint.decode(errors="replace").strip().splitlines()
             raise NotRefutedError(
                 f"the SAT solver ended with {done.returncode}: {said[-1] if said else 'no word'}"
             )

@@ -7,7 +7,7 @@ import click
 from mmaformal.cli.running import Commands, UsageError
 from mmaformal.version import __version__
 
-#: What help says of each command, in a line that 80 columns hold; a docstring has the rest.
+#: The line of help for each command, which 80 columns hold; a docstring has the rest.
 GROUPS: dict[str, dict[str, str]] = {
     "Look": {
         "list": "the architectures and their instructions",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ClaimProver(Protocol):
-    """What settles a claim about an instruction within a time."""
+    """A study that settles a claim about an instruction within a time, in seconds."""
 
     def prove(self, claim: str, name: str, timeout: float, /) -> Answer: ...
 

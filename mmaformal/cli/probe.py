@@ -82,7 +82,7 @@ def _unit(
     types: str | None,
     given: DesignOptions,
 ) -> Instruction | DesignUnit:
-    """What is probed: the instruction that is named, or the design."""
+    """Return the instruction that is named, or the design.  Raises UsageError where none or too much is named."""
     if isinstance(arch, Architecture):
         if name is None:
             raise UsageError(f"which INSTRUCTION? `mmaformal list {arch.name}` shows those there are")

@@ -48,7 +48,7 @@ PROPERTY_NAMES = (
 #: Asked of the units that one standard is about, and not by `--all`.
 OF_A_STANDARD = ("conformance",)
 
-#: Of each kind of answer.
+#: The exit status of each kind of answer.
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
 
 

@@ -4,6 +4,9 @@ An answer is kept as what was printed of it, in a file of the user's cache folde
 given again only if the source of this package is the same to the letter, what was left open then had as much time as
 it has now, and every obligation that it rests on is still in the store of evidence, which nothing contradicts.  Files
 are part of a question by their names and contents.
+
+Answers to the questions of the README come with the package (`tools/shipped_answers.py`).  They are given while the
+models and the source of both encodings are the same, and settle nothing that was left open; a witness is run again.
 """
 
 from __future__ import annotations
@@ -33,8 +36,14 @@ if TYPE_CHECKING:
 #: The folder beside the store of evidence, and how many answers it holds: the oldest make room.
 FOLDER, MOST = "answers", 1000
 
+#: Files outside `encodings` that models are made of.
+_OF_MODELS = {"formats.py", "rounding.py", "spec.py", "instruction.py"}
+
 #: The columns of the narrower of the two texts that are kept.
 _NARROW = 80
+
+#: Answers that come with the package (`tools/shipped_answers.py`), by their keys.
+SHIPPED = Path(__file__).with_name("shipped_answers.json")
 
 #: Whether answers are kept and given again at all; tests ask afresh.
 enabled = True
@@ -62,6 +71,7 @@ class Recalled:
     key: str  #: of the question, so that it stands in no other's place
     timeout: float  #: seconds that it had
     date: str  #: when it was asked, ISO 8601
+    origin: str = "remembered"  #: or `shipped` with the package
 
     def __str__(self) -> str:
         return self._dated(_fitting(self.text, self.narrow))
@@ -74,13 +84,13 @@ class Recalled:
     @property
     def when(self) -> str:
         """The day on which it was asked, and that it was not asked again."""
-        return f"on {self.date[:10]}, remembered"
+        return f"on {self.date[:10]}, {self.origin}"
 
     def verbose(self) -> str:
         return self._dated(_fitting(self.whole, self.narrow_whole))
 
     def to_json(self) -> dict[str, object]:
-        return {**self.json, "asked": self.date}
+        return {**self.json, "asked": self.date, "origin": self.origin}
 
     def _dated(self, text: str) -> str:
         """Seconds are those of the day on which it was asked; an answer without seconds has the day alone."""
@@ -101,7 +111,7 @@ def seconds(answer: Answer | Recalled) -> float:
 
 
 def brief(answer: Told | Recalled) -> str:
-    """What it found, in a line: numbers, a witness, or why it is not settled."""
+    """Say in a line what an answer found: numbers, a witness, or why it is not settled."""
     if isinstance(answer, Recalled):
         return answer.brief
     if numbers := ", ".join(number.text for number in getattr(answer, "numbers", ())):
@@ -111,15 +121,19 @@ def brief(answer: Told | Recalled) -> str:
 
 
 class RecallKey:
-    """What is asked, as a key: the same text for the same question, and no other."""
+    """A question as a key: the same text for the same question, and no other."""
 
     def __init__(self, kind: str, instructions: tuple[Instruction, ...], *words: str) -> None:
         self.instructions = instructions
+        self.key = self.shipped_key = ""
         try:
             models = [f"{each.label} {each.m}×{each.n} {identity(each.spec)}" for each in instructions]
-            self.key = hashlib.sha256("\n".join([source(), kind, *models, *words]).encode()).hexdigest()
         except TypeError:  # a parameter of no plain data: nothing is kept of it
-            self.key = ""
+            return
+        self.key, self.shipped_key = (
+            hashlib.sha256("\n".join([of, kind, *models, *words]).encode()).hexdigest()
+            for of in (source(), source_of_models())
+        )
 
     def ask(
         self,
@@ -129,13 +143,16 @@ class RecallKey:
         *,
         whole: Callable[[Asked], object] | None = None,
         improvable: bool = False,
+        shipped: bool = False,
     ) -> Asked | Recalled:
-        """The answer of before, if it still stands, or that of `work`, which is kept.
+        """Return the answer of before, if it still stands, or that of `work`, which is kept.
 
         whole: whether an answer is one to keep (default: any but Unknown).  improvable: more time may find more, so an
-        answer that had less does not stand.
+        answer that had less does not stand.  shipped: one that comes with the package will do; it has no obligations.
         """
         known = self.recall(store, timeout, improvable)
+        if known is None and shipped:
+            known = self.shipped(store)
         if known is not None:
             return known
         answer = work()
@@ -159,18 +176,23 @@ class RecallKey:
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
+    def shipped(self, store: EvidenceStore | None) -> Recalled | None:
+        """Return the answer that comes with the package; None if there is none, or its witness is none any more."""
+        if not enabled or store is None or not self.shipped_key:
+            return None
+        try:
+            found = json.loads(SHIPPED.read_text(encoding="utf-8")).get(self.shipped_key)
+            answer = Recalled(**found, key=self.shipped_key, origin="shipped") if found else None
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None
+        return answer if answer and _is_shown(answer.json.get("witness"), self.instructions) else None
+
     def remember(self, store: EvidenceStore | None, answer: Told, timeout: float) -> None:
         """Keep an answer, unless it is Unknown or cannot be written."""
-        told, path = answer.to_json(), self._path(store)
-        if path is None or told.get("answer") == "unknown":
+        path = self._path(store)
+        if path is None or answer.to_json().get("answer") == "unknown":
             return
-        date = datetime.now(UTC).isoformat(timespec="seconds")
-        verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
-        with fitting(None):  # another terminal may have another width
-            texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
-        with fitting(_NARROW):
-            texts |= {"narrow": str(answer), "narrow_whole": verbose()}
-        record = {**texts, "json": told, "key": self.key, "timeout": timeout, "date": date}
+        record = {**recorded(answer, timeout), "key": self.key}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
@@ -184,6 +206,17 @@ class RecallKey:
         if not enabled or store is None or not self.key:
             return None
         return store.path.parent / FOLDER / f"{self.key}.json"
+
+
+def recorded(answer: Told, timeout: float) -> dict[str, object]:
+    """Return what is kept of an answer that had so many seconds: the fields of `Recalled`, but for its key."""
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
+    with fitting(None):  # another terminal may have another width
+        texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
+    with fitting(_NARROW):
+        texts |= {"narrow": str(answer), "narrow_whole": verbose()}
+    return {**texts, "json": answer.to_json(), "timeout": timeout, "date": date}
 
 
 def _is_settled(text: str) -> bool:
@@ -261,8 +294,23 @@ def source_files() -> list[Path]:
 
 @lru_cache(maxsize=1)
 def source() -> str:
-    """The digest of all of them: where it is another, so may be the answers."""
+    """Return the digest of all of them: where it is another, so may be the answers."""
+    return _digest_of(source_files())
+
+
+def files_of_models() -> list[Path]:
+    """Return the source files that give a model its meaning: both encodings, formats and roundings."""
+    return [each for each in source_files() if "encodings" in each.parts or each.name in _OF_MODELS]
+
+
+@lru_cache(maxsize=1)
+def source_of_models() -> str:
+    """Return the digest of the source that gives a model its meaning."""
+    return _digest_of(files_of_models())
+
+
+def _digest_of(files: Iterable[Path]) -> str:
     read = hashlib.sha256()
-    for path in source_files():
+    for path in files:
         read.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
     return read.hexdigest()

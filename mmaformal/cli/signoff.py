@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.signoff_all import Kinds
     from mmaformal.solver.answers import Fails, Holds, Unknown
 
-#: What a design reads of files that are not named: its content is not all that there is of it.
+#: Words by which a design reads files that are not named: its content is not all that there is of it.
 _READS_MORE = (b"`include", b"$readmem", b"$fopen")
 
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
@@ -70,7 +70,7 @@ def unit_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 class DesignOptions(TypedDict):
-    """What the options of `design_options` give a command."""
+    """The values that the options of `design_options` give a command."""
 
     lists: tuple[Path, ...]
     top: str | None
@@ -237,7 +237,7 @@ def signoff(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of a design."""
+    """A question about a design: the model, what counts as alike, conditions, how much is asked, a testbench."""
 
     model: Instruction
     alike: tuple[str, ...]

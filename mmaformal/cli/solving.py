@@ -69,7 +69,8 @@ class Solving:
         """
         with options.remembering(self.evidence, self.no_cache) as store:
             kept = store if self.evidence is None and self.smtlib is None and not afresh else None
-            return key.ask(kept, self.timeout, work, whole=whole, improvable=improvable)
+            brief = not (self.as_json or self.verbose)
+            return key.ask(kept, self.timeout, work, whole=whole, improvable=improvable, shipped=brief)
 
     def show(self, answer: Told, status: int) -> int:
         """Print an answer as JSON or for a person; returns the status."""

@@ -113,7 +113,7 @@ def _open_null(number: int) -> None:
 
 
 def discard(stream: IO[str]) -> None:
-    """What is still to be written to a stream is written to /dev/null: Python flushes at exit, which must not fail."""
+    """Write the rest of a stream to /dev/null: Python flushes at exit, which must not fail."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -1,4 +1,4 @@
-"""What a terminal shows beyond the text: colour, and a line that says what is being done.
+"""Colour on a terminal, and a line that says what is being done: all that it shows beyond the text.
 
 Rich does both, and honours NO_COLOR and TERM=dumb.  It is imported where a stream is a terminal only.
 """
@@ -27,7 +27,7 @@ _QUIET = 0.5
 #: Seconds between two lines of what is being done, where stderr is no terminal.
 EVERY = 10.0
 
-#: What stands out, as (pattern, style of Rich).
+#: Words that stand out, as (pattern, style of Rich).
 _STYLES = (
     (r"^(Different|Equal|Holds):", "bold green"),
     (r"^Fails:", "bold red"),
@@ -79,7 +79,7 @@ def styled(text: str) -> str:
 
 
 class Status:
-    """What is being done, on stderr: on a terminal one line that changes, elsewhere a line every ten seconds."""
+    """A word on stderr of what is being done: on a terminal a line that changes, elsewhere one every ten seconds."""
 
     def __init__(self, text: str = "starting") -> None:
         self._start, self._text = time.monotonic(), text

@@ -118,7 +118,7 @@ def _width_json(curve: tuple[str, int], width: Enough) -> dict[str, object]:
 
 
 def _derived(wanted: list[Design], request: Solving, status: Status) -> dict[tuple[str, int], Enough]:
-    """Of each kind and K, the least FracBits with which alignment is off by less than half an ulp of the sum."""
+    """Return by kind and K the least FracBits with which alignment is off by less than half an ulp of the sum."""
     from mmaformal.studies.unit_study.enough_width import enough
 
     found = {}

@@ -33,7 +33,7 @@ _QUIET = 10.0
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be verified, and how; `mmaformal verify --help` says what each of these is."""
+    """A request of what to verify, and how; `mmaformal verify --help` says what each of these is."""
 
     instructions: Sequence[Instruction]
     jobs: int | None = None
@@ -65,7 +65,7 @@ class Limits(TypedDict):
 
 
 class _Told(TypedDict):
-    """What is said of a campaign."""
+    """The numbers and names that are told of a campaign."""
 
     instructions: int
     proved: int
@@ -83,7 +83,7 @@ class _Told(TypedDict):
 
 @dataclass(frozen=True, repr=False)
 class Verified(ShortRepr):
-    """What was told of instructions that were all proved."""
+    """The report, as text and as JSON, on instructions that were all proved."""
 
     text: str
     told: dict[str, object]

@@ -98,7 +98,7 @@ def verify(
 
 
 def _known(question: RecallKey, timeout: float) -> Recalled | None:
-    """What was proved before; None where nothing can be remembered, which the run says itself."""
+    """Return what was proved before; None where nothing can be remembered, which the run says itself."""
     from mmaformal.solver.evidence import EvidenceError, EvidenceStore, default_path
 
     try:
@@ -109,7 +109,7 @@ def _known(question: RecallKey, timeout: float) -> Recalled | None:
 
 
 def _told_again(known: Recalled, as_json: bool, table: str | None) -> int:
-    """What was proved before: only that is kept."""
+    """Print what was proved before, and return the status of that: only what is proved is kept."""
     from mmaformal.cli.verification import rows
 
     if table is not None:

@@ -1,1 +1,1 @@
-"""What proofs need to know of each algorithm."""
+"""Facts about each algorithm that proofs need."""

@@ -1,4 +1,4 @@
-"""What the terms of a step of fda and gdfs lose where they are aligned, at most; and that they lose no more.
+"""Proofs of what the terms of a step of fda and gdfs lose where they are aligned, at most; and that they lose no more.
 
 Either c has the largest exponent, or a product has it; products of one scale block lie close to each other, and lose
 less then.  Every term is an integer of one fixed point, so a loss is a difference, and its bound a comparison.
@@ -109,7 +109,7 @@ def ranges_of(spec: DotAdd, x: Fused) -> Ranges:
 
 
 def cases_of(spec: DotAdd, x: Fused) -> tuple[Case, Case]:
-    """What is lost where c has the largest exponent, and where a product has it."""
+    """Return the losses where c has the largest exponent, and those where a product has it."""
     p, r, group = spec.parameters, ranges_of(spec, x), group_reach(spec)
     assert isinstance(p, (Fda, Gdfs))
     product, c = x.summands[0], x.summands[-1]
@@ -172,7 +172,7 @@ def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: KnownTerm | N
 
 @dataclass(frozen=True)
 class KnownTerm:
-    """What is known of the inputs of a step, and with it of what is lost; claimed before, or assumed."""
+    """Knowledge of a step's inputs, and so of what is lost: ranges and cases, and claims made before, or assumed."""
 
     ranges: Ranges
     cases: tuple[Case, Case]
@@ -194,7 +194,7 @@ def placed_terms(x: Fused | AlignedTerms) -> list[Placed]:
 
 
 class Alignment:
-    """What the terms of a step lose where they are aligned, in a fixed point that holds every term exactly."""
+    """The losses of a step's terms where they are aligned, in a fixed point that holds every term exactly."""
 
     def __init__(
         self, proving: Composing, spec: DotAdd, x: Fused, none: z3.BoolRef, known: KnownTerm
@@ -328,8 +328,8 @@ class Alignment:
         ]
 
     def _low(self, k: int, low: z3.BoolRef) -> z3.BoolRef:
-        """That the k-th product has at least the least exponent, or a factor that is zero; or is zero itself, where it
-        is cut to odd: what it is off at most does not depend on its factors then."""
+        """Prove that the k-th product has at least the least exponent, or a factor that is zero; or is zero itself,
+        where it is cut to odd: what it is off at most does not depend on its factors then."""
         s = self.x.summands[k]
         claim = _claim_low(self.proving, s, z3.Or([f == 0 for f in s.factors]), low)
         if not self.either_way:
@@ -422,7 +422,7 @@ def errors_together(
 
 
 def _operands(x: Fused, k: int) -> list[Operand]:
-    """What the k-th product (or group) is made of; c, for -1."""
+    """Return the operands of the k-th product (or group), with their scales; c's, for -1."""
     step = x.step
     if k == -1:
         return [step.c]

@@ -27,13 +27,13 @@ Affirmed = TypeVar("Affirmed", Holds, Equal)
 #: A chain of more steps than this is a chain of two, for the equality of the encodings.
 LONG_CHAIN = 64
 
-#: What was proved in this process.  It is about the encodings that there were: a function put in another's place (as
+#: Proofs made in this process.  They are about the encodings that there were: a function put in another's place (as
 #: tests do, to see a proof fail) makes other encodings.
 _PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
 
 
 def forget() -> None:
-    """What was proved in this process is not to be used any more: it is to be asked again."""
+    """Forget what was proved in this process, so that it is asked again."""
     _PROVED.clear()
 
 

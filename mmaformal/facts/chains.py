@@ -1,4 +1,4 @@
-"""That a long chain is its step, over and over: what is proved of a short one holds of it.
+"""Proof that a long chain is its step, over and over: what is proved of a short one holds of it.
 
 Each encoding of a chain is a loop over its steps.  To trace every step of a long one takes too long, and would show the
 same terms again.  So the loop is run on tokens, its step put in another's place that only notes what it is given: step
@@ -44,7 +44,7 @@ class _Decoded:
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """What a step gave."""
+    """A token for what a step gave."""
 
     number: int  #: of the step, from 0
 
@@ -69,7 +69,7 @@ class _Stages:
 
 @dataclass
 class _Loop:
-    """What the steps of one encoding's loop were given."""
+    """A record of what the steps of one encoding's loop were given."""
 
     calls: list[tuple[object, ...]] = field(default_factory=list)
 
@@ -122,7 +122,7 @@ def _follow(encoding: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, objec
 
 
 def _shape(spec: DotAdd, number: int, given: object) -> object:
-    """What a step was given, places counted from its own first product."""
+    """Return what a step was given, with places counted from its own first product."""
     first = number * spec.parameters.step_products
     if isinstance(given, _Code):
         start = first if given.side in "ab" else first // spec.scale_block
@@ -163,11 +163,11 @@ def _alike(x: object, y: object) -> bool:
 
 
 def _check_step(encoding: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | InputLanes) -> None:
-    """That a step is the same terms, whichever chain it is of; `codes` are inputs of the short one."""
+    """Check that a step is the same terms, whichever chain it is of; `codes` are inputs of the short one."""
     module, (loop, _) = _module(encoding, short), _follow(encoding, short, codes.c)
 
     def real(given: object, spec: DotAdd) -> object:
-        """What a token stands for."""
+        """Return the value that a token stands for."""
         if isinstance(given, _Code):
             return getattr(codes, given.side)[given.place]
         if isinstance(given, _Decoded):

@@ -121,7 +121,7 @@ Claims: TypeAlias = Callable[[Composing, DotAdd], z3.BoolRef]
 
 
 def prove_step(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> None:
-    """The same of each step of a chain, if `prove` proves it of one.  Raises NotProvedError."""
+    """Prove of each step of a chain what `prove` proves of one, and conclude it.  Raises NotProvedError."""
     numbers = prove(proving, spec)
     prove_chain(proving, spec)
     proving.rests_on(FIXED_POINT)
@@ -129,7 +129,7 @@ def prove_step(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -
 
 
 def rounded_once(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> Exact:
-    """That each step rounds its exact sum, always, if `prove` proves it of one.  Raises NotProvedError."""
+    """Prove that each step always rounds its exact sum, if `prove` proves it of one.  Raises NotProvedError."""
     numbers, claims = claims_of(proving, lambda: prove(proving, spec))
     off = prove_off(proving, 4 << spec.d_format.exponent_bits)
     rho = spec.parameters.last_rounding
@@ -150,14 +150,11 @@ def error_bound(instruction: Instruction, proving: Composing, prove: Claims = pr
 
 
 def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
-    """Prove that a sum of two is off by what one of them is, if the other is exact."""
+    """Prove that a sum of two is off by as much as both together: where one is exact, by what the other is."""
     proving.rests_on(FIXED_POINT)
-    exact, kept = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
-    off = [u - v for u, v in zip(exact, kept, strict=True)]
-    whole = exact[0] + exact[1] - (kept[0] + kept[1])
-    claim = z3.And([z3.Implies(off[i] == 0, whole == off[1 - i]) for i in range(2)])
-    text = "where one of two terms is exact, their sum is off by what the other one is"
-    return proving.claim("off", text, claim)
+    (x, y), (x_kept, y_kept) = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
+    text = "the sum of two terms is off by the sum of what they are off"
+    return proving.claim("off", text, x + y - (x_kept + y_kept) == (x - x_kept) + (y - y_kept))
 
 
 class RoundsExactSums(Facts[StepT]):
@@ -204,7 +201,7 @@ def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep)
 
 
 def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
-    """That no finite product is placed above the largest."""
+    """Prove that no finite product is placed above the largest."""
     small = []
     for x, y, product, placed in zip(step.a, step.b, step.products, step.placed, strict=True):
         special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
@@ -344,7 +341,7 @@ class TwoTerms:
 
 @dataclass(frozen=True)
 class OneStepModel:
-    """What models have in common whose steps round their exact sums once (`theory/rounded_exactly.RoundsExactly`)."""
+    """The common part of models whose steps round their exact sums once (`theory/rounded_exactly.RoundsExactly`)."""
 
     model: DotAdd
 

@@ -1,4 +1,4 @@
-"""What a step adds up: the very products and c that the codes stand for, each of them once.
+"""Proofs of what a step adds up: the very products and c that the codes stand for, each of them once.
 
 Other modules prove what becomes of terms: aligned, added, rounded.  Here is what goes before, and after:
 
@@ -176,7 +176,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
 
 
 def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
-    """The same of a step of fda, gdfs, gfda, fdrda or gfdrda; nothing is special where every input is a number.
+    """Prove what a step of fda, gdfs, gfda, fdrda or gfdrda adds; nothing is special if all inputs are numbers.
 
     Returns that they are, and of fdrda and gfdrda that no product is 2^128 or more, which counts as an infinity.
     """

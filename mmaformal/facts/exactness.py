@@ -1,4 +1,4 @@
-"""What exactness and error bounds say of a step and of a chain, alike for all algorithms; and of codes, in rationals.
+"""Claims of exactness and error bounds about a step and a chain, alike for all algorithms; and of codes, in rationals.
 
 Exactness has a condition, the exact sum, and that d is ρ of it (`Exact`).
 """
@@ -29,7 +29,7 @@ from mmaformal.witness import WitnessError
 
 @dataclass(frozen=True)
 class Exact:
-    """What was proved of one step.  Formulas are claims, and connectives of claims."""
+    """Claims proved of one step's exactness.  Formulas are claims, and connectives of claims."""
 
     ordinary: z3.BoolRef  #: that every input is a number
     condition: z3.BoolRef  #: that nothing is cut off
@@ -42,7 +42,7 @@ class Exact:
 
 
 def conclude(proving: Composing, spec: DotAdd, exact: Exact) -> str:
-    """That where every input is a number, the conclusion holds, of each step of a chain; returns that, for a person.
+    """Prove that where every input is a number, the conclusion holds, of each step of a chain; return it in words.
 
     Raises NotProvedError.
     """
@@ -121,7 +121,7 @@ def prove_own_numbers(proving: Composing, rho: Conversion) -> z3.BoolRef:
 def prove_steps(
     proving: Composing, spec: DotAdd, chain: Callable[[Composing, DotAdd], Sequence[z3.BoolRef]]
 ) -> z3.BoolRef:
-    """Of a chain: that each step is one of the model, with the result before as its c; and that where the results
+    """Prove of a chain that each step is one of the model, with the result before as its c; and that where the results
     before the last are exact, the last step's exact sum is that of all."""
     count = spec.k // spec.parameters.step_products
     return z3.And(*chain(proving, spec), prove_exact_so_far(proving, count, 4 << spec.d_format.exponent_bits))
@@ -184,7 +184,7 @@ def settle_bound(
     return Holds(question, proving.proof(), asker.elapsed, tuple(numbers), tuple(notes))
 
 
-#: What is said of a chain.
+#: Words on a chain, after those on a step.
 ERRORS_OF_CHAIN = (
     "; where every step's result is a number, the error of the last is the sum of the steps' errors"
 )

@@ -41,7 +41,7 @@ class Fused:
 
     @property
     def scales(self) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-        """Of a and of b, one for each product or group; gfda has none."""
+        """The scales of a and those of b, one for each product or group; gfda has none."""
         step = self.step
         return ((), ()) if isinstance(step, gfda.GfdaStep) else (step.scale_a, step.scale_b)
 

@@ -1,4 +1,4 @@
-"""What may be changed in a case without changing a result: each law is proved, of each model, before it is used.
+"""Laws of what may be changed in a case without changing a result, each proved of each model before it is used.
 
 A search for the smallest case looks at one case of those that are alike.  Which are alike is not a matter of words:
 
@@ -178,7 +178,7 @@ class AnyProduct:
         return z3.BitVec(_A, spec.a_format.storage_bits), z3.BitVec(_B, spec.b_format.storage_bits)
 
     def change(self, law: str) -> Change | None:
-        """What a law makes of the factors; None where it says nothing, for lack of a −0 or of one type."""
+        """Return what a law makes of the factors; None where it says nothing, for lack of a −0 or of one type."""
         (a, b), x, y = self.factors, self.spec.a_format, self.spec.b_format
         if law == "exchange":
             return [(a, b), (b, a)] if x == y else None
@@ -212,7 +212,7 @@ class AnyProduct:
         return found
 
     def premise(self, law: str) -> tuple[z3.BoolRef, str]:
-        """What a law supposes of a product, and what it says."""
+        """Return what a law supposes of a product, and what it says."""
         return {
             "exchange": (z3.BoolVal(True), "b·a for a·b"),
             "signs": (z3.BoolVal(True), "(−a)·(−b) for a·b"),
@@ -231,7 +231,7 @@ _SETTLED: dict[tuple[str, DotAdd], tuple[Obligation, ...] | None] = {}
 
 
 def forget() -> None:
-    """What is known of models is not to be used any more: the encodings have changed."""
+    """Forget what is known of models, since the encodings have changed."""
     _SETTLED.clear()
 
 

@@ -77,7 +77,7 @@ class MonotoneLastAddition:
         return OneStep(lambda c: self.add(c, self.other), self.c, self.fmt, self.fmt)
 
     def prove(self, theory: Theory) -> z3.BoolRef:
-        """What `OneStep.prove` says.  Raises NotProvedError."""
+        """Prove that d grows with c, as `OneStep.prove` says.  Raises NotProvedError."""
         return self.step.prove(theory, self._in_order)
 
     def _in_order(self, proving: Composing, runs: Neighbours[AdditionOfC]) -> None:

@@ -158,7 +158,7 @@ class SumsPair:
 
     @property
     def beyond(self) -> z3.BitVecRef:
-        """What the sum with c is at least where one term more loses than c gains."""
+        """The least that the sum with c can be where one term more loses than c gains."""
         raise NotImplementedError
 
     def ordered_totals(self, rise: Rise) -> z3.BoolRef:
@@ -262,7 +262,7 @@ class PairedSums:
         return proving.claim(f"difference with c, {rise.name}", text, claim, given, inside), split[0]
 
     def _unit(self, rise: Rise) -> list[z3.BoolRef]:
-        """That a coarser unit is not too large."""
+        """Prove that a coarser unit is not too large: what a term loses has places to spare."""
         if not rise.cut:
             return []
         claim = between(0, rise.lost(1), 1 << self.pair.places)
@@ -285,7 +285,7 @@ class PairedSums:
         return proving.claim(f"totals, {rise.name}", text, claim, given)
 
     def _losses(self, rise: Rise, k: int) -> list[z3.BitVecRef]:
-        """What one term, and the first of them, lose at most, of which all else is made: letters, if no numbers."""
+        """Return the most that one term, and the first of them, lose: letters, if no numbers."""
         first = k if self.pair.covers else k - 1
         return [*([rise.lost(first)] if first > 1 else []), rise.lost(1)] if rise.cut else []
 
@@ -373,7 +373,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
 def prove_in_order(
     proving: Theory, spec: DotAdd, runs: Neighbours[fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep]
 ) -> None:
-    """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
+    """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
     pair = FusedPair(spec, runs, x.whole, y.whole, x.rho, x.least)
@@ -423,7 +423,7 @@ def _maxima(
 
 
 def _term(proving: Composing, pair: FusedPair, k: int, rise: Rise, below: z3.BoolRef) -> z3.BoolRef:
-    """What the k-th product loses by the rise: less than a coarser unit, with its own sign."""
+    """Prove that by the rise the k-th product loses less than a coarser unit, with its own sign."""
     u, v = pair.x.summands[k], pair.y.summands[k]
     A, B = pair.aligned(k)
     lost = A - rise.finer(B)
@@ -435,7 +435,7 @@ def _term(proving: Composing, pair: FusedPair, k: int, rise: Rise, below: z3.Boo
 
 
 def _of_c(proving: Composing, pair: FusedPair, rise: Rise, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    """What c gains: at least what `covered` products can lose."""
+    """Prove that c gains at least what `covered` products can lose."""
     gains, F = covered(pair.spec), pair.x.F
     A, B = pair.aligned(-1)
     gained, least = rise.lost(min(pair.terms, gains)), (2 << F) - gains

@@ -128,14 +128,14 @@ class StickyPair(SumsPair):
 
 
 def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
-    """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
+    """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     ex, fmt = exponents_of(spec), spec.c_format
     pair = StickyPair.of(spec, runs, ex, least=fmt.min_exponent, fraction_bits=fmt.fraction_bits)
     prove_pair_in_order(theory, pair)
 
 
 def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
-    """The same, of a pair."""
+    """Prove for a pair of runs what `prove_in_order` proves.  Raises NotProvedError."""
     rounding_of(pair).prove(theory)
     (low, high), (x, y) = (pair.exponents.constant(n) for n in (pair.least, pair.exponents.high)), pair.c
     ranges = z3.UGE(x.exponent, low), z3.ULE(y.exponent, high)

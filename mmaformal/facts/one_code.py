@@ -35,7 +35,7 @@ from mmaformal.theory.rounded_sums import ExactSum, RoundsExactly, Span, grid_of
 
 
 def _zeros(spec: DotAdd, x: Inputs) -> list[z3.BoolRef]:
-    """Of each product and c, whether it is zero."""
+    """Return for each product, and for c last, whether it is zero."""
 
     def zero(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
         return number(code, fmt).significand == 0

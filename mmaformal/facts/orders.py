@@ -72,7 +72,7 @@ def reordered(spec: DotAdd, order: Order) -> Image:
 
 
 def alike(x: DotAdd, y: DotAdd) -> Pairing:
-    """That two models that take their products in another order give the same code.
+    """Argue that two models that take their products in another order give the same code.
 
     Raises ArgumentError if products are of another step.
     """
@@ -84,7 +84,7 @@ def alike(x: DotAdd, y: DotAdd) -> Pairing:
 
 
 def argument(spec: DotAdd, order: Order) -> Pairing:
-    """That a permutation within blocks leaves the result as it is."""
+    """Argue that a permutation within blocks leaves the result as it is."""
     pairing, inputs = Pairing(), symbolic_inputs(spec)
     other = reordered(spec, order)(inputs)
     left, right = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, other))

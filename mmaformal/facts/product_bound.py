@@ -92,8 +92,10 @@ def prove_growth(proving: Composing) -> None:
 
 
 def prove_join(proving: Composing) -> None:
-    """Of an instruction that adds its products from zero, and c last: the errors of both, before they are added, are
-    within R·Q − 1 of all that was added, if they are within R − 1 and Q − 1 of their own.  Raises NotProvedError."""
+    """Prove of an instruction that adds its products from zero, and c last, that the errors of both, before they are
+    added, are within R·Q − 1 of all that was added, if they are within R − 1 and Q − 1 of their own.
+
+    Raises NotProvedError."""
     sigma, P, least, E, inner, Q, R = z3.Reals("sigma P least E inner Q R")
     known = z3.And(P >= 0, least >= 0, least <= sigma, Q >= 1, R >= 1)
     errors = z3.And((Q - 1) * sigma >= E, inner <= (R - 1) * (least + P))
@@ -107,7 +109,7 @@ def prove_join(proving: Composing) -> None:
 
 
 def prove_beside(proving: Composing) -> None:
-    """Of sums that are made one by one and added outside: that the errors of the total and of the next sum are together
+    """Prove of sums made one by one and added outside that the errors of the total and of the next sum are together
     within Q − 1 of all that was added, if the total's is, and the sum's of its own.  Raises NotProvedError."""
     sigma, P, E, inner, Q, R = z3.Reals("sigma P E inner Q R")
     known = z3.And(sigma >= 0, P >= 0, R >= 1, Q >= R)
@@ -120,7 +122,7 @@ def prove_beside(proving: Composing) -> None:
 
 
 def prove_rescaled(proving: Composing) -> None:
-    """Of a sum d0 that is off by E ≤ (Q − 1)·σ and is multiplied by α ≥ 0, d = ρ(α·d0): that d is off α·x by
+    """Prove of a sum d0, off by E ≤ (Q − 1)·σ and multiplied by α ≥ 0, that d = ρ(α·d0) is off α·x by
     ((1 + u)·Q − 1)·(α·σ + least) at most.  Raises NotProvedError."""
     before, exact, d, E, sigma, u, least, Q, alpha = z3.Reals("before exact d E sigma u least Q alpha")
     known = z3.And(alpha >= 0, u >= 0, least >= 0, sigma >= 0, E >= 0, Q >= 1)

@@ -1,4 +1,4 @@
-"""What a proof needs to know of an algorithm: one `Facts` for each, in a folder of its name (`registry`).
+"""The facts that proofs need about an algorithm: one `Facts` for each, in a folder of its name (`registry`).
 
 A method that an algorithm does not have raises UnsupportedError, which every query answers with `Unknown`: a new
 algorithm starts with none of them.
@@ -62,14 +62,14 @@ class ResultFact(NamedTuple):
 
 
 class LastAddition(NamedTuple):
-    """That d is c plus what the products are alone, proved."""
+    """A proof that d is c plus what the products are alone."""
 
     text: str  #: what is proved, with its conditions
     proof: Proof
 
 
 class Lossless(NamedTuple):
-    """What decides how many fractional places an alignment needs, to lose nothing."""
+    """The types and numbers that decide how many fractional places an alignment needs, to lose nothing."""
 
     a: Format
     b: Format
@@ -79,7 +79,7 @@ class Lossless(NamedTuple):
 
 
 class Facts(Generic[StepT]):
-    """What is known of an algorithm, for proofs; here, nothing.
+    """Facts about an algorithm, for proofs; in this class none is known.
 
     Facts that need no z3 are methods of its `Parameters`.
     """
@@ -138,7 +138,7 @@ class Facts(Generic[StepT]):
         return False
 
     def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
-        """The same of inputs with so many nonzero products at most."""
+        """Return whether `prove_alike` may prove them equal on inputs with so many nonzero products at most."""
         return False
 
     def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
@@ -164,7 +164,7 @@ class Facts(Generic[StepT]):
         self.lack("which sums a step has")
 
     def sums_without_c(self, spec: DotAdd, step: StepT) -> list[StepSum]:
-        """The same of a unit that does not read c."""
+        """Return the accumulations of a step of a unit that does not read c."""
         self.lack("which sums a step has where c is not read")
 
     def significand_is_small(
@@ -215,7 +215,7 @@ class Facts(Generic[StepT]):
         self.lack("which numbers its exact sums are")
 
     def of_result(self, step: StepT) -> ResultFact | None:
-        """What every result of a step is; None if it may be any code."""
+        """Return a fact about every result of a step; None if it may be any code."""
         return None
 
     # ---- one run, against the exact sum
@@ -225,11 +225,11 @@ class Facts(Generic[StepT]):
         self.lack("why a step rounds its exact sum")
 
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
-        """The same of a unit that does not read c, `spec` being the plain one, whose c is −0."""
+        """Prove that a step of a unit that does not read c rounds its exact sum; `spec` is the plain one, its c −0."""
         self.rounds_exact_sum(proving, spec)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
-        """What the places that no alignment may lose depend on; None where it is not proved that none is lost."""
+        """Return what the places that no alignment may lose depend on; None if it is not proved that none is lost."""
         return None
 
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
@@ -241,7 +241,7 @@ class Facts(Generic[StepT]):
         self.lack("when d is the exact sum")
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        """What each step's sum is off at most before it is rounded, and an input that reaches that."""
+        """Return what each step's sum is off at most before it is rounded, and an input that reaches that."""
         self.lack("what its sums are off")
 
     # ---- two runs in order

@@ -23,7 +23,7 @@ StepT = TypeVar("StepT", bound=AnyStep)
 
 
 def finite_operands(pairing: Pairing, step: object, assumed: dict[int, Link]) -> list[Link]:
-    """That decoded operands of finite codes are finite."""
+    """Derive that decoded operands of finite codes are finite."""
     links: list[Link] = []
     for side in ("a", "b", "scale_a", "scale_b"):
         for x in operands(step, side):
@@ -75,7 +75,7 @@ def not_minus_zero(
     given: Sequence[Link] = (),
     inputs: Sequence[z3.ExprRef] = (),
 ) -> Link:
-    """Of whatever is rounded; of what the given links are about, if there are some."""
+    """Derive that a result is not −0: of whatever is rounded, or of what the given links, if any, are about."""
     link = Link(step.result != spec.d_format.sign_mask, (step.result,))
     inputs = inputs if given else [*step.special, *step.rounded]
     text = "no nonzero sum is rounded to −0" if given else "no number is encoded as −0"

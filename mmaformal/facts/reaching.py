@@ -86,7 +86,7 @@ def _reaching_at(spec: DotAdd, x: Fused, case: Case, e_max: int, f: int, M: int)
 
 
 def _groups(spec: DotAdd, x: Fused, case: Case, e_max: int, f: int, codes: Codes) -> Codes | None:
-    """The same for gdfs: sums of groups, and the scales of each."""
+    """Return codes that lose as much for gdfs, by sums of groups and the scales of each; None if none are found."""
     p, scale = spec.parameters_as(Gdfs), spec.scale_format
     assert scale is not None
     m, count = scale.fraction_bits, p.L // p.G

@@ -92,7 +92,7 @@ def _unless_nan(step: RelatedStep[Classifies]) -> Link:
 
 
 def in_order(runs: Runs) -> Runs:
-    """The same of products counted as they are taken."""
+    """Return the runs with products counted as they are taken."""
     if not (runs.left_spec.product_order or runs.right_spec.product_order):
         return runs
     place = {k: n for n, k in enumerate(runs.left_spec.taken)}
@@ -140,7 +140,7 @@ def _turned(left: Inner, right: Inner) -> list[tuple[z3.BitVecRef, z3.BitVecRef]
 
 
 def _signed(argument: Pairing, runs: Runs, c: Link) -> None:
-    """The same of units that change signs: of what is between the changes, and of these."""
+    """Argue that runs of units that change signs are related: what is between the changes, and these."""
     left, right, fmt = runs.left.inner, runs.right.inner, runs.left_spec.d_format
     assert left is not None
     if right is None:

@@ -54,7 +54,7 @@ class _Smallest(SmallestSearch):
         return [self.relation.broken(inputs)], []
 
     def find_licences(self) -> Symmetries:
-        """What leaves both runs' results as they are, and is allowed if what stands for it is."""
+        """Return what leaves both runs' results as they are, and is allowed if what stands for it is."""
         relation, laws, inputs = self.relation, Laws(self.asker), symbolic_inputs(self.spec)
         product, of_products = AnyProduct(self.spec), product_terms([relation.broken(inputs)], inputs)
 
@@ -98,7 +98,7 @@ class _Smallest(SmallestSearch):
         return found
 
     def _allowed(self, inputs: Inputs, laws: Laws) -> list[z3.BoolRef]:
-        """What is allowed, for any results of the steps: products of a class that change places leave those alike."""
+        """Return what is allowed for any results of the steps: products that change places leave those alike."""
         allowed = self.relation.allowed(inputs)
         if allowed is True:
             return []

@@ -66,7 +66,7 @@ def changed(spec: DotAdd, codes: Codes) -> Codes:
 
 
 def taken(spec: DotAdd, x: Inputs) -> Inputs:
-    """The same of terms."""
+    """Return the terms that the plain unit is given for those that `spec` is, as `changed` does of codes."""
     stages = Stages()
     a = tuple(stages.change_sign(code, spec.a_format) for code in x.a) if "a" in spec.negated else x.a
     c = stages.change_sign(x.c, spec.c_format) if "c" in spec.negated else x.c
@@ -284,7 +284,7 @@ def falls(instruction: Instruction, others: Callable[[Codes], Iterator[Codes]], 
 
 
 def falls_with_products(instruction: Instruction) -> OutOfOrder:
-    """The same, with a larger product 0."""
+    """Return a witness that a result falls with a larger product 0."""
     return falls(instruction, lambda x: _other_product(instruction.spec, x), "other factors")
 
 

@@ -178,7 +178,7 @@ def _prove_normal_term(
 def _prove_sum_of_two(
     proving: Composing, at: Sorted, bounds: list[z3.BoolRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
-    """Of the first sum, near or far: returns what is known of its exponent and places, and that it does not wrap.
+    """Prove of the first sum, near or far, what its exponent and places are, and that it does not wrap; return both.
 
     The paired term is t1 or t3; the other one is t2.
     """
@@ -254,7 +254,7 @@ def _prove_normalised(proving: Composing, at: Sorted, known: list[z3.BoolRef]) -
 def _prove_sum_of_all(
     proving: Composing, at: Sorted, known: list[z3.BoolRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
-    """Of the last sum: returns what is known of its terms and exponent, and that it does not wrap."""
+    """Prove of the last sum what its terms and exponent are, and that it does not wrap; return both."""
     one, sum_, normal, rest = at.step.sorted[0], at.step.sum, at.step.normal, at.rest
     near, P, u1, e2, u2 = at.near, at.P, at.u1, at.e2, at.u2
     larger = proving.claim(
@@ -301,7 +301,7 @@ def _prove_sum_of_all(
 def _prove_jammed(
     proving: Composing, at: Sorted, invariants: list[z3.BoolRef], T_small: z3.BoolRef
 ) -> z3.BoolRef:
-    """Of the sum jammed to the least exponent at which ρ has places; returns that it is in its range."""
+    """Prove of the sum jammed to the least exponent at which ρ has places that it is in its range, and return that."""
     sum_, e2, u2, ex, bits, least = at.step.sum, at.e2, at.u2, at.ex, at.bits, at.least
     e_total, total = at.step.jammed
     u3 = at.place(e_total, bits)
@@ -448,8 +448,8 @@ def _sorted_alike(step: SortedRuns, links: Sequence[Link], codes: Sequence[Seque
 
 
 def _close_sums(step: SortedRuns, sorted_: Link, close: z3.BoolRef) -> list[Link]:
-    """That where terms are close all is exact: each sum is t1 + t2 + t3 in its own unit, at most three binades above
-    that of t2; and that sums are in their range."""
+    """Prove that where terms are close all is exact: each sum is t1 + t2 + t3 in its own unit, at most three binades
+    above that of t2; and that sums are in their range."""
     (mine, other), highest = (step.left.sorted, step.right.sorted), _exponents(step)[2]
     parts = tuple(part for term in (*mine, *other) for part in term)
     places = tuple(term.exponent for term in (*mine, *other))

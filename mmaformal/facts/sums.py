@@ -132,7 +132,7 @@ def aligned_terms(
     fraction: int,
     largest_c: int | None = None,
 ) -> list[tuple[Term, int, int]]:
-    """Of each product (or group) and c: the term, its largest significand, and that with F fractional bits.
+    """Return for each product (or group) and c the term, its largest significand, and that with F fractional bits.
 
     c's largest significand is that of its format, unless another one is given.
     """

@@ -52,7 +52,7 @@ def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> l
 
 
 def _definition(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Link | None:
-    """What a term is as a function of what is cut before it, or of inputs; None where more than wires and choices are
+    """Return a term as a function of what is cut before it, or of inputs; None where more than wires and choices are
     between."""
     ends = by.graph.ends(term, cut, _BETWEEN)
     if not ends:

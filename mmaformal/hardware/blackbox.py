@@ -41,7 +41,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, repr=False)
 class Shape(ShortRepr):
-    """What a design takes and gives: its types, and no model."""
+    """The types that a design takes and gives, without a model."""
 
     k: int
     a_format: Format

@@ -88,7 +88,7 @@ def _triples(node: z3.ExprRef) -> Iterator[Words]:
 
 @dataclass(frozen=True, repr=False)
 class AddedWords(ShortRepr):
-    """What an addition adds up, of what went into the rows behind it."""
+    """The words that an addition adds up, of what went into the rows behind it."""
 
     words: tuple[z3.BitVecRef, ...]
     rows: tuple[Compressor, ...]  #: those it is seen through, the first first

@@ -224,7 +224,7 @@ class _Writer:
         return out
 
     def _division(self, kind: int, bits: int, x: list[str]) -> str:
-        """As SMT-LIB has it: by zero a quotient is all ones (1 of a negative number), a remainder the dividend."""
+        """Divide as SMT-LIB does: by zero a quotient is all ones (1 of a negative number), a remainder the dividend."""
         name, extend = _DIVISIONS[kind]
         wide = bits + 1
         u, v = (self.cast(extend, each, bits, wide) for each in x)

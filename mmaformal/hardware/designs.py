@@ -261,7 +261,7 @@ class Bound:
         )
 
     def latency(self, folded: Folded, held: bool) -> list[str]:
-        """What is said of how many registers each operand goes through.
+        """Say how many registers each operand goes through.
 
         Raises HardwareError where one goes through different numbers of them, and is not held.
         """
@@ -305,7 +305,7 @@ class Bound:
 
 
 def _parts(term: z3.BitVecRef) -> list[z3.BitVecRef]:
-    """What a term is put together from, the highest bits first."""
+    """Return the parts that a term is put together from, the highest bits first."""
     if not z3.is_app_of(term, z3.Z3_OP_CONCAT):
         return [term]
     return [part for each in term.children() for part in _parts(each)]

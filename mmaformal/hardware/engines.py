@@ -60,7 +60,7 @@ _SAID = (
         "slang ran out of its stack: the design nests, or loops, deeper than its WebAssembly build",
     ),
 )
-#: What to do about errors of the front ends.
+#: Advice on errors of the front ends.
 _HINTS = (
     (
         ("no such file", "cannot open include", "can't open include"),
@@ -88,7 +88,7 @@ _MARKED = re.compile(r"^ERROR: (?P<what>.*)$", re.MULTILINE)
 
 
 class SyntaxNotReadError(HardwareError):
-    """What the system's yosys does not read, and another build may."""
+    """A design has what the system's yosys does not read, and another build may."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -39,12 +39,12 @@ _BEYOND = 3
 _ROWS, _PIECES = 256, 16
 #: Rows that are drawn to find some of a case.
 _TRIES = 20_000
-#: What a node that is constant in a case is not made of: a lemma of it might be hard.
+#: Operations that a node that is constant in a case has not: a lemma of it might be hard.
 _HARD = (z3.Z3_OP_BMUL, z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR)
 
 
 class Proving(Attempting, Protocol):
-    """What proves single claims."""
+    """A prover of single claims about the terms of a design and a model, in one theorem and a limited time."""
 
     @property
     def theorem(self) -> Theorem:
@@ -294,7 +294,7 @@ class ExponentCases:
             yield from self._those_proved(links[half:], case, pieces // 2)
 
     def about_product(self) -> list[Link]:
-        """What is known of the product where it is cut: how large it is at least, by how many factors are normal."""
+        """Return links about the product where it is cut: how large it is at least, by how many factors are normal."""
         if self._about is None:
             a, b, product = self.of.a.significand, self.of.b.significand, self.of.product
             tops = [_top(a), _top(b)]

@@ -9,7 +9,7 @@ import z3
 from mmaformal.display import ShortRepr, counted, short_text
 from mmaformal.proof.kernel import Link
 
-#: What depends on so few inputs is easy without a cut.
+#: The number of inputs up to which a term is easy without a cut.
 _FEW = 3
 _ARITHMETIC = frozenset(
     (
@@ -22,7 +22,7 @@ _ARITHMETIC = frozenset(
         z3.Z3_OP_BASHR,
     )
 )
-#: What definitions are not made of: lemmas with them might be hard.
+#: Operations that definitions have not: lemmas with them might be hard.
 _HARD = frozenset((z3.Z3_OP_BMUL, z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR))
 
 
@@ -51,7 +51,7 @@ class Graph(ShortRepr):
         return self._walk(roots, set())
 
     def _walk(self, roots: Sequence[z3.ExprRef], seen: set[int]) -> list[z3.ExprRef]:
-        """What is not seen before, operands first."""
+        """Return the terms below the roots that were not seen before, operands first, and note them as seen."""
         order: list[z3.ExprRef] = []
         stack = [(root, False) for root in reversed(roots)]
         while stack:
@@ -86,7 +86,7 @@ class Graph(ShortRepr):
         return any(self._arithmetic[term.get_id()] for term in terms)
 
     def ends(self, root: z3.ExprRef, cut: Collection[int], most: int) -> list[z3.ExprRef]:
-        """What is met first of what is cut, and of inputs, from a root down; nothing where more than so many nodes, a
+        """Return the first cut terms, and inputs, met from a root down; nothing where more than so many nodes, a
         product or a shift by a number that is not constant are before it."""
         seen: set[int] = set()
         found: list[z3.ExprRef] = []

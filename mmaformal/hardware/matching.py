@@ -70,7 +70,7 @@ def values_of(inputs: Inputs, rows: Rows) -> dict[str, NDArray[np.object_]]:
 
 
 class _Proving:
-    """What is proved so far, and the next claim."""
+    """The state of a proof: links derived so far, what is known of nodes, and how the next claim is tried."""
 
     def __init__(self, asker: Asker) -> None:
         self.asker, self.graph = asker, Graph()
@@ -93,7 +93,7 @@ class _Proving:
     def attempt_all(
         self, links: Sequence[Link], given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
     ) -> bool:
-        """The same of several at once."""
+        """Prove several links at once in so many seconds, derive them, and return whether it worked."""
         trial = Theorem()
         trial.simplified = True
         text = "a node of the design is the model's"
@@ -119,7 +119,7 @@ class _Proving:
         return verdict == "unsat"
 
     def _given(self, node: z3.ExprRef, term: z3.ExprRef, level: int) -> list[Link]:
-        """What is cut: the proved nodes next to both, or `level` of them further."""
+        """Return the links that are cut at: the proved nodes next to both, or `level` of them further."""
         found: dict[int, Link] = {}
         for root, known in ((node, self.links), (term, self.of_model)):
             for link in self.graph.frontier(root, known, level):
@@ -263,7 +263,7 @@ class Follower(_Proving):
         self._maximum(node, again=True)
 
     def _alike(self, term: z3.ExprRef) -> None:
-        """That other nodes of the model are functions of one that is matched, so that they are not cut beside it."""
+        """Prove that other nodes of the model are functions of a matched one, so that they are not cut beside it."""
         self.chosen.add(term.get_id())
         for other in self.candidates.like(term):
             if other.get_id() in self.of_model:
@@ -303,8 +303,8 @@ class Follower(_Proving):
         return None
 
     def _by_leading_one(self) -> Link | None:
-        """That d is the model's, in a case for each place of the leading one of the widest word that both make it of;
-        in later rounds of the next widest too.
+        """Prove that d is the model's, in a case for each place of the leading one of the widest word that both make it
+        of; in later rounds of the next widest too.
 
         Where two designs normalise a sum in two ways, all that they share is that sum; its leading one known, their
         shifts are.
@@ -341,7 +341,7 @@ class Follower(_Proving):
         return not partial.whole or len(partial.places) == 1 or self._whole(node, link, partial)
 
     def _bounds(self, partial: Partial) -> list[Link]:
-        """That its terms are within their bounds."""
+        """Prove that the terms of a partial sum are within their bounds, and return the links that say so."""
         found = []
         for place in sorted(partial.places):
             term = partial.of.terms[place]
@@ -451,7 +451,7 @@ def _is_foreign(follower: Follower) -> bool:
 
 
 def _by_exponents(follower: Follower, cases: ExponentCases) -> Link | None:
-    """That d is the model's, in a case for each distance of the exponents of a product and of c."""
+    """Prove that d is the model's, in a case for each distance of the exponents of a product and of c."""
     product = cases.of.product
     seen, number = follower.values[product.get_id()], product.get_id()
     for node in follower.nodes:

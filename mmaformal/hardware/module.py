@@ -18,7 +18,7 @@ from mmaformal.encodings import smt
 from mmaformal.proof.failure import named
 from mmaformal.spec import DotAdd
 
-#: What stands before the name of a step's interface, in a name such as `smt.steps[0].e_max`.
+#: The words before the name of a step's interface, in a name such as `smt.steps[0].e_max`.
 _STEP = re.compile(r"^steps\[(\d+)\]\.")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -86,7 +86,7 @@ def codes_at(ports: Mapping[str, z3.BitVecRef], spec: DotAdd) -> Inputs:
 
 
 def with_codes(inputs: Inputs) -> dict[str, z3.BitVecRef]:
-    """What the ports hold, of codes: the other way round."""
+    """Return by name what the ports hold of these codes: the other way round."""
     sides = {
         "a": inputs.a,
         "b": inputs.b,

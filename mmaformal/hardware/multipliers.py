@@ -32,7 +32,7 @@ _OF_SUM = 30.0
 
 
 class Following(Attempting, Protocol):
-    """What proves single claims."""
+    """A prover of single claims, with the nodes of a design and the trace of a model."""
 
     inputs: Inputs
     nodes: list[z3.BitVecRef]  #: of the design

@@ -23,7 +23,7 @@ _OF_ONE, _OF_PRODUCT = 30.0, 60.0
 
 
 class Attempting(Protocol):
-    """What proves single claims."""
+    """A prover of single claims in one theorem."""
 
     @property
     def theorem(self) -> Theorem:

@@ -84,7 +84,7 @@ class OperandBits(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class Tie(ShortRepr):
-    """What bits of an input are tied to: a number for each cycle, the last one of which stays; none: anything."""
+    """The numbers that bits of an input are tied to: one for each cycle, the last of which stays; none: anything."""
 
     place: Place
     values: tuple[int, ...]
@@ -95,7 +95,7 @@ class Tie(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class PortMap(ShortRepr):
-    """What a user says of the ports: `a[0]` to `ops_i[15:0]`, and `rnd_mode_i` to `0`."""
+    """A user's word on the ports: `a[0]` is at `ops_i[15:0]`, and `rnd_mode_i` is `0`."""
 
     ports: Mapping[str, str] = field(default_factory=dict)
     ties: Mapping[str, str] = field(default_factory=dict)

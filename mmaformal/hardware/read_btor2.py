@@ -61,7 +61,7 @@ def read_btor2(
 
 
 class _LineError(Exception):
-    """What is wrong with a line."""
+    """A line is wrong; the message says how."""
 
 
 @dataclass
@@ -194,7 +194,7 @@ class _Reader:
         return {**second, **{place + low: bit for place, bit in first.items()}}
 
     def _by_name(self) -> dict[str, z3.BitVecRef]:
-        """What is undefined, by the names of its constants."""
+        """Return what is undefined, by the names of its constants."""
         for x in islice(self.undefined.values(), len(self._names), None):
             self._names[x.decl().name()] = x
         return self._names
@@ -434,7 +434,7 @@ _BINARY: dict[str, Callable[..., z3.BitVecRef]] = {
     "sdivo": lambda x, y: _bit(z3.And(x == 1 << (x.size() - 1), y == z3.BitVecVal(-1, y.size()))),
 }
 _READ = {**_UNARY, **_BINARY, "ite": lambda flag, x, y: z3.If(flag == 1, x, y)}
-#: What only says where bits are.
+#: Operations that only say where bits are.
 _REARRANGING = frozenset(("slice", "concat", "uext", "sext"))
 _DIVISIONS = frozenset(("udiv", "urem", "sdiv", "srem", "smod"))
 #: How many words belong to an operation, its sort included; what follows is its name.

@@ -88,7 +88,7 @@ class _Netlist:
         return found
 
     def called(self, bits: list[Bit]) -> str:
-        """What a person calls some nets: the wire that has the first."""
+        """Return a person's name for some nets: the wire that has the first."""
         name, place = self.names.get(bits[0], ("a register without a name", 0)) if bits else ("", 0)  # type: ignore[arg-type]
         whole = self.module["netnames"].get(name, {"bits": []})["bits"]
         return name if whole == bits or len(whole) == 1 else f"{name}[{place + len(bits) - 1}:{place}]"
@@ -161,7 +161,7 @@ def _cut_out(module: Json, name: str, called: str, number: int, gate: list[Bit])
 
 @dataclass
 class _Clock:
-    """What the clock of one register is."""
+    """The clock of one register, followed through inverters and gates to an input."""
 
     netlist: _Netlist
     register: str
@@ -209,7 +209,7 @@ class _Clock:
         raise HardwareError(f"nothing drives the clock of {self.register}: connect the clock")
 
     def _gate(self, cell: Json) -> tuple[Bit, Bit, str]:
-        """Of an AND: the clock, the enable that is latched, and the latch.  Raises HardwareError for another AND."""
+        """Return an AND's clock, the enable that is latched, and the latch.  Raises HardwareError for another AND."""
         sides = [cell["connections"]["A"][0], cell["connections"]["B"][0]]
         for clock, enable in (sides, sides[::-1]):
             source, plain = self._source(enable, True)

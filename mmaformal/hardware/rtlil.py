@@ -1,4 +1,4 @@
-"""What yosys' passes take for granted of a design: that each bit has one driver, and nothing is set once at the start.
+"""Checks of what yosys' passes take for granted: each bit has one driver, and nothing is set once at the start.
 
 `assign d = x; assign d = ~x;` makes x and ~x one signal to yosys, which then proves what it likes of it; its own
 `check` does not see a constant among several drivers.  So the design is looked at where each driver is still written:

@@ -140,7 +140,7 @@ class _Folder:
         }
 
     def _shared(self, terms: Iterable[z3.ExprRef]) -> set[str]:
-        """What is undefined and used before more than one register: it may be another thing in each cycle."""
+        """Return the undefined bits used before more than one register, which may be other things in each cycle."""
         seen: dict[str, int] = {}
         for term in terms:
             for name in constants_in([term]):
@@ -185,7 +185,7 @@ def _renamed(
 
 
 def next_of(logic: Module, cut: Cut, build: Rebuilt, *, resets: bool = False) -> z3.BitVecRef:
-    """What a register holds after a clock edge.
+    """Return what a register holds after a clock edge.
 
     Raises HardwareError for a reset that is no constant, and, but with `resets`, for one that is active.
     """
@@ -208,7 +208,7 @@ def next_of(logic: Module, cut: Cut, build: Rebuilt, *, resets: bool = False) ->
 
 
 def _reset_of(logic: Module, cut: Cut, build: Rebuilt, resets: bool) -> z3.BitVecRef | None:
-    """What an asynchronous reset that is active makes of a register."""
+    """Return what an asynchronous reset that is active makes of a register; None without one."""
     for name in ("ARST", "ALOAD"):
         if name not in cut.inputs:
             continue
@@ -266,7 +266,7 @@ def unroll(
 
 
 def _seen(design: Sequential, values: Mapping[str, z3.ExprRef]) -> dict[str, z3.ExprRef]:
-    """What is seen of registers in a cycle: asynchronous resets act at once."""
+    """Return the value of each register as it is seen in a cycle: asynchronous resets act at once."""
     build, seen = Rebuilt(values), {}
     for cut in design.registers.cuts:
         reset = _reset_of(design.logic, cut, build, True)

@@ -32,7 +32,7 @@ KINDS = ("mul_add", "fma", "fda", "sda")
 _CHAINS = ("mul_add", "fma")
 GROUPS = (2, 4, 8, 16, 32)
 FRAC_BITS = (8, 12, 16, 20, 24, 28, 40)
-#: What all bits are measured with, and all group sizes.
+#: The K that all bits are measured with, and the F that all group sizes are.
 K, F = 16, 24
 
 

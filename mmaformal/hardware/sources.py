@@ -1,4 +1,4 @@
-"""What a design is read from: its files, file lists (`-f`), include folders, defines, parameters and its top module."""
+"""Sources of a design: its files, file lists (`-f`), include folders, defines, parameters and its top module."""
 
 from __future__ import annotations
 

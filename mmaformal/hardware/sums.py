@@ -73,7 +73,7 @@ def _terms(node: z3.BitVecRef) -> list[z3.BitVecRef]:
 
 
 def _magnitude(x: z3.ExprRef) -> z3.ExprRef | None:
-    """That of a term with a sign."""
+    """Return the magnitude of a term with a sign; None for another term."""
     if z3.is_app_of(x, z3.Z3_OP_BADD):
         for y in x.children():
             if z3.is_app_of(y, z3.Z3_OP_BXOR):
@@ -100,7 +100,7 @@ def bound_of(term: z3.BitVecRef) -> int:
 
 
 def inside(term: z3.BitVecRef) -> list[z3.ExprRef]:
-    """What a term with a sign is put together from, so that its bound is seen whatever that is."""
+    """Return the parts of a term with a sign, so that its bound is seen whatever they are."""
     x = _magnitude(term)
     return [y for y in (term if x is None else x).children() if y.num_args()]
 
@@ -139,5 +139,5 @@ class Partials:
 
 
 def signed(seen: Value, bits: int) -> Value:
-    """As two's complement."""
+    """Return the numbers of so many bits that are seen as two's complement."""
     return tuple(x - (x >> (bits - 1) << bits) for x in seen)

@@ -131,7 +131,7 @@ class Miter(ShortRepr):
         return {**clock, "t": 16, **ports_of(self.spec), **free}
 
     def _driver(self, place: Place, said: Sequence[object]) -> str:
-        """What bits of an input are connected to."""
+        """Return what bits of an input are connected to, in Verilog."""
         if not said or (isinstance(said[0], Tie) and not said[0].values):
             return _name(str(place))
         if said == ["clk"]:
@@ -278,7 +278,7 @@ class Bench(Miter):
         return {**found, **{_name(place): case.free.get(place, 0) for place in self.free()}}
 
     def _told(self, number: int, case: Stimulus, before: str) -> list[str]:
-        """What a comment says of a case."""
+        """Return the lines of a comment about a case."""
         d = self.spec.d_format
         got = "" if case.got is None else f", the design gave {case.got:#x} = {d.text(case.got)}"
         said = [

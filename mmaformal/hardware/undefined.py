@@ -1,4 +1,4 @@
-"""What a design leaves undefined (x): which values there make its d wrong, and what its bits are called.
+"""Undefined bits (x) of a design: which values there make its d wrong, and what its bits are called.
 
 Also which inputs d does not depend on; and of a program, for which inputs its behaviour is undefined.
 """
@@ -22,7 +22,7 @@ _PATIENCE = 5000
 #: Milliseconds that its simplifier may take to see that d does not depend on an input.
 _SIMPLIFYING = 2000
 
-#: What is any where a program's behaviour is undefined: the constant's name has spaces in it, as no input's has.
+#: The name of d where a program's behaviour is undefined, and it may be anything: no input's name has spaces.
 _ANYTHING = "d where behaviour is undefined"
 
 Bit = tuple[str, int]  #: of a constant, by its name
@@ -42,7 +42,7 @@ class Finding(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class ProgramBehaviour(ShortRepr):
-    """What a design that is a program has besides its terms: itself, to be run, and where it is undefined."""
+    """The program that a design is, besides its terms: itself, to be run, and where it is undefined."""
 
     plain: Module  #: its d for inputs for which its behaviour is not undefined
     run: Callable[[Rows], NDArray[np.uint64]]  #: the program's own d, as it is run; raises HardwareError
@@ -140,7 +140,7 @@ def _core(wrong: z3.BoolRef, constants: Sequence[z3.BitVecRef], values: Mapping[
 
 
 def names_of_bits(module: Module) -> dict[Bit, str]:
-    """What each undefined bit is called: a bit of the first wire or output that has it; `x1[0]` if none does."""
+    """Return a name for each undefined bit: a bit of the first wire or output that has it; `x1[0]` if none does."""
     found: dict[Bit, str] = {}
     for name, term in (*module.wires.items(), *module.outputs.items()):
         for place, of in places(term):

@@ -23,7 +23,7 @@ from mmaformal.hardware.rtlil import check_drivers, check_initial
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources, sources_of
 
-#: What is read of a vector beyond its ends is undefined, which yosys' writer of BTOR2 takes for 0.
+#: A vector read beyond its ends is undefined there, which yosys' writer of BTOR2 takes for 0.
 _BEYOND = """(* techmap_celltype = "$shiftx" *)
 module beyond_the_ends_is_undefined (A, B, Y);
     parameter A_SIGNED = 0, B_SIGNED = 0, A_WIDTH = 1, B_WIDTH = 1, Y_WIDTH = 1;
@@ -61,7 +61,7 @@ _TOPS = re.compile(r"^Top level design units:\n((?:    \S+\n)+)", re.MULTILINE)
 
 @dataclass(frozen=True, repr=False)
 class Size(ShortRepr):
-    """What generic synthesis makes of a design: gates of at most two inputs, and multiplexers."""
+    """The size of a design after generic synthesis: gates of at most two inputs, and multiplexers."""
 
     cells: int
     depth: int  #: the most cells on a way from an input to an output

@@ -65,7 +65,7 @@ class AgainKernel(Kernel):
 
 
 class FlushedKernel(AgainKernel):
-    """Of factors that are numbers of fp32, subnormal ones zero, and c and d of fp32: planes of fp32 numbers."""
+    """A kernel of factors that are numbers of fp32, subnormal ones zero, and of c and d of fp32, in planes of fp32."""
 
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)

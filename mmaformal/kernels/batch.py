@@ -58,7 +58,7 @@ def batch(
 
 
 def converted(rows: Batch, spec: DotAdd, to_a: Format, to_b: Format) -> Batch:
-    """The same with a and b in other formats, which hold all their values."""
+    """Return the rows with a and b in other formats, which hold all their values."""
     a, b = in_format(rows.a, spec.a_format, to_a), in_format(rows.b, spec.b_format, to_b)
     return rows._replace(a=a, b=b)
 

@@ -36,7 +36,7 @@ class Scales(NamedTuple):
 
 
 class RowStep(NamedTuple):
-    """What all steps of all rows are given."""
+    """The arguments that all steps of all rows are given."""
 
     of: DotAdd  #: the formats
     rho: Conversion

@@ -135,7 +135,7 @@ def _typeof_known(value: Numba, context: Numba) -> Known:
 
 @dataclass(frozen=True, repr=False)
 class Ends(ShortRepr):
-    """What fdrda's stages read of a `DotAdd`."""
+    """The formats of a `DotAdd` that fdrda's stages read."""
 
     c_format: Format
 
@@ -339,10 +339,10 @@ _DATA = re.compile(r"arg\.\w+\.4")  #: numba's name of the pointer to an array a
 
 @intrinsic
 def vectorised(typing: Numba) -> Numba:
-    """What LLVM must know to make good vectors of the loops of this function, a `part`.
+    """Tell LLVM what it must know to make good vectors of the loops of this function, a `part`.
 
-    That the data of its array arguments do not overlap, so that it need not compare their addresses first; and that
-    vectors may have 512 bits where the processor has them, since it would rather use half of that.
+    The data of its array arguments do not overlap, so that it need not compare their addresses first; and vectors
+    may have 512 bits where the processor has them, since it would rather use half of that.
     """
 
     def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:

@@ -60,7 +60,7 @@ def add_to(total: Codes, partial: Codes, shift: int | Codes) -> Codes:
 
 
 def taken(part: Part, p: Emulated, of_a: Codes, of_b: Codes) -> Codes:
-    """What a part's sum is to be divided by, as an exponent, from the largest exponent fields of a and b."""
+    """Return the exponent that a part's sum is to be divided by, from the largest exponent fields of a and b."""
     return part.shift + 2 * (p.common + fp32.bias - 1) - (of_a + of_b)
 
 

@@ -69,7 +69,7 @@ class DotProductSums(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """What stages read of `Fdrda`, as numbers."""
+    """The parameters of `Fdrda` that stages read, as numbers."""
 
     F: int
     dot_bits: int
@@ -133,7 +133,7 @@ def rounded_code(spec: Ends, parameters: Fdrda, dot: DotProductSums, c: Operand)
 def special_products(
     a_format: Format, b_format: Format, inputs_first: bool, limit: int, a: Plane, b: Plane, given: Special
 ) -> Special:
-    """What factors and the sizes of products decide, with `given`, c's (`fdrda.products_and_specials`)."""
+    """Return what factors and the sizes of products decide, with `given`, c's (`fdrda.products_and_specials`)."""
     positive, negative = False, False
     for k in range(a.size):
         x, y = decode(np.int64(a[k]), a_format.layout), decode(np.int64(b[k]), b_format.layout)

@@ -487,7 +487,7 @@ def zero_exponent(e_zero: int | None, c_format: Format) -> int:
 
 
 def fda_numbers(spec: DotAdd, p: Fda | Lowered | Gfda) -> tuple[int, ...]:
-    """What the step takes besides formats, ρ and L."""
+    """Return the numbers that the step takes besides formats, ρ and L."""
     e_zero = zero_exponent(p.e_zero, spec.c_format)
     return p.F, e_zero, p.e_zero is None, canonical_nan(spec.d_format), p.cut is Rounding.RO
 

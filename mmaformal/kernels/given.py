@@ -27,7 +27,7 @@ CONVERSION = 4  #: numbers that a conversion to a known format takes
 
 
 class GivenFormat(NamedTuple):
-    """What stages read of a `Format`."""
+    """The fields of a `Format` that stages read."""
 
     layout: Layout
     storage_bits: int
@@ -38,7 +38,7 @@ class GivenFormat(NamedTuple):
 
 
 class GivenConversion(NamedTuple):
-    """What stages read of a `Conversion`."""
+    """The fields of a `Conversion` that stages read."""
 
     format: GivenFormat
     fraction_bits: int
@@ -49,7 +49,7 @@ class GivenConversion(NamedTuple):
 
 
 class GivenFormats(NamedTuple):
-    """What stages read of a `DotAdd`."""
+    """The formats of a `DotAdd`, as stages read them."""
 
     a_format: Format
     b_format: Format
@@ -66,7 +66,7 @@ def numbers(spec: DotAdd, *own: int | Conversion) -> NDArray[np.int64]:
 def numbers_of(
     of: Iterable[Format], *own: int | Conversion, scale_format: Format | None = None, scale_block: int = 0
 ) -> NDArray[np.int64]:
-    """The same of formats of a, b, c, d."""
+    """Return the numbers of these formats of a, b, c and d, then the algorithm's own parameters."""
     found: list[int] = []
     for fmt in (*of, scale_format):
         found += _of_format(fmt) if fmt is not None else (0,) * _FORMAT

@@ -1,4 +1,4 @@
-"""What every kernel is to the GEMM that drives it: operands decoded once into planes, outputs updated in place."""
+"""The interface of a kernel to the GEMM that drives it: operands decoded once into planes, outputs updated in place."""
 
 from __future__ import annotations
 

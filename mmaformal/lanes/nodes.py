@@ -21,7 +21,7 @@ Facts: TypeAlias = "dict[Lane, Range]"
 
 
 class Flag:
-    """What comparing lanes gives: a Bool, what it was made of, and its value where the ranges decide it."""
+    """The result of comparing lanes: a Bool, what it was made of, and its value where the ranges decide it."""
 
     __slots__ = ("op", "operands", "sample", "term", "tracer", "value")
 
@@ -80,7 +80,7 @@ class Flag:
         return self.tracer.select(self, self.tracer.lift(x), self.tracer.lift(y))
 
     def facts(self, value: bool) -> Facts:
-        """What is known of lanes where the flag has this value."""
+        """Return what is known of lanes where the flag has this value."""
         if self.op == "not":
             return self.operands[0].facts(not value)  # type: ignore[union-attr]
         if (self.op, value) in (("&", True), ("|", False)):
@@ -100,7 +100,7 @@ def _meet_facts(x: Facts, y: Facts) -> Facts:
 
 
 def _before_shift(facts: Facts) -> Facts:
-    """What the range of `x >> n`, n constant, says of x."""
+    """Return what the range of `x >> n`, n constant, says of x."""
     out = {}
     for lane, range_ in facts.items():
         whole = whole_of(lane)

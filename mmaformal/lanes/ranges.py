@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Of the narrowest bit-vector that holds them: unsigned, or two's complement if any is negative."""
+        """The bits of the narrowest bit-vector that holds them: unsigned, or two's complement if any is negative."""
         if self.signed:
             return max((-self.low - 1).bit_length(), self.high.bit_length()) + 1
         return max(1, self.high.bit_length())
@@ -63,7 +63,7 @@ def power_text(x: int) -> str:
 
 
 def fit(term: z3.BitVecRef, signed: bool, bits: int) -> z3.BitVecRef:
-    """The same number, or its residue, in `bits` bits."""
+    """Return the number, or its residue, in `bits` bits."""
     have = term.size()
     if bits > have:
         return z3.SignExt(bits - have, term) if signed else z3.ZeroExt(bits - have, term)
@@ -88,7 +88,7 @@ def _shift_right(x: Range, n: Range) -> Range:
 
 
 def _bitwise(x: Range, y: Range) -> Range:
-    """Of | and ^: all of the bits that either has."""
+    """Return the range of | and ^: all of the bits that either has."""
     bits = max(x.high.bit_length(), y.high.bit_length(), (~x.low).bit_length(), (~y.low).bit_length())
     if x.signed or y.signed:
         return Range(-(1 << bits), (1 << bits) - 1)
@@ -147,7 +147,7 @@ _UNSIGNED: dict[str, Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]] = {
 
 
 def no_wrap(op: str, x: z3.BitVecRef, y: z3.BitVecRef, z: z3.BitVecRef) -> list[z3.BoolRef]:
-    """That the 64-bit z is the integer `x op y`, not a residue of it."""
+    """Return claims that the 64-bit z is the integer `x op y`, not a residue of it."""
     if op == "<<":
         return [z >> y == x]
     if op not in ("+", "-", "*"):

@@ -14,7 +14,7 @@ from mmaformal.lanes.ranges import BITS, INTEGERS, Range, fit, lies_in, no_wrap,
 
 @dataclass(frozen=True)
 class LaneRule:
-    """What is to be proved of an operation, for all operands in their ranges."""
+    """An obligation about an operation, to be proved for all operands in their ranges."""
 
     statement: str
     claim: z3.BoolRef

@@ -43,7 +43,7 @@ class Tracer:
 
     @property
     def rules(self) -> Mapping[tuple[object, ...], LaneRule]:
-        """What is to be proved of the operations.  Nothing can be taken out of it: ranges of lanes rest on them all."""
+        """The obligations about operations.  Nothing can be taken out of it: the ranges of lanes rest on them all."""
         return MappingProxyType(self._rules)
 
     @property
@@ -272,7 +272,7 @@ def _refine(lane: Lane, facts: Facts, depth: int = 3) -> tuple[Range, list[Node]
 
 
 def _lanes_of(flag: Flag) -> list[Node]:
-    """What a flag compares; or the flag itself where facts cannot be had of it."""
+    """Return what a flag compares; or the flag itself where facts cannot be had of it."""
     if flag.op in ("&", "|", "not"):
         return [lane for part in flag.operands for lane in _lanes_of(part)]  # type: ignore[arg-type]
     if flag.op not in OPPOSITE:
@@ -282,7 +282,7 @@ def _lanes_of(flag: Flag) -> list[Node]:
 
 
 def _leaves(nodes: Iterable[Node], frame: FrameType) -> list[Node]:
-    """What came into a call: the nodes not computed in it from which the given ones were."""
+    """Return what came into a call: the nodes not computed in it from which the given ones were."""
     out: list[Node] = []
     seen: set[int] = set()
     stack = list(nodes)

@@ -19,7 +19,7 @@ from mmaformal.formats import Format, exponent_of, hex_float
 from mmaformal.solver.deadline import check
 from mmaformal.spaces.common import Types
 
-#: What is probed: codes of a and b of shape (n, K) and of c, (n,), give codes of d, (n,).
+#: A unit that is probed: codes of a and b of shape (n, K) and of c, (n,), give codes of d, (n,).
 Unit: TypeAlias = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
 
 #: Divisors up to this are tried.

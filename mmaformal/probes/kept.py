@@ -25,7 +25,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, repr=False)
 class KeptPlaces(ShortRepr):
-    """Of a small term, the places kept below the largest of the terms it was summed with."""
+    """The places of a small term that were kept below the largest of the terms it was summed with."""
 
     places: int
     more: bool  #: nothing was lost as far as the types reach: so many places or more
@@ -87,7 +87,7 @@ LEAVE_TRACES = {"RD", "RU", "RA", "RO"}
 
 
 def carried(box: Box, places: tuple[int, int], after: int) -> KeptPlaces | None:
-    """What the result of a sum keeps for the next one: M and a small term at two places of it, −M in the next sum.
+    """Return what a sum's result keeps for the next one: of M and a small term at two places of it, −M in the next sum.
 
     M is 3 · 2^e, so that the sum is of one binade on either side.
     """
@@ -184,7 +184,7 @@ class SeenPlaces(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class BesideC(ShortRepr):
-    """What becomes of products beside a larger c."""
+    """The places kept of products beside a larger c, as far as they were seen."""
 
     seen: tuple[SeenPlaces, ...]
 

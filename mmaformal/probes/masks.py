@@ -38,7 +38,7 @@ _SHOWN = 6
 
 @dataclass(frozen=True, repr=False)
 class Masked(ShortRepr):
-    """What masked sums say of the order."""
+    """The order of summation as masked sums tell it."""
 
     tree: Tree | None  #: None where they do not tell it
     why_not: str

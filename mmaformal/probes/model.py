@@ -36,7 +36,7 @@ _DRAWN = 3
 
 
 class Variant(NamedTuple):
-    """What is not read, and chosen so that most answers agree."""
+    """Two choices that are not read, but made so that most answers agree."""
 
     twice: bool = False  #: the last sum is kept as those before it are, and then rounded to d
     products: bool = False  #: products below d's least normal number are flushed before they are added
@@ -50,7 +50,7 @@ class Variant(NamedTuple):
 
 
 class NoModelError(Exception):
-    """What was read is not enough to compute a row."""
+    """The parts of a unit that were read are not enough to compute a row."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +107,7 @@ class Check(ShortRepr):
 
 @dataclass(frozen=True)
 class _Takes:
-    """What cases are drawn for."""
+    """The types and sizes that cases are drawn for."""
 
     types: Types
     k: int
@@ -147,7 +147,7 @@ class _OutOfRangeError(Exception):
 
 
 class ReadModel:
-    """What was read of a unit, as a function of its inputs.  Raises NoModelError where something needed is not told."""
+    """A unit as it was read, as a function of its inputs.  Raises NoModelError where something needed is not told."""
 
     def __init__(
         self,
@@ -337,7 +337,7 @@ class _Cut:
 
 
 def _between(each: ProbedSum) -> _Cut | None:
-    """What the next sum gets of a result, where that has more places than d seems to."""
+    """Return what the next sum gets of a result, where that has more places than d seems to; else None."""
     kept = each.carried
     return _Cut(kept.places, kept.cut[0]) if kept is not None and kept.cut and not kept.more else None
 

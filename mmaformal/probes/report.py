@@ -1,4 +1,4 @@
-"""What all probes say of a unit."""
+"""The report of all probes on a unit."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 #: Masked sums are half as many rows as the cube of this.
 MOST_PRODUCTS = 96
 
-#: What is said in place of what was not read.
+#: Words in place of what was not read.
 _TIME_UP = "the time was up"
 
 
 @dataclass(frozen=True, repr=False)
 class Probed(Result):
-    """What the probes read of a unit, told nothing but its types and K."""
+    """All that the probes read of a unit, told nothing but its types and K."""
 
     name: str
     types: Types
@@ -144,7 +144,7 @@ class Probed(Result):
 
 
 def accumulator(found: Probed) -> str:
-    """What the accumulator keeps, as a sentence goes on after a name."""
+    """Say what the accumulator keeps, as a sentence goes on after a name."""
     if not found.sums:
         return f"how many bits its accumulator keeps is not told: {found.order}"
     result = _result(found.sums[0].rounded)
@@ -166,7 +166,7 @@ def accumulator(found: Probed) -> str:
 
 
 def _between(found: Probed) -> str:
-    """What sums keep for the next ones, if that is more than results have, or if it is not told."""
+    """Say what sums keep for the next ones, if that is more than results have, or if it is not told; else nothing."""
     last = found.sums[0].rounded
     inner = [each.carried for each in found.sums[1:]]
     told = [kept for kept in inner if kept is not None]
@@ -208,7 +208,7 @@ def _numbered(number: int, title: str) -> str:
 
 
 def _sum_lines(tree: Tree, sums: tuple[ProbedSum, ...]) -> Iterator[str]:
-    """What was read of each sum; of sums that are alike, once."""
+    """Yield lines on what was read of each sum; of sums that are alike, once."""
     for number, title, lines in _sums_read(tree, sums):
         yield f"  {_numbered(number, title)}"
         yield from (f"    {line}" for line in lines)
@@ -368,7 +368,7 @@ def _fraction_bits(box: Box) -> int:
 
 
 def _zero_exponent(box: Box, sums: tuple[ProbedSum, ...]) -> ZeroExponent | None:
-    """Of the fused sum with the most products of its own; c enters it first where it is one of its terms."""
+    """Read the exponent of zeros off the fused sum with most products of its own; c enters it first if it is a term."""
     fused = [each for each in sums if each.fused and each.kept is not None]
     if not fused:
         return None

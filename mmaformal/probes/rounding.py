@@ -70,7 +70,8 @@ _FEW_TERMS = "its terms are too few to carry the sum beyond the places that it k
 
 
 def _carried(box: Box, slots: Sequence[int], places: int, kept: int) -> SumRounding:
-    """Of a sum that keeps `kept` places of its terms, and has so many: by quarters of its last, or by halves."""
+    """Read the rounding of a sum of so many places that keeps `kept` of its terms: by quarters of its last, or by
+    halves."""
     carry = max(places + 2 - kept, 0)
     if 1 << carry > len(slots) - 1:
         return _by_halves(box, slots, places, _FEW_TERMS) if kept >= places else _unsure(places, False)
@@ -78,7 +79,7 @@ def _carried(box: Box, slots: Sequence[int], places: int, kept: int) -> SumRound
 
 
 def _of_unknown_sum(box: Box, slots: Sequence[int], places: int) -> SumRounding:
-    """Of a sum that may be exact, or may keep few places of its terms: so quarters of a last place may be lost.
+    """Read the rounding of a sum that may be exact, or may keep few places: quarters of a last place may be lost.
 
     A sum that is carried into a higher binade tells: halves of the last place there are sums of bits that were kept.
     """
@@ -196,7 +197,7 @@ def _fitted(box: Box, terms: Mapping[int, Fraction]) -> dict[int, Fraction] | No
 
 @lru_cache(maxsize=1 << 12)
 def _exponent(types: Types, addends: frozenset[Fraction], products: frozenset[Fraction]) -> int | None:
-    """That of a power of two with which c holds some numbers, and products others."""
+    """Return the exponent of a power of two with which c holds some numbers, and products others; None without one."""
     if not all(divides(types.a, types.b, x) for x in products):
         return None
     low, high = max(types.d.min_exponent, -_FAR), min(types.d.max_exponent - 4, _FAR)

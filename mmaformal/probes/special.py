@@ -14,7 +14,7 @@ from mmaformal.probes.box import Box, Response, Terms, code_of, power
 
 @dataclass(frozen=True, repr=False)
 class Behaviour(ShortRepr):
-    """What a unit does in one special case."""
+    """A unit's behaviour in one special case, with the answers that show it."""
 
     case: str
     does: str | None  #: None: these types cannot tell
@@ -116,7 +116,7 @@ def _subnormal_sum(box: Box) -> Behaviour:
 
 
 def overflow(box: Box) -> tuple[Behaviour, ...]:
-    """What becomes of results, products and sums that are too large."""
+    """Return the behaviour of results, products and sums that are too large."""
     return (_result_overflow(box), _between_overflow(box), _product_overflow(box), *_infinities(box))
 
 

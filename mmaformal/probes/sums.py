@@ -16,7 +16,7 @@ from mmaformal.summation import Node
 
 @dataclass(frozen=True, repr=False)
 class ProbedSum(ShortRepr):
-    """What was read of one sum."""
+    """One sum of a tree, as it was read."""
 
     node: Node  #: with its groups
     product: KeptPlaces | None  #: of a product beside larger products; None: not told, or two terms only
@@ -41,13 +41,13 @@ class ProbedSum(ShortRepr):
 
     @property
     def kept(self) -> KeptPlaces | None:
-        """What is told of the places kept: of products, if something was seen to be lost; else beside c; else of c."""
+        """The places kept: of products, if something was seen to be lost; else beside c; else of c."""
         beside = self.beside_c.kept if self.beside_c else None
         found = [each for each in (self.product, beside, self.c) if each is not None]
         return next((each for each in found if not each.more), found[0] if found else None)
 
     def lines(self, c: int, last: bool) -> list[str]:
-        """What was read, in words; `last`: whether its result is d."""
+        """Say in lines what was read; `last`: whether the sum's result is d."""
         out = []
         if self.fused:
             parts = [(self.product, "a product beside a larger one")]
@@ -149,7 +149,7 @@ def slots(box: Box, node: Node) -> tuple[int | None, list[int], list[int]]:
 
 
 def _carried(box: Box, node: Node, after: Node | None) -> KeptPlaces | None:
-    """What the next sum gets of the result of a sum."""
+    """Return what the next sum gets of the result of a sum; None without one, or where the order is open."""
     if after is None or node.open or after.open:
         return None
     places = [min(part, key=lambda x: (x == box.c, x)) for part in node.parts]

@@ -34,11 +34,11 @@ class Tree(ShortRepr):
 
     @cached_property
     def shape(self) -> object:
-        """What equal trees have in common, whatever the order of their children."""
+        """A value that equal trees have in common, whatever the order of their children."""
         return _shape(self.root)
 
     def flat(self) -> Tree:
-        """The same without groups: their places are the fused sum's own."""
+        """Return the tree without groups: their places are the fused sum's own."""
         return Tree(flat(self.root), self.k)
 
     @property
@@ -77,7 +77,7 @@ class Tree(ShortRepr):
         return "\n".join(self._lines(self.root, "", ""))
 
     def title(self, node: Node) -> str:
-        """What a sum is, in a few words."""
+        """Say in a few words what a sum is."""
         if not node.rounded:
             return f"group of {len(node.children)}, not rounded"
         n = len(flat(node).children)

@@ -87,7 +87,7 @@ class ZeroExponent(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class KnownZeros(ShortRepr):
-    """What is known of a fused sum before zeros are asked about: places kept."""
+    """Knowledge of a fused sum before zeros are asked about: places kept."""
 
     products: tuple[int, int]  #: two of its products
     kept: int  #: of a product beside a larger term that is not in its group
@@ -97,7 +97,7 @@ class KnownZeros(ShortRepr):
 
 
 def zero_exponent(box: Box, known: KnownZeros) -> ZeroExponent:
-    """That of a fused sum."""
+    """Return the exponent that zeros have in a fused sum, as far as it can be told."""
     rows: list[Response] = []
     bounds: list[int] = []
     value = None

@@ -1,4 +1,4 @@
-"""What theorems are made of: claims, lemmas and inferences; and a conclusion in propositions.
+"""The parts of theorems: claims, lemmas and inferences; and a conclusion in propositions.
 
 No solver is asked here, and no `Proof` is made: both are the kernel's.
 """
@@ -84,7 +84,7 @@ class LemmaUse:
 
 @dataclass(frozen=True)
 class Inference:
-    """That claims follow from premises; of `cases`, that one of them does.  What is `assumed` has no premises."""
+    """A step from premises to claims; of `cases`, to one of them.  An inference that is `assumed` has no premises."""
 
     premises: Sequence[z3.BoolRef]
     claims: Sequence[z3.BoolRef]

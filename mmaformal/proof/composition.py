@@ -31,7 +31,7 @@ _ROUNDS = (0.5, 2.0, 10.0, 30.0, None)
 #: Seconds at once for a hint; the way in which the last such claim was proved has so many times what that took.
 _FIRST, _AGAIN = 25.0, 4.0
 
-#: What tells claims of one argument apart in their names.
+#: The part of claims' names that tells those of one argument apart.
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -196,8 +196,8 @@ class Composing(Theorem):
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
     ) -> None:
-        """That the conclusion follows from what was proved; `whole` are one proposition each.  Raises
-        NotProvedError."""
+        """Conclude from what was proved; `whole` are one proposition each.  Raises NotProvedError if it does not
+        follow."""
         before = set(self.lemmas)
         super().conclude(statement, conclusion, whole)
         try:
@@ -207,7 +207,7 @@ class Composing(Theorem):
             raise
 
     def conclude_all(self, given: z3.BoolRef) -> None:
-        """That where `given` holds, every claim does: each premise is one, or given.  Raises NotProvedError."""
+        """Conclude that where `given` holds, each claim does: each premise is one, or given.  Raises NotProvedError."""
         claims = z3.And([claim for _, claim in self.steps.values()])
         self.conclude("where what is given of the inputs holds, each claim does", z3.Implies(given, claims))
 
@@ -217,7 +217,7 @@ class Composing(Theorem):
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:
-        """What was proved so far."""
+        """The obligations that were proved so far."""
         return tuple(self._proved.values())
 
     def _cut(

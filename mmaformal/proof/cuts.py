@@ -1,4 +1,4 @@
-"""What to cut of claims, found by their shape: propositions, or the integers that sums are made of.
+"""Terms to cut in claims, found by their shape: propositions, or the integers that sums are made of.
 
 Any term may be cut: a claim proved for every value of it holds of its own.  The fewer are left, the less a solver has
 to know.
@@ -38,7 +38,7 @@ def of_sums(
 
 
 def propositions(claims: Iterable[z3.BoolRef], whole: Iterable[z3.BoolRef] = ()) -> list[z3.ExprRef]:
-    """What claims say of one another without a connective between them."""
+    """Return the propositions of claims: parts without a connective between them, and those that are `whole`."""
     found: dict[int, z3.ExprRef] = {}
     left, seen = [*claims], set()
     apart = {each.get_id() for each in whole}
@@ -60,7 +60,7 @@ def _is_connective(claim: z3.ExprRef) -> bool:
 
 
 def compared(claims: Iterable[z3.BoolRef], whole: Sequence[z3.BoolRef] = ()) -> list[z3.ExprRef]:
-    """What claims compare, but for constants and however extended, and other propositions; so those that are `whole`."""
+    """Return the terms that claims compare, constants aside, however extended; other propositions; and `whole` ones."""
     found: dict[int, z3.ExprRef] = {each.get_id(): each for each in whole}
     for claim in propositions(claims, whole):
         if claim.get_id() in found:

@@ -1,4 +1,4 @@
-"""What rounding is, by definition: in rationals, and as a claim about bit-vector terms.
+"""Rounding by definition: in rationals, and as a claim about bit-vector terms.
 
 Neither is how an encoding rounds.  A number x is rounded correctly to a code if no other code of the kind is nearer
 (RNE, RNA; at equal distance the even one, the larger one), or nearer but not above |x| (RZ), or not below it (away from
@@ -169,7 +169,7 @@ def _rounds(
     rho: Conversion,
     negative: z3.BoolRef,
 ) -> z3.BoolRef:
-    """Of m · 2^t, if `top` is m; or else of all that is strictly between it and top · 2^t."""
+    """Claim that `code` is what m · 2^t rounds to, if `top` is m; else so of all strictly between it and top · 2^t."""
     if rho.rounding in (Rounding.RD, Rounding.RU):
         away, toward = (_rounds_alike(m, t, top, code, rho, alike) for alike in (None, Rounding.RZ))
         return z3.If(negative if rho.rounding is Rounding.RD else z3.Not(negative), away, toward)

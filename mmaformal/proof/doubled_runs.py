@@ -1,4 +1,4 @@
-"""What is known of doubled runs: of two runs of one model, the second on the doubled a and c (`doubled_stages`)."""
+"""Knowledge of doubled runs: two runs of one model, the second on the doubled a and c (`doubled_stages`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DoubledTerm(NamedTuple):
 
 
 class DoubledCode(NamedTuple):
-    """That a code is zero, or 2^low ≤ |x| ≤ 2^high."""
+    """A link that says that a code is zero, or 2^low ≤ |x| ≤ 2^high."""
 
     low: int
     high: int
@@ -44,7 +44,7 @@ class DoubledCode(NamedTuple):
 
 @dataclass(frozen=True)
 class DoubledSum:
-    """What is known of terms at their largest exponent, and of their sum, in two cases."""
+    """Links about terms at their largest exponent, and about their sum, in two cases."""
 
     up: Link  #: the exponent goes up by one
     still: Link  #: it is one that zeros have, in both runs
@@ -60,7 +60,7 @@ class DoubledSum:
 
 
 class DoubledRuns:
-    """What is known of what the first run makes, and the second in its place."""
+    """Links about what the first run makes, and the second in its place."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class DoubledRuns:
         return self._known[id(value)]
 
     def decoded(self, code: z3.BitVecRef) -> Link | None:
-        """What is known of a code that a stage made, or of the first c."""
+        """Return what is known of a code that a stage made, or of the first c; None if nothing is."""
         return self._known.get(id(code))
 
     def derive(
@@ -105,12 +105,12 @@ class DoubledRuns:
         ]
 
     def in_range(self, left: Stage, right: Stage) -> list[Link]:
-        """What is assumed of the codes that a stage makes, if they are results of steps."""
+        """Return what is assumed of the codes that a stage makes, if they are results of steps."""
         fmt, codes = left.given["rho"].format, (left.output.result, right.output.result)
         return [link for code in codes for link in self.within_range(code, fmt)]
 
     def within_range(self, code: z3.BitVecRef, fmt: Format) -> list[Link]:
-        """What is assumed of a code that is a result, or that one is made of."""
+        """Return what is assumed of a code that is a result, or that one is made of; nothing of other codes."""
         last = self._last.get(code.get_id())
         result = code if last is None else last.output.result if last.name == "add" else last.output
         if result.get_id() not in self._results:

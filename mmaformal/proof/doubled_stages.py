@@ -317,7 +317,7 @@ def _accumulate(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
 
 
 def _bounded(run: DoubledRuns, summands: Sequence[z3.BitVecRef], none: Sequence[Link | None]) -> Bounded:
-    """That a sum of terms, some of which are zero, is within the bits of the others: partial sum by partial sum."""
+    """Derive that a sum of terms, some of them zero, is within the bits of the others: partial sum by partial sum."""
     running: Link | None = None
     total, most = summands[0], 0
     for i, (x, link) in enumerate(zip(summands, none, strict=True)):

@@ -1,5 +1,4 @@
-"""What the interfaces of single stages have to say to each other in the two encodings (`simulation`,
-`encodings/*/proofs/`).
+"""Links between the interfaces of single stages in the two encodings (`simulation`, `encodings/*/proofs/`).
 
 No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
 """
@@ -131,7 +130,7 @@ def classify(
 
 
 def flags_and_zeros(operands: Sequence[OperandLinks]) -> list[Link]:
-    """What special values depend on."""
+    """Return the links that special values depend on."""
     return [link for x in operands for link in (x.sign, x.significand, x.infinite, x.nan)]
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Seconds for the values of a claim that was refuted before.
 _PATIENCE = 5.0
 
-#: Of so many values the first are told.
+#: The most values that are told: of more, the first.
 _TOLD = 24
 
 #: The files that only pass a claim on; the line of an argument is outside of them.
@@ -155,7 +155,7 @@ def examine(
 
 
 def failure_of(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> Failure:
-    """What a proof ended at: a lemma that was refuted, with values, or not settled."""
+    """Return where a proof ended: a lemma that was refuted, with values, or not settled."""
     refuted = outcome.verdict == "sat"
     terms = {constant.get_id(): term for term, constant in lemma.cut}
     cut = [(terms.get(constant.get_id(), constant), constant) for constant in constants_of(lemma.refuted)]

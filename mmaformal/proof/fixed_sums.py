@@ -178,7 +178,9 @@ def prove_error(
         for s, same in ((0, -loss), (1, loss))
     ]
     claim = z3.Implies(when, within(x.error, most))
-    return proving.claim("signed error", text, claim, [small, *signed], compared([small, *signed, claim], [when]))
+    return proving.claim(
+        "signed error", text, claim, [small, *signed], compared([small, *signed, claim], [when])
+    )
 
 
 def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
@@ -226,7 +228,7 @@ class Accumulated:
 
     @property
     def known(self) -> list[z3.BoolRef]:
-        """What says that the total is the last sum, and in its range."""
+        """The claims that the total is the last sum, and in its range."""
         return [self.claims[-1], *self.order]
 
     @property

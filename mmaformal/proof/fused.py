@@ -1,4 +1,4 @@
-"""What is lost where terms are aligned and added: lemmas about the steps of fda, gdfs, fdrda and gfdrda.
+"""Lemmas of what is lost where terms are aligned and added, in the steps of fda, gdfs, fdrda and gfdrda.
 
 Of a step in the SMT encoding, with its interfaces cut: in units of u = 2^(e_max - F),
 

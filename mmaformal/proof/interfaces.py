@@ -93,7 +93,7 @@ class Ways:
         yield from range(last + 1, min(last + _BEYOND, _DEEPEST) + 1)
 
     def _cut(self, number: int | None) -> list[z3.ExprRef] | None:
-        """What is cut in one way; None if there is no such way."""
+        """Return the terms that one way cuts; None if there is no such way."""
         if number is None or number == HINT:
             return self._hint or None
         if number == UNCUT:
@@ -165,7 +165,7 @@ def shared(formulas: Sequence[z3.BoolRef]) -> Iterator[list[z3.ExprRef]]:
 
 
 def _outermost(nodes: Sequence[TermNode], found: Collection[int]) -> set[int]:
-    """Of the terms that are found, those that others are in, and that are in no other."""
+    """Return the terms among the found ones that others are in, and that are in no other."""
     above: set[int] = set()  #: what has one of them below it
     for node in nodes:
         if any(each in found or each in above for each in node.operands):

@@ -98,7 +98,7 @@ class Theorem:
 
     @property
     def inferences(self) -> tuple[Inference, ...]:
-        """What was inferred, and assumed: only `assume`, `derive` and `split`, and rules, add to it."""
+        """All that was inferred, and assumed: only `assume`, `derive` and `split`, and rules, add to it."""
         return tuple(self._inferences)
 
     @property
@@ -172,7 +172,7 @@ class Theorem:
         given: Iterable[Link] = (),
         terms: Iterable[z3.ExprRef] = (),
     ) -> None:
-        """That at least one of the links follows from those given, whatever the terms."""
+        """Derive that at least one of the links follows from those given, whatever the terms."""
         links, given = list(links), list(given)
         self._look_at([*links, *given])
         claims = [link.said for link in links]
@@ -258,7 +258,7 @@ class Theorem:
 
     @property
     def premises(self) -> tuple[list[str], z3.BoolRef]:
-        """What the conclusion is claimed under, in words and as a claim: what was assumed, and what it is about."""
+        """The premises of the conclusion, in words and as a claim: what was assumed, and what it is about."""
         assumed = [each for each in self.inferences if each.assumed]
         claims = [claim for each in assumed for claim in each.claims]
         words = list(dict.fromkeys(each.assumed for each in assumed))
@@ -274,7 +274,7 @@ def _lanes(links: Iterable[Link]) -> list[Lane]:
 
 
 def _constant(n: int, term: z3.ExprRef) -> z3.ExprRef:
-    """What is put in the place of the n-th term that is cut."""
+    """Return the constant that is put in the place of the n-th term that is cut."""
     bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
     return z3.Const(f"t{n}{bits}", term.sort())
 
@@ -427,7 +427,7 @@ _CACHES: WeakKeyDictionary[Portfolio, LemmaCache] = WeakKeyDictionary()
 
 
 def cache_of(asker: Asker) -> LemmaCache:
-    """What was proved with one portfolio, so that it is not asked again."""
+    """Return the record of what was proved with one portfolio, so that it is not asked again."""
     return _CACHES.setdefault(asker.portfolio, LemmaCache())
 
 
@@ -472,7 +472,7 @@ class Digests:
 
 
 def digests_of(theorem: Theorem, scripts: Scripts) -> Digests:
-    """What `gathered` takes.  Raises ArgumentError for a theorem that has no conclusion, or premises."""
+    """Return what `gathered` takes.  Raises ArgumentError for a theorem that has no conclusion, or premises."""
     demand(not theorem.premises[0], "a proof that is gathered is for all inputs, under no premises")
     lemmas = tuple(digest(scripts[lemma]) for lemma in lemmas_of(theorem))
     return Digests(lemmas, tuple(dict.fromkeys(map(str, theorem.rules))), key=_KEY)
@@ -497,7 +497,7 @@ def _said(obligation: Obligation) -> tuple[str, str]:
 
 
 def direct(*obligations: Obligation) -> Proof:
-    """Of what was refuted as a whole: the obligations are the conclusion, each of a part of it.
+    """Return the proof of what was refuted as a whole: the obligations are the conclusion, each of a part of it.
 
     Raises ArgumentError if there is none, and for one that was proved under premises, or as a lemma of a theorem.
     """
@@ -512,7 +512,7 @@ def direct(*obligations: Obligation) -> Proof:
 
 
 def together(*proofs: Proof) -> Proof:
-    """That all of several hold, each obligation once; the last one's conclusion is the last.
+    """Return a proof that all of several hold, each obligation once; the last one's conclusion is the last.
 
     Raises ArgumentError if there is none.
     """
@@ -525,6 +525,6 @@ def together(*proofs: Proof) -> Proof:
 
 
 def by_rule(rule: str, *proofs: Proof) -> Proof:
-    """What a rule that is no obligation concludes from proofs; a proof tells its rules (docs/proofs.md)."""
+    """Return what a rule that is no obligation concludes from proofs; a proof tells its rules (docs/proofs.md)."""
     proof = together(*proofs)
     return Proof(proof.obligations, tuple(dict.fromkeys((*proof.rules, rule))), key=_KEY)

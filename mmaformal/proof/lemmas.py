@@ -154,8 +154,8 @@ class Argument(Theorem):
         low: int,
         idle: Idle | None = None,
     ) -> tuple[Link, list[Link]]:
-        """That a maximum of lanes is `low` + a maximum of unsigned terms, from the links of the candidates; and that
-        each term is at most that maximum.  With `idle`, the maximum is idle if all candidates are.
+        """Derive that a maximum of lanes is `low` + a maximum of unsigned terms, from the links of the candidates; and
+        that each term is at most that maximum.  With `idle`, the maximum is idle if all candidates are.
 
         The maximum of the terms in the lanes' order follows the lanes one by one.  It is equal to `maximum`, for
         neither is above the other: each is at least every term, and at most what all terms are at most.
@@ -212,7 +212,7 @@ class Argument(Theorem):
     def not_below(
         self, stage: str, what: str, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef]
     ) -> list[Link]:
-        """That each term is at most a maximum of all, from the top of its tree down."""
+        """Derive that each term is at most a maximum of all, from the top of its tree down."""
         links = [at_most(term, tree) for term in terms]
         if not is_maximum(tree, terms):
             return [*self.derive(stage, f"{what}: none is above the largest", links, inputs=terms)]

@@ -69,7 +69,7 @@ class Pairing(Argument):
     def under(
         self, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef], wanted: Link, term: z3.BitVecRef
     ) -> None:
-        """That a term is at most the maximum of all."""
+        """Derive that a term is at most the maximum of all."""
         for each, link in zip(terms, self.not_below("align", "exponents", tree, terms), strict=True):
             if each.eq(term):
                 self.derive("align", "a term's exponent is not above the largest", [wanted], [link])
@@ -210,7 +210,7 @@ class Same:
         return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
 
     def decoded(self, left: Operand, right: Operand) -> Link:
-        """What decoding related codes gives."""
+        """Return the link of what decoding related codes gives."""
         return self.operand(left, right)
 
     def term(self, left: Term, right: Term) -> Link:
@@ -224,7 +224,7 @@ class Same:
 
 
 class Lenient(Same):
-    """The same, but terms that are zero may have either sign."""
+    """The second run is to give the same code as the first, but terms that are zero may have either sign."""
 
     def term(self, left: Term, right: Term) -> Link:
         claim = z3.Or(left.sign == right.sign, left.significand == 0)
@@ -233,7 +233,7 @@ class Lenient(Same):
 
 
 class SameButNans(Same):
-    """The same codes, but two NaNs may be any two: which one is the first to be met depends on the order."""
+    """The second run is to give the same code; two NaNs may be any two: which one is met first depends on the order."""
 
     def code(self, left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
         nans = z3.And(is_nan(left, fmt), is_nan(right, fmt))

@@ -28,11 +28,11 @@ from mmaformal.stages import Stage, Value
 
 
 def _key(value: Value) -> Hashable:
-    """What two values have in common that are the same terms."""
+    """Return a key that values have in common if they are the same terms."""
     return value.get_id() if isinstance(value, z3.ExprRef) else tuple(map(_key, value))
 
 
-#: What derives the link of a stage's output, or None where that is the same in both runs: of the stages of both.
+#: A function that derives the link of a stage's output, from the stages of both runs; None where both are the same.
 RelatedLink: TypeAlias = "Callable[[RelatedRuns, Stage, Stage], Link | None]"
 
 
@@ -118,7 +118,7 @@ class RelatedRuns(Relating):
         raise ArgumentError("no argument is known where products change from one step to another")
 
     def place(self, value: Value) -> Value:
-        """What the first run has in the place of a value of the second; of a code, itself."""
+        """Return what the first run has in the place of a value of the second; of a code, itself."""
         return self._place.get(_key(value), value)
 
     def add(self, value: Value, link: Link) -> None:
@@ -162,7 +162,7 @@ class RelatedRuns(Relating):
         return (None, []) if c is None else (c, self.known(self.makes(self.makes(c).inputs[0]).inputs))
 
     def dropped(self, other: Sequence[Value], mine: Sequence[Value]) -> dict[int, tuple[Stage, Link]]:
-        """What the first run has alone, by place: the stage that made it, and that its product is zero."""
+        """Return what the first run has alone, by place: the stage that made it, and that its product is zero."""
         both = {_key(self.place(x)) for x in mine}
         alone = [i for i, x in enumerate(other) if _key(x) not in both]
         for i in alone:

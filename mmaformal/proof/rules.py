@@ -96,7 +96,7 @@ def _is_constant(term: z3.ExprRef) -> bool:
 
 
 def _names(*terms: z3.ExprRef) -> set[str]:
-    """What the constants of terms are called."""
+    """Return the names of the constants of terms."""
     return {str(each.decl().name()) for term in terms for each in constants_of(term)}
 
 
@@ -134,7 +134,7 @@ def instance(
 
 @dataclass(frozen=True)
 class _Results:
-    """What both rules have: results of what is counted, a relation of them, and that it is one of a chain."""
+    """The common part of both rules: results of what is counted, a relation of them, and that it is one of a chain."""
 
     counted: z3.BitVecRef  #: the constant: a code, a number
     result: z3.BitVecRef
@@ -238,7 +238,7 @@ class Successor(_Results):
         return z3.ULT(self.magnitude, self.last)
 
     def in_turn(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
-        """Of the results x and y of neighbouring codes."""
+        """Claim the relation of the results x and y of neighbouring codes: y to x where the sign is minus."""
         plus = self.sign == 0
         return z3.And(z3.Implies(plus, self.related(x, y)), z3.Implies(z3.Not(plus), self.related(y, x)))
 
@@ -258,7 +258,7 @@ class Successor(_Results):
 
     @property
     def codes(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
-        """What the conclusion is about."""
+        """The two codes that the conclusion is about."""
         bits = self.counted.size()
         return z3.BitVec("smaller code", bits), z3.BitVec("larger code", bits)
 
@@ -296,7 +296,7 @@ class Ascent(_Results):
 
     @property
     def numbers(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
-        """What the conclusion is about."""
+        """The two numbers that the conclusion is about."""
         bits = self.counted.size()
         return z3.BitVec("smaller number", bits), z3.BitVec("larger number", bits)
 

@@ -1,4 +1,4 @@
-"""What doubling A and C does to the stages of each algorithm: what their lemmas have in common.
+"""Lemmas of what doubling A and C does to the stages of each algorithm, as far as algorithms have them in common.
 
 Two runs, the second on the doubled a and c.  Terms keep their significands, and their exponents go up by one, zeros
 aside; so does the largest exponent.  Then shifts, aligned terms and sums are the same, and the same sum at twice the
@@ -70,7 +70,7 @@ def one_up(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
 
 
 def is_up(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
-    """The same, where it is known to be so."""
+    """Return a link that says that y is x + 1, and that determines y."""
     return Link(one_up(x, y), (x,), ((y, x + 1),))
 
 
@@ -109,7 +109,7 @@ def jammed_half(x: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def halved(left: z3.BitVecRef, right: z3.BitVecRef) -> tuple[list[z3.BoolRef], Link]:
-    """That two sums have one sign, and the magnitude of the first is half that of the second, with a sticky place."""
+    """Say that two sums have one sign, and the first half the magnitude of the second, with a sticky place."""
     (m, s), (n, t) = magnitude_and_sign(left, True), magnitude_and_sign(right, True)
     half = jammed_half(n)
     zero = n == 0

@@ -34,12 +34,12 @@ from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.stages import Stage, Value
 
-#: What makes the links of a stage's output, from those of its inputs.
+#: A function that makes the links of a stage's output, from those of its inputs.
 StageLink: TypeAlias = "Callable[[Simulation, Stage, Stage], Value]"
 
 
 class Simulation:
-    """What links values of two runs: by those of the executable encoding, which are lanes or made of them."""
+    """The links of two runs' values: by those of the executable encoding, which are lanes or made of them."""
 
     def __init__(self, argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink]) -> None:
         self.argument, self.traces = argument, traces
@@ -58,7 +58,7 @@ class Simulation:
             raise ArgumentError("a stage is given what no stage before it made") from None
 
     def partner(self, value: Value) -> Value:
-        """What the SMT encoding made where the executable encoding made the value."""
+        """Return what the SMT encoding made where the executable encoding made the value."""
         return self._links[id(value)][2]
 
     def add(self, value: Value, links: Value, partner: Value = None) -> None:

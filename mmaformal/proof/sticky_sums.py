@@ -1,4 +1,4 @@
-"""What a sum with a sticky last place is worth, as claims: an integer that is exact, or odd and less than one unit off.
+"""Claims of what a sum with a sticky last place is worth: an integer that is exact, or odd and less than one unit off.
 
 Rounding by ρ cannot tell such an integer from the number it stands for, wherever ρ's boundaries, midpoints among them,
 are even multiples of the unit (`has_room`): Goldberg's sticky bit, here as lemmas about bit-vectors.

@@ -20,7 +20,7 @@ from mmaformal.solver.asking import Cut
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.script import definitions, smtlib, symbol
 
-#: What begins the names of terms of the statement, and of those of the steps.
+#: The beginnings of names of terms: those of the statement, and those of the steps.
 _STATED, _STEPS = "$", "%"
 
 #: A line as words, terms and lists of these.

@@ -22,13 +22,13 @@ from mmaformal.recorder.rows import RowLayout
 _ROWS = 1 << 16
 LANES = 64
 
-#: What the compiler calls the GPUs of an architecture.
+#: The compiler's names of the GPUs of an architecture.
 TARGETS = {"cdna1": "gfx908", "cdna2": "gfx90a", "cdna3": "gfx942"}
 
 _ALL_ROWS = (*amd.F64, *amd.F32, *amd.XF32, *amd.F16, *amd.BF16, *amd.BF16_1K, *amd.F8)
 _BLOCKS = {name: row.blocks for row in _ALL_ROWS for name in (row.old_name, row.new_name) if name is not None}
 
-#: Of C and D, by m (which is n) and whether it is fp64: the row and the block of a lane's i-th element.  Its column is
+#: Places in C and D, by m (which is n) and whether it is fp64: row and block of a lane's i-th element.  Its column is
 #: lane % n.
 _RESULTS = {
     (32, False): ("i % 4 + 4 * (lane / 32) + 8 * (i / 4 % 4)", "i / 16"),

@@ -64,7 +64,7 @@ def program(
     *,
     here: bool = False,
 ) -> RecorderProgram:
-    """Of an instruction whose K divides that of the cases; `models`: the names of each, and what it gives.
+    """Return a program for an instruction whose K divides the cases'; `models`: the names of each, and what it gives.
 
     Exit status of the program: 0 if the unit is one of the models, 1 if not, 2 if there is no such unit.
     Raises RecorderError where no program can be written, or if there is no case.

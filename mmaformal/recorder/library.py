@@ -139,14 +139,14 @@ def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Wor
 
 # ---- libraries -----------------------------------------------------------------------------------------------
 
-#: Of each type what torch calls it.
+#: Torch's name of each type.
 _TYPES = {bf16: "bfloat16", fp16: "float16", fp32: "float32", fp64: "float64"}
 #: The type that a library multiplies where none is named.
 _USUAL = {"torch": "bf16", "numpy": "fp32"}
 
 
 class _Tensor(Protocol):
-    """What is asked of a tensor of torch, which need not be here to be typed."""
+    """The methods used of a tensor of torch, which need not be here to be typed."""
 
     def view(self, dtype: object) -> _Tensor: ...
     def to(self, device: str) -> _Tensor: ...
@@ -157,7 +157,7 @@ class _Tensor(Protocol):
 
 
 class _Torch(Protocol):
-    """What is asked of torch."""
+    """The functions used of torch, which need not be here to be typed."""
 
     __version__: str
 
@@ -223,7 +223,7 @@ def _by_numpy(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str
     }
 
 
-#: Of each library what computes the bit patterns of D, and says what it is.
+#: The function of each library that computes the bit patterns of D, and says what it is.
 LIBRARIES: Mapping[str, Callable[[LibraryCall, Words, Words], tuple[Words, Mapping[str, object]]]] = {
     "torch": _by_torch,
     "numpy": _by_numpy,
@@ -231,7 +231,7 @@ LIBRARIES: Mapping[str, Callable[[LibraryCall, Words, Words], tuple[Words, Mappi
 
 
 def processor() -> str:
-    """What this machine's processor is called."""
+    """Return the name of this machine's processor."""
     info = Path("/proc/cpuinfo")
     if sys.platform == "linux" and info.exists():
         first = info.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]

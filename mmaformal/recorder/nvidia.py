@@ -84,7 +84,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
 
 
 def kernel_of(instruction: Instruction) -> DeviceKernel:
-    """What runs the instruction: `mma.sync` or `wgmma`.  Raises RecorderError if neither does."""
+    """Return the kernel that runs the instruction, by `mma.sync` or `wgmma`.  Raises RecorderError if neither does."""
     mma, why = mma_or_why_not(instruction)
     if mma is not None:
         return DeviceKernel(kernel_source(mma, memory=ROW), "mma_0::kernel", 32, mma.suffix)

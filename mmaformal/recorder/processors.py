@@ -30,7 +30,7 @@ _EMULATED = {
         "gcc-powerpc64le-linux-gnu, qemu-user",
     ),
 }
-#: What Python calls processors that have a target's instructions.
+#: Python's names of processors that have a target's instructions.
 _MACHINES = {
     "__x86_64__": ("x86_64", "AMD64"),
     "__aarch64__": ("aarch64", "arm64"),
@@ -122,7 +122,7 @@ def program(
 
 
 def emulator(program: RecorderProgram) -> str | None:
-    """What the program's results are of, if no processor's."""
+    """Return the name of the emulator that makes the program's results; None if a processor does."""
     if not program.runner:
         return None
     said = subprocess.run(

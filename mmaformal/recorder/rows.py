@@ -157,7 +157,7 @@ class Outputs(ShortRepr):
 
 
 def read_outputs(path: Path) -> Outputs:
-    """What a program wrote.  Raises RecordingError if it is not whole, or not of a program of ours."""
+    """Read what a program wrote.  Raises RecordingError if it is not whole, or not of a program of ours."""
     with path.open("rb") as file:
         title = _line(file, path)
         name = title.removeprefix(_TITLE)

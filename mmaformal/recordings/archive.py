@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from mmaformal.formats import Format
 
 _META_BYTES = 1 << 20
-#: What meta has to say of a recording, unless the caller does.
+#: Fields that meta has to say of a recording, unless the caller does.
 META_FIELDS = ("architecture", "instruction", "input_format", "output_format", "terms")
-#: What np.save writes for plain arrays; in the longer headers of later ones a small file can claim gigabytes.
+#: The version that np.save writes for plain arrays; with longer headers of later ones a small file can claim gigabytes.
 _NPY_VERSION = (1, 0)
 _MESSAGE_CHARACTERS = 600
-#: What zipfile raises besides BadZipFile; RuntimeError: encrypted, or a compression it does not have
+#: Errors that zipfile raises besides BadZipFile; RuntimeError: encrypted, or a compression it does not have
 _ZIP_DAMAGE = (EOFError, OSError, RuntimeError, ValueError, lzma.LZMAError, struct.error, zlib.error)
-#: What parsing an .npy header raises: numpy.lib.format, ast.literal_eval and the tokenizer it falls back on
+#: Errors of parsing an .npy header: numpy.lib.format, ast.literal_eval and the tokenizer it falls back on
 _HEADER_DAMAGE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError)
 
 
@@ -118,7 +118,7 @@ def reading(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _other_layout(missing: str, members: Sequence[str]) -> str:
-    """What the file was to have, and which command reads it if it has what the other kind of recording has."""
+    """Say what the file was to have, and which command reads it if it has what the other kind of recording has."""
     product = missing.isupper()
     other = "diagnose" if product else "diagnose-gemm"
     hint = f"; `mmaformal {other}` is for what this one has" if f"{missing.swapcase()}.npy" in members else ""

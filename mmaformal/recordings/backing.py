@@ -1,4 +1,4 @@
-"""What stands behind an instruction's model: recorded outputs of hardware, mmasim, or nothing of its own.
+"""The backing of an instruction's model: recorded outputs of hardware, mmasim, or nothing of its own.
 
 `backing.json` has the facts, `python tools/evidence.py` measures them (from folders of recordings and the table of
 docs/validation-mmasim.md) and writes docs/evidence.md with them.  Nothing here is typed by hand.
@@ -19,7 +19,7 @@ from mmaformal.instruction import Instruction
 
 FILE = "backing.json"
 
-#: What is behind an instruction's model, the strongest first; `check` and docs/evidence.md have these words.
+#: Kinds of evidence behind a model, the strongest first; `check` and docs/evidence.md have these words.
 HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
     "hardware",
     "emulator",
@@ -57,7 +57,7 @@ UNSEEN_BY_MMASIM = ("cdna1",)
 
 
 class Measured(TypedDict):
-    """What is written down of a recording."""
+    """A recording, as it is written down."""
 
     gpu: str
     instruction: str
@@ -66,14 +66,14 @@ class Measured(TypedDict):
 
 
 class MeasuredStates(TypedDict):
-    """What is written down of a recording of states (`recordings.states`)."""
+    """A recording of states (`recordings.states`), as it is written down."""
 
     device: str
     rows: dict[str, int]  #: of each instruction
 
 
 class BackingFacts(TypedDict):
-    """What `backing.json` has."""
+    """The contents of `backing.json`."""
 
     recordings: list[Measured]
     states: list[MeasuredStates]
@@ -111,7 +111,7 @@ class Backing(ShortRepr):
 
     @property
     def kind(self) -> str:
-        """What is behind the model: the strongest of `HARDWARE`, `EMULATOR`, `SPECIFICATION`, `SIMULATOR`, `NONE`."""
+        """The strongest of what is behind the model: `HARDWARE`, `EMULATOR`, `SPECIFICATION`, `SIMULATOR`, `NONE`."""
         architecture = self.instruction.architecture
         recorded = self.recorded or tuple(x for each in self.alike for x in _recorded(each.label))
         if any(not each.emulated for each in recorded):
@@ -203,7 +203,7 @@ def _recorded_instructions() -> tuple[Instruction, ...]:
 
 
 def backing(instruction: Instruction) -> Backing | None:
-    """What stands behind a row of the tables; None for what is none (hypothetical, chained, a revision, a datapath)."""
+    """Return the evidence for a row of the tables; None for others (hypothetical, chained, a revision, a datapath)."""
     architecture = ARCHITECTURES.get(instruction.architecture)
     if (
         architecture is None
@@ -323,7 +323,7 @@ _STATEFUL = "apple_amx"
 
 
 def _states() -> list[str]:
-    """The lines about Apple AMX's instructions, which act on a state."""
+    """Return the lines about Apple AMX's instructions, which act on a state."""
     from mmaformal.apple import NUMBERS
 
     recorded = dict.fromkeys(NUMBERS, 0)

@@ -22,7 +22,7 @@ from mmaformal.recordings.read import Progress, Recording, RowBlock, read, requi
 from mmaformal.recordings.states import StatesReport, check_states, holds_states
 from mmaformal.spec import DotAdd
 
-#: Of formats of so many bits the parts of every code are kept.
+#: The widest formats, in bits, of which the parts of every code are kept.
 _TABLE_BITS = 16
 
 
@@ -84,7 +84,7 @@ class Mismatch(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class CheckReport(HtmlText):
-    """What checking one recording found."""
+    """The report of checking one recording."""
 
     recording: Recording
     instruction: Instruction  #: the model it was checked against
@@ -107,13 +107,13 @@ class CheckReport(HtmlText):
 
     @property
     def evidence(self) -> str:
-        """What is behind the model, and whose that is; empty for what is no row of the tables."""
+        """The kind of evidence behind the model, and whose that is; empty for what is no row of the tables."""
         backed = backing(self.instruction)
         return "" if backed is None else f"{backed.kind}: {backed.whose}" if backed.whose else backed.kind
 
     @property
     def note(self) -> str:
-        """What is behind the model, in words, where that is not hardware; empty otherwise."""
+        """The evidence behind the model, in words, where that is not hardware; empty otherwise."""
         return f"(behind the model: {self.evidence})" if self.evidence not in ("", HARDWARE) else ""
 
     def columns(self) -> tuple[str, ...]:
@@ -355,7 +355,7 @@ def row_sizes(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -
 
 
 class _Parts(NamedTuple):
-    """Of each code: whether it is nonzero, whether finite, the bits set in its trailing significand, its |exponent|
+    """Measures of codes: whether nonzero, whether finite, the bits set in the trailing significand, and |exponent|
     (0 for a zero)."""
 
     nonzero: NDArray[np.bool_]

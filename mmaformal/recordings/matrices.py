@@ -179,7 +179,7 @@ def _of_npz(path: Path) -> Tensors:
 
 
 class _Tensor(TypedDict):
-    """What safetensors says of a tensor."""
+    """A tensor, as safetensors has it."""
 
     dtype: str
     shape: list[int]

@@ -47,7 +47,7 @@ _PORTABLE_PTX = re.compile(
     |wmma\.mma\.{_PTX_SHAPE}(?:\.{_PTX_TYPE}){{2,4}}""",
     re.VERBOSE | re.ASCII,
 )
-#: Of one GPU generation only (the PTX targets sm_90a, sm_100a)
+#: Names of instructions of one GPU generation only (the PTX targets sm_90a, sm_100a)
 _SPECIFIC_PTX = re.compile(
     rf"""wgmma\.{_PTX_SHAPE}(?:\.{_PTX_TYPE}){{3}}
     |tcgen05\.mma\.{_PTX_SHAPE}{_PTX_SCALING}(?:\.{_PTX_TYPE}){{3}}(?:\.ue8m0|\.ue4m3)?""",
@@ -59,10 +59,10 @@ _MFMA = re.compile(
     re.VERBOSE | re.ASCII,
 )
 
-#: Of bf16 and fp16, on processors of Intel
+#: Names of instructions of bf16 and fp16, on processors of Intel
 _INTEL = re.compile(r"tdp(?:bf16|fp16)ps(?:\.k[1-9]\d?)?|vdpbf16ps|vfmadd(?:132|213|231)ph", re.ASCII)
 
-#: Of bf16, on Arm's processors
+#: Names of instructions of bf16, on Arm's processors
 _ARM = re.compile(
     r"bfdot|bfmmla|bfmlal[bt]|bfmopa|(?:fdot|fmmla)\.f(?:16|32)(?:\.(?:e4m3|e5m2)){2}", re.ASCII
 )

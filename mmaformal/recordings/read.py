@@ -102,7 +102,7 @@ class Recording:
         return (RowBlock(**arrays) for arrays in self.arrays(rows))
 
     def arrays(self, rows: int = _BLOCK_ROWS) -> Iterator[Arrays]:
-        """The same as arrays by their names."""
+        """Yield the blocks of rows as arrays by their names."""
         return layout(self.layout).pieces(self.path, self.wanted, rows)
 
     def load(self) -> RowBlock:
@@ -111,7 +111,7 @@ class Recording:
 
     @property
     def wanted(self) -> dict[str, Wanted]:
-        """What each of its arrays is."""
+        """The shape and format of each of its arrays, by name."""
         products, single = (self.rows, self.terms), (self.rows,)
         found = {
             "a": Wanted(products, self.a_format),
@@ -200,7 +200,7 @@ def _meta(
     instruction: str | None,
     modelled: bool,
 ) -> dict[str, object]:
-    """What the file says of itself, and the caller in its place."""
+    """Return the meta that file and caller say, the caller first.  Raises RecordingError if both say too little."""
     if told.meta is None and (architecture is None or instruction is None):
         raise RecordingError(
             path,

@@ -12,7 +12,7 @@ from mmaformal.recordings.check import CheckReport, FileFailure, NotModelled, Ou
 from mmaformal.recordings.states import StatesReport
 from mmaformal.result import Result
 
-#: Of files that hold a recording each.
+#: Suffixes of files that hold a recording each.
 _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
 
 #: Outcomes that say how many rows are not the model's.
@@ -20,7 +20,7 @@ _CHECKED = (CheckReport, StatesReport)
 
 
 class Checks(Sequence[Outcome], Result):
-    """What checking some recordings found, in the order of the files."""
+    """The reports of checking some recordings, in the order of the files."""
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self.outcomes = tuple(outcomes)

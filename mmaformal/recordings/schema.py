@@ -1,4 +1,4 @@
-"""What a recording says of itself: the instruction that its meta names, and the formats of its arrays."""
+"""A recording's meta: the instruction that it names, and the formats of the arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaformal.recordings.names import look_up
 
 
 def meta_of(instruction: Instruction) -> dict[str, object]:
-    """What a recording of whole rows of an instruction says of it."""
+    """Return the meta of a recording of whole rows of an instruction."""
     i = instruction
     meta: dict[str, object] = {
         "architecture": i.architecture,
@@ -120,7 +120,7 @@ _SINGLE = ("a_format", "b_format", "c_format", "d_format")
 
 
 def lacking(meta: Mapping[str, object], vouched: Collection[str]) -> list[str]:
-    """What meta has to say and does not; `vouched` is what need not be said."""
+    """Return the fields that meta has to say and does not; `vouched` is what need not be said."""
     found = [name for name in META_FIELDS if name not in meta and name not in vouched]
     instead = {"input_format": ("a_format", "b_format"), "output_format": ("d_format",)}
     return [name for name in found if not all(each in meta for each in instead.get(name, (name,)))]

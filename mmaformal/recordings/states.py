@@ -31,7 +31,7 @@ _NAMES = {"op", "operand", "z"}
 
 @dataclass(frozen=True, repr=False)
 class StatesReport(HtmlText):
-    """What checking a recording of states found."""
+    """The result of checking a recording of states."""
 
     path: Path
     device: str | None
@@ -56,16 +56,16 @@ class StatesReport(HtmlText):
 
     @property
     def evidence(self) -> str:
-        """What is behind the model, and whose that is."""
+        """Return what is behind the model, and whose that is."""
         return f"{EMULATOR}: {EMULATORS['apple_amx']}"
 
     @property
     def note(self) -> str:
-        """The same in words."""
+        """Return it in words."""
         return f"(behind the model: {self.evidence})"
 
     def __str__(self) -> str:
-        """One line, and the first row that differs, where there is one."""
+        """Return one line, and the first row that differs, where there is one."""
         line = "   ".join((self.path.name, *self.columns(), self.note))
         return f"{line}\n  {self.first}" if self.mismatches else line
 
@@ -73,7 +73,7 @@ class StatesReport(HtmlText):
         return short_text(self, self.path.name, ", ".join(self.columns()))
 
     def to_json(self) -> dict[str, object]:
-        """The report as what `json.dumps` takes."""
+        """Return the report as what `json.dumps` takes."""
         return {
             "file": str(self.path),
             "status": "mismatch" if self.mismatches else "match",
@@ -89,7 +89,7 @@ class StatesReport(HtmlText):
 
 
 def holds_states(path: Path) -> bool:
-    """Whether a file is an .npz of states, by the names of its arrays; one that cannot be read is not."""
+    """Return whether a file is an .npz of states, by the names of its arrays; one that cannot be read is not."""
     try:
         with ZipFile(path) as found:
             return {name.removesuffix(".npy") for name in found.namelist()} >= _NAMES
@@ -156,7 +156,7 @@ def _instruction(op: np.generic, path: Path) -> str:
 
 
 def _difference(arrays: Arrays, row: int, after: AmxState) -> str:
-    """The first byte that is not the model's, in words; empty if none is."""
+    """Return the first byte that is not the model's, in words; nothing if none is."""
     for side in SIZES:
         if f"{side}_after" not in arrays:
             continue

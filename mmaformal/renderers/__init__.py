@@ -13,7 +13,7 @@ from mmaformal.spec import DotAdd
 #: `(spec, trace, code of c)` to the rows of each step.
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 
-#: Of the algorithms that record no stages.
+#: Renderers of the algorithms that record no stages.
 _BY_STEPS: Mapping[str, Renderer] = {
     "acc_e9s12": e9s12.passes,
     "dpa_e9s12": e9s12.dot_product,

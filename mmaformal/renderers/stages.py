@@ -47,7 +47,7 @@ def steps(trace: Trace[Any], c: int, order: Sequence[int] = (0,)) -> Steps:
 
 
 class _Shown:
-    """What was shown so far: the names of terms, and the rows of the step that is shown."""
+    """A record of what was shown so far: the names of terms, and the rows of the step that is shown."""
 
     def __init__(self, stages: Sequence[Stage], c: int, order: Sequence[int]) -> None:
         self.names: dict[int, str] = {}  #: by the ids of terms

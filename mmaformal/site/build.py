@@ -21,7 +21,7 @@ NPM = Path("node_modules", "pyodide")
 
 @dataclass(frozen=True, repr=False)
 class BuiltSite(ShortRepr):
-    """What was written."""
+    """A site that was written: where, how many pages, and what it has."""
 
     out: Path
     pages: int

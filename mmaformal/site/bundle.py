@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmaformal.display import counted
 
-#: Of Python in a browser (the npm package `pyodide`), what a page loads.
+#: Files of Python in a browser (the npm package `pyodide`) that a page loads.
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
 #: Starts the playground as a browser does: stand-ins first, then all that it imports.

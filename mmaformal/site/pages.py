@@ -24,7 +24,7 @@ def address(i: Instruction, root: str = "") -> str:
 
 
 def witness_codes(i: Instruction, text: str) -> dict[str, list[str]] | None:
-    """What is typed into the playground for a printed witness; None where its scales are not zeros' or it has none."""
+    """Return the playground's fields for a printed witness; None where its scales are not zeros' or it has none."""
     c = re.search(r"\bc = ([^, ]+)(?=,| gives)", text)
     if c is None or "scales" in text:
         return None

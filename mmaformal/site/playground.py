@@ -1,4 +1,4 @@
-"""What the playground asks: units on codes, stage by stage, by the executable encoding on Python's integers.
+"""Answers to the playground: units on codes, stage by stage, by the executable encoding on Python's integers.
 
 A browser runs this file, with stand-ins for NumPy (`absent`): `answer` takes and returns JSON.
 """
@@ -24,7 +24,7 @@ SIDES = ("a", "b", "c", "scale_a", "scale_b")
 
 
 class UnreadableError(ValueError):
-    """What is asked makes no sense; the message says why."""
+    """A question makes no sense; the message says why."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +93,7 @@ def traced(instruction: Instruction, codes: Sequence[Sequence[int]]) -> tuple[in
 
 
 def _operands(instruction: Instruction, asked: Mapping[str, Sequence[str]]) -> list[list[ReadOperand]]:
-    """What is typed for each side, +0 where nothing is.  Raises UnreadableError."""
+    """Read what is typed for each side, +0 where nothing is.  Raises UnreadableError."""
     spec, read_sides = instruction.spec, []
     for side in SIDES:
         scales = spec.scales if spec.scale_format is not None else 0
@@ -122,7 +122,7 @@ def _told(operand: ReadOperand, fmt: Format) -> dict[str, object]:
 
 
 def evaluated(labels: Sequence[str], asked: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """What units make of what is typed, side by side.  Raises UnreadableError."""
+    """Return what units make of what is typed, side by side.  Raises UnreadableError."""
     units = instructions_called(labels)
     first = units[0]
     operands = _operands(first, asked)

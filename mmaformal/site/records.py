@@ -1,4 +1,4 @@
-"""What the pages show, taken from the registry, from `backing.json` and from the table of properties."""
+"""Records for the pages, taken from the registry, from `backing.json` and from the table of properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
 from mmaformal.spec import DotAdd
 
-#: What the signs of the table of properties stand for.
+#: Meanings of the signs of the table of properties.
 VERDICTS = {"✓": "holds", "✗": "fails", "?": "open", "": "not run"}
 
 

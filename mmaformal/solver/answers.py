@@ -1,4 +1,4 @@
-"""What a query answers, and the evidence it gives.
+"""Answers to queries, and the evidence that they give.
 
 A verdict is never a bare bool: `Different` carries a witness that was re-run, `Equal` a proof whose every obligation
 can be solved again, `Unknown` says why and what was proved on the way.
@@ -106,7 +106,7 @@ class Obligation:
 
 @dataclass(frozen=True)
 class Obligations(Tabular):
-    """What was proved, whatever it is for."""
+    """A list of obligations that were proved, whatever it is for."""
 
     obligations: tuple[Obligation, ...]
 
@@ -303,7 +303,7 @@ class Answer(Result):
 
     @property
     def headline(self) -> str:
-        """What the answer says of the question, after its verdict."""
+        """The words of an answer on the question, after its verdict."""
         return self.question
 
     def _first_line(self) -> str:
@@ -313,7 +313,7 @@ class Answer(Result):
         return {"numbers": [each.to_json() for each in self.numbers]} if self.numbers else {}
 
     def _repr_lines(self) -> list[str]:
-        """What a repr says after its first line: two lines at most."""
+        """Return what a repr says after its first line: two lines at most."""
         return []
 
     def __repr__(self) -> str:
@@ -321,7 +321,7 @@ class Answer(Result):
         return "<" + "\n  ".join([head, *(clipped(line) for line in self._repr_lines()[:2])]) + ">"
 
     def _html_lines(self) -> list[str]:
-        """What the HTML says between the title and the proof, as HTML."""
+        """Return what the HTML says between the title and the proof, as HTML."""
         return []
 
     def _repr_html_(self) -> str:

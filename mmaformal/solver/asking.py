@@ -32,7 +32,7 @@ _SIMPLIFYING = 1000
 _USED_UP = "the time given was used up"
 
 
-#: What tells the names of obligations apart, for no person to read.
+#: The end of an obligation's name that tells it apart, for no person to read.
 _DIGEST = re.compile(r" [0-9a-f]{12}$")
 
 _watcher: ContextVar[Callable[[str], None] | None] = ContextVar("watcher", default=None)
@@ -56,7 +56,7 @@ def watching(
 
 
 def first_found(tell: Callable[[str], None] | None) -> Callable[[Answer], None] | None:
-    """What gives `tell` a line of the first witness of a search."""
+    """Return a function that gives `tell` a line of the first witness of a search; None if nobody is told."""
     if tell is None:
         return None
     return lambda answer: tell(f"found: {answer.witness.summary}; a smaller one is looked for")  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ _KEY = made_by(__name__)
 
 
 def obligation(name: str, statement: str, script: str, outcome: Outcome, whole: bool = True) -> Obligation:
-    """What a solver's answer to a script proves.
+    """Return the obligation that a solver's answer to a script proves.
 
     Raises ValueError where the answer is not `unsat`, or nobody's, or to another script.
     """
@@ -122,7 +122,7 @@ class Asker:
         self.deadline = self.start + timeout
         self.proved: list[Obligation] = []
         self._best: Callable[[], Answer] | None = None
-        #: What the last proof that failed ended at, told when it is asked for.
+        #: A function that tells where the last proof that failed ended.
         self.failed: Callable[[], Failed | None] | None = None
         self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question
@@ -220,7 +220,7 @@ class Asker:
         limit: float | None = None,
         whole: bool = True,
     ) -> Outcome:
-        """The same for a script; one that the store of evidence has proved is not asked again.
+        """Ask whether a script is satisfiable; one that the store of evidence has proved is not asked again.
 
         What the store has both answers of is not settled, whatever is answered now.
         """
@@ -240,7 +240,7 @@ class Asker:
         return self._record(name, statement, script, outcome, whole)
 
     def _record(self, name: str, statement: str, script: str, outcome: Outcome, whole: bool) -> Outcome:
-        """What the outcome counts for: nothing, if it contradicts what the store has."""
+        """Record an outcome and return what it counts for: nothing, if it contradicts what the store has."""
         if self.store is not None:
             try:
                 self.store.add(digest(script), name, statement, outcome)
@@ -288,7 +288,7 @@ def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:
 
 
 def opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef], whole: bool = False) -> z3.BoolRef:
-    """What is to be refuted, so that all of the claims follow from the premises: these hold, and one of those does not.
+    """Return what is to be refuted, so that all claims follow from the premises: these hold, and one claim does not.
 
     The `whole` implication is negated where the question is not simplified first: the scripts of such questions are
     what files of evidence know.

@@ -24,7 +24,7 @@ from mmaformal.solver.splitting import Split, splits
 #: Seconds for each solver, the first time and the next.
 LIMITS = (2.0, 20.0)
 
-#: The same for each case of a split.
+#: Limits for each case of a split.
 _CASE_LIMITS = (2.0, 10.0)
 
 #: How often a case is split again.
@@ -36,7 +36,7 @@ _MANY = 8
 
 @dataclass(frozen=True, repr=False)
 class Question(ShortRepr):
-    """What to ask next."""
+    """A question to be asked next: a script, and which solver has how long for it."""
 
     script: str
     solver: str
@@ -46,7 +46,7 @@ class Question(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class Confirmation(ShortRepr):
-    """What the others say of a script: `unsat`, of itself or of each of its cases; `sat`; or `unknown`, and why."""
+    """The word of other solvers on a script: `unsat`, of itself or of each of its cases; `sat`; or `unknown`."""
 
     verdict: Verdict
     solvers: tuple[str, ...] = ()  #: who said so

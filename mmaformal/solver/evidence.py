@@ -1,4 +1,4 @@
-"""What was proved, by which solver, when and at what cost: a record per obligation, in an SQLite file.
+"""Evidence of what was proved, by which solver, when and at what cost: a record per obligation, in an SQLite file.
 
 An obligation is known by the SHA-256 of its SMT-LIB 2 script and by nothing else: a record speaks for a question only
 while the question is the same text.  Several processes may use one file at once, and a record is on disk before the
@@ -82,7 +82,7 @@ class EvidenceError(OSError):
 
 
 class ContradictionError(EvidenceError):
-    """Of one script there is a `sat` and an `unsat`: a solver is wrong, and nothing rests on what either said."""
+    """A script has a `sat` and an `unsat`: a solver is wrong, and nothing rests on what either said."""
 
     def __init__(self, path: Path, records: Sequence[Record]) -> None:
         first = records[0]
@@ -112,7 +112,7 @@ def default_path() -> Path:
 
 @dataclass(frozen=True, repr=False)
 class Record(ShortRepr):
-    """What one solver said of one script."""
+    """One solver's answer to one script."""
 
     sha256: str
     solver: str

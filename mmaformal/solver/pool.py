@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio, Outcome, Portfolio
@@ -27,12 +27,13 @@ _T = TypeVar("_T")
 
 _own = threading.local()
 _all: list[Portfolio] = []
+_at_end: list[Callable[[], object]] = []
 
 
 def decide(
     scripts: Sequence[str], timeout: float, backend: str | None = None, memory: int = DEFAULT_MEMORY
 ) -> list[Outcome]:
-    """What the solvers of this thread say of each script, `timeout` seconds for each; with `backend`, that one alone.
+    """Ask the solvers of this thread, or `backend` alone, each script for `timeout` seconds; return their outcomes.
 
     `memory` is in megabytes for each solver's process.
     """
@@ -45,7 +46,7 @@ def decide(
 
 
 def lost_workers() -> tuple[type[BaseException], ...]:
-    """What executors raise where a worker was lost, and with it what it was at."""
+    """Return what executors raise where a worker was lost, and with it what it was at."""
     if "distributed" not in sys.modules:
         return (BrokenExecutor,)
     from distributed import KilledWorker  # Dask gave the task to several workers, and lost them all
@@ -57,17 +58,32 @@ def lost_workers() -> tuple[type[BaseException], ...]:
 
 
 class _Processes(ProcessPoolExecutor):
-    """Processes that Ctrl-C passes by from the start: one that is still importing would print a traceback."""
+    """Processes that Ctrl-C passes by from the start: one that is still importing would print a traceback.
+
+    They do not run the caller's script again: it need not say `if __name__ == "__main__"`, nor be a file.
+    """
 
     def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
-        """As the base class, which starts processes here; they inherit what is blocked."""
-        if not hasattr(signal, "pthread_sigmask"):  # as on Windows
-            return super().submit(fn, *args, **kwargs)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return super().submit(fn, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        """Give a function of a module, no script's, to a process; the base class starts processes here."""
+        with _without_main():
+            if not hasattr(signal, "pthread_sigmask"):  # as on Windows
+                return super().submit(fn, *args, **kwargs)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by what is started
+            try:
+                return super().submit(fn, *args, **kwargs)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the module `__main__` from `multiprocessing`, which would import its file in each new process."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager
@@ -98,9 +114,21 @@ def _begin() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+@contextmanager
+def undone_at_end(undo: Callable[[], object]) -> Iterator[None]:
+    """While in the block: a worker that is ended, which runs no `finally`, calls `undo` first."""
+    _at_end.append(undo)
+    try:
+        yield
+    finally:
+        _at_end.remove(undo)
+
+
 def _end(number: int = 0, frame: FrameType | None = None) -> None:
     for portfolio in _all:
         portfolio.kill()
+    for undo in reversed(_at_end):
+        undo()
     os._exit(0)
 
 

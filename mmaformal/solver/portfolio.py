@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {"z3": "z3-solver", "bitwuzla": "bitwuzla", "cvc5": "cvc5"}
 #: Those that a question is put to where none is named; cvc5 is for confirming (docs/design.md, "Proofs").
 RACING = ("z3", "bitwuzla")
 
-#: What a solver's process runs: by its path, for `-m` imports the package first, which takes longer than most lemmas.
+#: The program of a solver's process, by its path: `-m` imports the package first, which takes longer than most lemmas.
 _WORKER = Path(__file__).with_name("worker.py")
 
 #: Megabytes of address space per solver process.
@@ -63,7 +63,7 @@ def solver_version(backend: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Outcome(ShortRepr):
-    """What a question came to: `sat` with a model, `unsat`, or `unknown` with why."""
+    """The end of a question: `sat` with a model, `unsat`, or `unknown` with why."""
 
     verdict: Verdict
     solver: str  #: who answered; empty for `unknown`
@@ -92,7 +92,7 @@ class Outcome(ShortRepr):
 
 
 class _Query(TypedDict):
-    """What a worker is asked."""
+    """A question to a worker."""
 
     number: int
     script: str
@@ -100,7 +100,7 @@ class _Query(TypedDict):
 
 
 class _Reply(TypedDict):
-    """What it says, as far as it was checked."""
+    """A worker's reply, as far as it was checked."""
 
     verdict: Verdict
     memory: int

@@ -22,9 +22,9 @@ _BINARY = (
     *("bvshl", "bvlshr", "bvashr", "bvand", "bvor", "bvxor", "bvnand", "bvnor", "bvxnor", "bvcomp"),
     *("bvule", "bvult", "bvuge", "bvugt", "bvsle", "bvslt", "bvsge", "bvsgt", "xor"),
 )
-#: Of real numbers.
+#: Operations of real numbers.
 _REAL = ("+", "-", "*", "<=", "<", ">=", ">")
-#: What z3's simplifier makes of a division whose divisor is never zero.
+#: Divisions as z3's simplifier makes them where the divisor is never zero.
 _DIVISIONS = {f"{name}_i": name for name in ("bvudiv", "bvurem", "bvsdiv", "bvsrem", "bvsmod")}
 
 #: Operations by the names that z3 gives them.
@@ -48,7 +48,7 @@ _VALUES = {
     z3.Z3_OP_OR: "false",
 }
 
-#: What these names mean is fixed.
+#: Names whose meaning is fixed.
 _RESERVED = frozenset(
     (*_NAMES.values(), "true", "false", "/", "let", "forall", "exists", "as", "_", "!", "par")
 )
@@ -193,7 +193,7 @@ def symbol(name: str) -> str:
 
 
 def _say_real(numeral: str) -> str:
-    """Of `3`, `-1/2`: a real number as the standard writes it."""
+    """Return a real number as the standard writes it, of `3` or `-1/2`."""
     parts = [f"{part}.0" for part in numeral.removeprefix("-").split("/")]
     text = parts[0] if len(parts) == 1 else f"(/ {parts[0]} {parts[1]})"
     return f"(- {text})" if numeral.startswith("-") else text

@@ -1,4 +1,4 @@
-"""What every query that asks solvers takes, and how it is set up: `solver`, `memory`, `cache`."""
+"""The keywords of every query that asks solvers, and how it is set up: `solver`, `memory`, `cache`."""
 
 from __future__ import annotations
 

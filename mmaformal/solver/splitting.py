@@ -23,7 +23,7 @@ _WIDEST = 128
 #: The longest factor that is split, in bits: there is a case for each value.
 _LONGEST = 8
 
-#: What the names of the terms in cases begin with, once more in a case of a case; `smtlib`'s own begin with one.
+#: The beginning of terms' names in cases, once more in a case of a case; `smtlib`'s own begin with one.
 _PREFIX = "$$"
 
 
@@ -37,7 +37,7 @@ class Split(ShortRepr):
 
     @property
     def bits(self) -> int:
-        """Of the term."""
+        """The width of the term."""
         return int(self.term.size())
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Split(ShortRepr):
 
     @property
     def exhaustive(self) -> str:
-        """That a term is in none of the cases: unsatisfiable, so that they are all there are."""
+        """The script that a term is in none of the cases: unsatisfiable, so that they are all there are."""
         x = z3.BitVec("x", self.bits)
         return smtlib([z3.Not(self._claim(x, case)) for case in range(len(self))])
 

@@ -153,7 +153,7 @@ def name_of(context: Context, handle: Handle) -> str:
 
 
 def _symbol(context: Context, handle: Handle) -> str | int:
-    """What z3 calls an operation or a constant: two constants of one name are two if one is a number's."""
+    """Return z3's name of an operation or a constant: two constants of one name are two if one is a number's."""
     symbol = decl_name(context, app_decl(context, handle))
     if symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
         return int(symbol_int(context, symbol))

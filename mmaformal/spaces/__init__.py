@@ -96,7 +96,7 @@ def _signed_as(each: DotAdd, spec: DotAdd) -> Iterator[DotAdd]:
 
 
 def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Of cases whose inputs are neither zero nor special, those on which details of an algorithm do not show."""
+    """Say for which cases, whose inputs are neither zero nor special, details of an algorithm do not show."""
     module = _space(algorithm)
     return np.asarray(module.sure(products, c) if hasattr(module, "sure") else np.ones(len(c), np.bool_))
 

@@ -1,4 +1,4 @@
-"""What the spaces of several algorithms are made of."""
+"""The parts that the spaces of several algorithms are made of."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Types(NamedTuple):
         return f"{self.a} × {self.b} + {self.c} → {self.d}{scaled}"
 
     def model(self, k: int, parameters: Parameters, order: tuple[int, ...] = ()) -> DotAdd:
-        """Of k products.  Raises ValueError for what makes no sense or what the encodings do not hold."""
+        """Return a model of k products.  Raises ValueError for what makes no sense or the encodings do not hold."""
         return DotAdd(k, *self[:4], parameters, self.scale, self.scale_block, product_order=order)
 
 

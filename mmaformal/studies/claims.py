@@ -15,7 +15,7 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True, repr=False)
 class Claim(ShortRepr, Generic[Subject]):
-    """What is said of some subjects, by their names."""
+    """A claim about some subjects, by their names, and how it is settled."""
 
     name: str
     statement: str

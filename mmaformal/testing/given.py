@@ -1,4 +1,4 @@
-"""What a test gives: the unit or structure, the operands, and what is to be tested, as codes."""
+"""Arguments of a test, as codes: the unit or structure, the operands, and what is to be tested."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class GivenProduct(ShortRepr):
 
     @property
     def label(self) -> str:
-        """What made it, for a person."""
+        """The name of what made it, for a person."""
         return self.instruction.label if self.structure is None else f"{self.structure}"
 
 

@@ -1,4 +1,4 @@
-"""What was tested, for a report at the end of a run (`mmaformal_pytest`)."""
+"""Records of what was tested, for a report at the end of a run (`mmaformal_pytest`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed test says: where it is wrong, the first wrong element stage by stage, and what else explains it."""
+"""Messages of failed tests: where it is wrong, the first wrong element stage by stage, and what else explains it."""
 
 from __future__ import annotations
 

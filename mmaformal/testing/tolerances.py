@@ -38,9 +38,9 @@ from mmaformal.structures import Structure
 
 Reference = Literal["fp64", "rounded"]
 _FP64 = Fraction(1, 1 << 53)
-#: What a product that underflows in fp64 is off.
+#: The most that a product that underflows in fp64 is off.
 _UNDERFLOW = Fraction(1, 1 << 1075)
-#: What a comparison in fp64 rounds.
+#: Room for the rounding of a comparison in fp64.
 _COMPARED = 1 + Fraction(1, 1 << 48)
 
 
@@ -71,7 +71,7 @@ class Tolerance(ShortRepr, Mapping[str, float]):
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """What the theorem assumes, a line each."""
+        """The assumptions of the theorem, a line each."""
         fmt = min((self.bound.total, *filter(None, [self.bound.narrowed])), key=lambda x: x.max_exponent)
         overflow = float(fmt.value(fmt.largest))
         safe = (1 + float(self.bound.f)) * self.sigma < overflow

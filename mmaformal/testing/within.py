@@ -22,7 +22,7 @@ from mmaformal.where_wrong import where_wrong
 
 Floats = NDArray[np.float64]
 
-#: What the comparison in float64 may be off: an error this near to its bound counts as within it.
+#: Room for the comparison in float64: an error this near to its bound counts as within it.
 _NEAR = 1 + 2.0**-40
 
 
@@ -114,7 +114,7 @@ def _used(bound: StructureBound, error: Floats, allowed: Floats, covered: NDArra
 def _all_compared(
     given: GivenProduct, bound: StructureBound
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-    """What `_compared` returns, of all products of a batch."""
+    """Return what `_compared` returns, of all products of a batch."""
     shape = given.operands.outputs
     found = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, bool)
     for where, each in given.products():
@@ -127,7 +127,7 @@ def _all_compared(
 def _compared(
     given: GivenProduct, bound: StructureBound, each: ProductCodes, out: NDArray[np.unsignedinteger]
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-    """What each element is off, what it may be off, the exact sums, and of which of them the bound speaks."""
+    """Return what each element is off, what it may be off, the exact sums, and of which of them the bound speaks."""
     i = given.instruction
     out = out.reshape(len(each.a), each.b.shape[1])
     finite = np.isfinite(numbers(out, given.d_format))

@@ -144,7 +144,7 @@ class FixedPoint:
 
     @property
     def signed_order(self) -> z3.BoolRef:
-        """The same of numbers of either sign."""
+        """The order of numbers of either sign, as their difference has it."""
         x, y = self.x, self.y
         return z3.Implies(z3.And(self.is_near(x), self.is_near(y)), (x >= y) == (x - y >= 0))
 
@@ -214,7 +214,7 @@ class FixedPointOrder:
 
     @property
     def numbers(self) -> tuple[tuple[z3.BitVecRef, z3.BitVecRef], tuple[z3.BitVecRef, z3.BitVecRef]]:
-        """What the statement is about: (m, t), (n, q)."""
+        """The numbers that the statement is about: (m, t), (n, q)."""
         (m, n), (t, q) = z3.BitVecs("m n", self.point.size), z3.BitVecs("t q", self.exponent_bits)
         return (m, t), (n, q)
 
@@ -376,7 +376,7 @@ class WideNumbers:
         return FixedPointOrder(self.point, self.exponent_bits)
 
     def prove(self) -> None:
-        """What the claims rest on.  Raises NotProvedError."""
+        """Prove what the claims rest on.  Raises NotProvedError."""
         self.point.prove(self.theory)
         self.in_order.prove(self.theory)
 

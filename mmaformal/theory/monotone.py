@@ -96,7 +96,7 @@ class Neighbours(Generic[JudgedT]):
 
     @property
     def ordered(self) -> z3.BoolRef:
-        """What an algorithm has to show: where nothing is special, the results are in order."""
+        """The claim that an algorithm has to prove: where nothing is special, the results are in order."""
         x, y = order(self.small.result), order(self.large.result)
         return z3.Implies(self.none, self.in_turn(x <= y, y <= x))
 
@@ -231,7 +231,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
 
 # ---- the chain ---------------------------------------------------------------------------------------------------
 
-#: Of a step in a chain: what stands for the theorem's constants, but c; and the results in two runs.
+#: A step in a chain: what stands for the theorem's constants, but c; and the results in two runs.
 Link: TypeAlias = tuple[Sequence[tuple[z3.ExprRef, z3.ExprRef]], tuple[z3.BitVecRef, z3.BitVecRef]]
 
 
@@ -276,7 +276,7 @@ def prove_chain(
 
 
 def prove_steps(theory: Theory, runs: TwoRuns, step: OneStep[Rounds], theorem: z3.BoolRef) -> None:
-    """The same of a model whose steps take the result before as their c: `runs.statement`.  Raises NotProvedError."""
+    """Prove `runs.statement` of a model whose steps take the result before as their c.  Raises NotProvedError."""
     links = links_of(runs.spec, runs.first.steps, runs.second.steps)
     conclude_steps(theory, runs, step, theorem, runs.c, links)
 
@@ -287,7 +287,7 @@ def links_of(
     second: Sequence[AnyStep],
     start: int = 0,
 ) -> list[Link]:
-    """Of the steps of two runs, from one on."""
+    """Return the links of the steps of two runs, from one on."""
     alone, L = symbolic_inputs(one_step(spec)), spec.parameters.step_products
     x = symbolic_inputs(spec)
     links: list[Link] = []
@@ -352,7 +352,7 @@ def prove_in_products(theory: Theory, spec: DotAdd, model: RoundsExactly) -> Non
 def _prove_product(
     theory: Theory, spec: DotAdd, k: int, theorem: z3.BoolRef, one: OneStep[Rounds], grows: z3.BoolRef
 ) -> None:
-    """Of the whole chain, from one step, and from its growing with c."""
+    """Prove that d of the whole chain grows with product k, from one step, and from d's growing with c."""
     L = spec.parameters.step_products
     i, j = divmod(k, L)
     runs, alone = larger_product(spec, k), larger_product(one_step(spec), j)
@@ -405,7 +405,7 @@ class OrderedSums:
         return symbolic_inputs(self.spec)
 
     def prove_in_c(self) -> tuple[OneStep[Rounds], z3.BoolRef]:
-        """What `OneStep.prove` gives."""
+        """Prove that d grows with c in one step; return the step and what `OneStep.prove` gives."""
         spec, inputs = self.spec, self.inputs
         run = self.model.run
         one = OneStep(lambda c: run(replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)

@@ -1,4 +1,4 @@
-"""What codes stand for: numbers, their products and the exact sum of a step, also as integers of a fixed point.
+"""Numbers that codes stand for, their products and the exact sum of a step, also as integers of a fixed point.
 
 A product of codes is a number, an infinity, or a NaN (one of a NaN, or of zero and an infinity), which is neither above
 nor below anything.  That d grows with a product, a·b ≤ a'·b' ⇒ d ≤ d', is stated here (`LargerProduct`), and that the
@@ -28,7 +28,7 @@ from mmaformal.theory.fixed_point import Scaled, WideNumbers
 
 @dataclass(frozen=True)
 class CodedNumber:
-    """What a code stands for: (−1)^sign · significand · 2^exponent, unless it is special."""
+    """The number that a code stands for: (−1)^sign · significand · 2^exponent, unless it is special."""
 
     nan: z3.BoolRef
     infinite: z3.BoolRef
@@ -151,7 +151,7 @@ def numbers_of(spec: DotAdd, x: Inputs) -> list[CodedNumber]:
 
 
 def widened(n: CodedNumber, bits: int) -> CodedNumber:
-    """The same number, its exponent of so many bits."""
+    """Return the number with an exponent of so many bits."""
     return replace(n, exponent=wide(n.exponent, bits))
 
 
@@ -260,7 +260,7 @@ class CodeNumbers:
     def prove_number(
         self, k: int, sign: z3.BitVecRef, size: Scaled, known: z3.BoolRef, in_range: z3.BoolRef
     ) -> z3.BoolRef:
-        """The same as integers: where `known` says `is_term`, under its condition.
+        """Prove `is_term` as integers: where `known` says it, under its condition.
 
         `in_range` says that the magnitude's exponent is in its range.
         """

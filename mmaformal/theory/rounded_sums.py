@@ -97,7 +97,7 @@ def is_small(total: z3.BitVecRef) -> z3.BoolRef:
 
 @dataclass(frozen=True)
 class KeptIntegers:
-    """What is kept of terms, as integers."""
+    """Claims about what is kept of terms, as integers."""
 
     w: WideNumbers
 
@@ -133,7 +133,7 @@ class KeptIntegers:
         return theory.claim("kept", text, z3.And(exact, off), [exact, off])
 
     def sum_of_two(self, total: z3.BitVecRef, x: KeptTerm, y: KeptTerm) -> list[z3.BoolRef]:
-        """That a sum of what is kept is one of those numbers, and odd if one of the two is."""
+        """Prove that a sum of what is kept is one of those numbers, and odd if one of the two is."""
         parts = [(part.sign, part.kept.m) for part in (x, y)]
         added = self.w.signed_sum(total, parts, x.kept.t)
         odd = z3.Extract(0, 0, total) == z3.Extract(0, 0, x.kept.m) ^ z3.Extract(0, 0, y.kept.m)
@@ -153,7 +153,7 @@ class KeptIntegers:
         unit: z3.BitVecRef,
         pairs: tuple[tuple[z3.BitVecRef, z3.BitVecRef], tuple[z3.BitVecRef, z3.BitVecRef]],
     ) -> list[z3.BoolRef]:
-        """That a sum is off by what one of its terms is, of terms as they are kept and as they are."""
+        """Prove that a sum is off by what one of its terms is, of terms as they are kept and as they are."""
         (x, v), (y, w) = pairs
         claims, text = [], "the sum is off by what the one is that is not exact"
         exact = z3.Implies(z3.And(total == x + y, x == v, y == w), total == v + w)
@@ -172,7 +172,7 @@ class KeptIntegers:
 
 @dataclass(frozen=True)
 class Shown:
-    """What was shown of a sum, and what is known of it and of the exact one."""
+    """A sum with the claim that was proved of it, and what is known of it and of the exact one."""
 
     sum: NearSum
     exact: z3.BitVecRef
@@ -240,7 +240,7 @@ class RoundedOnce:
 
     @property
     def _definition(self) -> list[z3.BoolRef]:
-        """What `prove_rounded` claimed of d, in terms of midpoints, or what is in their place."""
+        """The claims of `prove_rounded` about d, in terms of midpoints, or of what is in their place."""
         name, named = f"rounded by {self.grid.rho}", self.w.theory.named
         own = named[name], named[f"{name} around"]
         sizes = self.sum.magnitude, self._above, self._below
@@ -277,7 +277,7 @@ class RoundedOnce:
         return w.follows("distance with the sign", text, goal, cases)
 
     def _prove_exactly(self, in_q: z3.BoolRef) -> list[z3.BoolRef]:
-        """Of x that is the magnitude."""
+        """Prove that x is between midpoints as the magnitude is, if it is the magnitude."""
         w, x, size, (lo, up) = self.w, self.x, self.size, self.grid.ends(self.index)
         text = "if it is exact, the sum is between the midpoints as its magnitude is"
         same = z3.And(
@@ -295,7 +295,7 @@ class RoundedOnce:
         return [exactly, above]
 
     def _comparisons(self, ranges: list[z3.BoolRef]) -> list[z3.BoolRef]:
-        """That what the definition compares are differences of integers."""
+        """Prove that what the definition compares are differences of integers."""
         m, (lower, upper) = self.sum.magnitude, self.grid.midpoints(self.index)
         pairs = [(upper, m), (m, upper), (m, lower), (lower, m), (upper, self._above), (self._below, lower)]
         return [self.w.difference(*pair, ranges) for pair in pairs]
@@ -310,7 +310,7 @@ class RoundedOnce:
         return Scaled(self.sum.magnitude.m - 1, self.sum.u)
 
     def _prove_off(self, ranges: list[z3.BoolRef], far: z3.BoolRef) -> z3.BoolRef:
-        """Of x less than one unit from the magnitude."""
+        """Prove that x less than one unit from the magnitude is between what all around that is between."""
         w, point, x, size, p = self.w, self.w.point, self.x, self.size, self.unit
         (in_u, in_q), m = ranges, self.sum.magnitude
         (lower, upper), (lo, up) = self.grid.midpoints(self.index), self.grid.ends(self.index)
@@ -335,7 +335,7 @@ class RoundedOnce:
         return w.theory.claim("off", text, z3.Implies(near(size, x, p), ends), given)
 
     def _prove_next(self, ranges: list[z3.BoolRef]) -> list[z3.BoolRef]:
-        """Of the values one unit from the magnitude, which the definition speaks of."""
+        """Prove that one unit from the magnitude are the next values, of which the definition speaks."""
         w, size, p, m, (in_u, in_q) = self.w, self.size, self.unit, self.sum.magnitude, ranges
         lo, up = self.grid.ends(self.index)
         above, below, nonzero = w.value(self._above), w.value(self._below), z3.Not(m.m == 0)
@@ -475,7 +475,7 @@ MARGIN = 4  #: exponents below and above those of a step, for midpoints
 
 
 class Span(NamedTuple):
-    """What a fixed point has to hold: numbers between two exponents, of magnitudes no wider than a sum's."""
+    """The range that a fixed point has to hold: numbers between two exponents, of magnitudes no wider than a sum's."""
 
     low: int
     high: int
@@ -483,7 +483,7 @@ class Span(NamedTuple):
     exponent_bits: int  #: of exponents in two's complement, as a step's claims have them
 
     def with_(self, other: Span) -> Span:
-        """What holds both; their exponents have as many bits."""
+        """Return the span that holds both; their exponents have as many bits."""
         demand(self.exponent_bits == other.exponent_bits, "exponents of one width")
         return Span(
             min(self.low, other.low),

@@ -27,7 +27,7 @@ from mmaformal.theory.additions import AdditionFacts, finite
 
 TOP = fp32.storage_bits - 1
 
-#: What is added in turn: of each sum the places of its terms, products first, then the sums so far; None is +0.
+#: Sums in turn: of each the places of its terms, products first, then the sums so far; None is +0.
 Shape: TypeAlias = Sequence[tuple[int, int | None]]
 
 

@@ -73,7 +73,7 @@ class RoundingGrid:
         return Scaled(lower, q), Scaled(upper, q)
 
     def ends(self, index: z3.BitVecRef) -> tuple[z3.BitVecRef, z3.BitVecRef]:
-        """The same as integers."""
+        """Return the midpoints, or what is in their place, as integers."""
         lower, upper = self.midpoints(index)
         return self.numbers.value(lower), self.numbers.value(upper)
 
@@ -219,7 +219,7 @@ class RoundingGrid:
         return w.follows("ends in order", text, claim, [own, *both, *signs, *rooms], above, equal)
 
     def _prove_compared(self, x: z3.BitVecRef, code: z3.BitVecRef, negative: bool) -> z3.BoolRef:
-        """What it says that x is rounded to a code of this sign, in comparisons."""
+        """Prove what it means, in comparisons, that x is rounded to a code of this sign."""
         w, index = self.numbers, self.index(code)
         (lo, up), (z, other) = self.ends(index), (-x, x) if negative else (x, -x)
         infinite, zero, even, along = self.infinite(index), index == 0, self.even(index), self.along(x, code)
@@ -351,7 +351,7 @@ class OrderedRounding:
 
     @property
     def sums(self) -> tuple[At, At]:
-        """What theorems are about: a sum, and another one, whose unit is the same or twice as large."""
+        """The sums that theorems are about: one, and another whose unit is the same or twice as large."""
         (T, U), (e, f) = (
             z3.BitVecs("total total'", self.bits),
             z3.BitVecs("e_max e_max'", self.exponents.bits),
@@ -479,7 +479,7 @@ class OrderedRounding:
         theory.theorem(text, goal)
 
     def of_far_sums(self, theory: Theory, x: At, y: At, up: bool) -> z3.BoolRef:
-        """What that says of two sums."""
+        """Return what `far_in_order` says of two sums."""
         pairs = [
             each for own, at in zip(self.sums, (x, y), strict=True) for each in zip(own, at, strict=True)
         ]
@@ -488,13 +488,13 @@ class OrderedRounding:
     def _ascending(
         self, theory: Theory, x: z3.BitVecRef, y: z3.BitVecRef, e_max: z3.BitVecRef, up: bool
     ) -> z3.BoolRef:
-        """Of one grid: where x ≤ y, so are their codes; or y ≤ x."""
+        """Return that on one grid, where x ≤ y, so are their codes; or where y ≤ x."""
         rule, ends = self.ascent, (x, y) if up else (y, x)
         pairs = [(self.sums[0].e_max, e_max), *zip(rule.numbers, ends, strict=True)]
         return instance(theory, rule.conclusion, pairs)
 
     def of_sums(self, theory: Theory, x: At, y: At, rise: int) -> list[z3.BoolRef]:
-        """What the theorems say of two sums."""
+        """Return what the theorems say of two sums: for either order."""
         demand(self.bits == x.total.size(), "sums have other bits than those that are rounded")
         pairs = [
             pair for own, each in zip(self.sums, (x, y), strict=True) for pair in zip(own, each, strict=True)

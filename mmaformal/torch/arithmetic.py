@@ -1,4 +1,4 @@
-"""What a product of matrices runs on: an instruction, scales of its inputs, how K is divided, and the backward pass."""
+"""The arithmetic of a product of matrices: an instruction, scales of inputs, division of K, and the backward pass."""
 
 from __future__ import annotations
 

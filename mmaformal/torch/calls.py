@@ -63,7 +63,7 @@ def finish(wide: Tensor, like: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def wide_matmul(arithmetic: Arithmetic, a: Tensor, b: Tensor) -> Tensor:
-    """As `torch.matmul`, of vectors, matrices and batches of them; before it is rounded to the type of operands."""
+    """Return `torch.matmul` of vectors, matrices and batches of them; before it is rounded to the type of operands."""
     if a.dim() == 0 or b.dim() == 0:
         raise RuntimeError("matmul: both tensors need at least one dimension")
     left = a.unsqueeze(0) if a.dim() == 1 else a

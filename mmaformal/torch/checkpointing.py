@@ -29,12 +29,12 @@ class _Within:
             return self.function(*args, **kwargs)
 
 
-#: What `checkpoint(use_reentrant=False)` calls, the first that there is: torch 2.15 calls the first, 2.13 the second.
+#: Names of what `checkpoint(use_reentrant=False)` calls, the first there is: torch 2.15 has the first, 2.13 the second.
 _WITHOUT_REENTRANT = "_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator"
 
 
 class Modes(NamedTuple):
-    """What there is of modes in this thread, and what is made of one."""
+    """Functions of modes in this thread: which there is, and what is made of one."""
 
     current: Callable[[], Call]  #: the innermost, or None
     sees: Callable[[Call], bool]  #: whether the innermost sees functions now

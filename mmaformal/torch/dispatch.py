@@ -1,4 +1,4 @@
-"""What torch computes within its functions: products that reach its dispatcher, which no call in Python names.
+"""Products that torch computes within its functions: they reach its dispatcher, and no call in Python names them.
 
 A product of two matrices there runs in the arithmetic; its gradients are torch's, who has recorded them already.  An
 operator whose kernel holds products, or may hold them, is left to torch and reported.
@@ -64,7 +64,7 @@ _KNOWN_LIBRARIES = ("aten", "prim", "prims", "quantized", "inductor", "profiler"
 
 @cache
 def held(name: str) -> str:
-    """What products an operator of torch's holds, by its name without its library; "" for none."""
+    """Return which products an operator of torch's holds, by its name without its library; "" for none."""
     if _OTHERS.search(name):
         return ""
     return next((what for pattern, what in LEFT if re.search(pattern, name)), "")

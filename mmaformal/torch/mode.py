@@ -27,7 +27,7 @@ _entered = threading.local()
 
 
 class Mode(TorchFunctionMode):
-    """What `arithmetic` returns; `None` is torch's own arithmetic, within another mode too.
+    """A context in which torch's products run in an arithmetic; `None` is torch's own, within another mode too.
 
     `table()` and `rows` say what ran in it so far, and `left` what torch computed in its own arithmetic.
     """
@@ -42,7 +42,7 @@ class Mode(TorchFunctionMode):
 
     @property
     def rows(self) -> list[Ran]:
-        """What ran, one row for each function and size of operands."""
+        """The products that ran, one row for each function and size of operands."""
         return self.report.rows
 
     @property

@@ -1,4 +1,4 @@
-"""What has no type where PyTorch, an extra, is not installed."""
+"""Names for types that are not there where PyTorch, an extra, is not installed."""
 
 from __future__ import annotations
 

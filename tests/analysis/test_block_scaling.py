@@ -1,4 +1,4 @@
-"""What block scales cost: the worst of all, reached, and exceeded by nothing that is quantised."""
+"""The cost of block scales: the worst of all, reached, and exceeded by nothing that is quantised."""
 
 from __future__ import annotations
 

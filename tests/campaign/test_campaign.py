@@ -199,7 +199,7 @@ def test_wrong_use_is_told_in_a_line(
 
 
 def lie(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, Outcome], Any], digests: list[str]) -> None:
-    """Of one lemma, another answer is given."""
+    """Give another answer to one lemma."""
 
     def lying(scripts: list[str], timeout: float, backend: str | None, memory: int) -> Any:
         said = pool.decide(scripts, timeout, backend, memory)

@@ -26,7 +26,7 @@ UNIT = "volta HMMA.884.F32.F32"
 
 
 class Manifest(TypedDict):
-    """What manifest.json has."""
+    """The contents of manifest.json."""
 
     format: str
     statements: list[dict[str, object]]
@@ -41,7 +41,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def given(written: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with a statement that has premises."""
+    """Certificates with one more statement, which has premises."""
     folder = Path(shutil.copytree(written.folder, tmp_path_factory.mktemp("given") / "copy"))
     done = certify(UNIT, folder, properties=["zero-padding"], jobs=1)
     assert done.verdict == "certified", str(done)

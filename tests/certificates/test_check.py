@@ -1,4 +1,4 @@
-"""What the checkers of derivations accept: what the elaborator writes, and nothing that was changed."""
+"""Checkers of derivations accept what the elaborator writes, and nothing that was changed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_derivation_with_one_literal_changed_is_refused_with_its_line(texts: t
     assert refused > 40
 
 
-#: What makes of a derivation's lines, and a place, one that must be refused.
+#: Functions that make of a derivation's lines, and a place, one that must be refused.
 BROKEN = {
     "a hint left out": lambda lines, at: [*lines[:at], _without_hint(lines[at]), *lines[at + 1 :]],
     "no hints": lambda lines, at: [*lines[:at], lines[at].split(" 0 ")[0] + " 0 0", *lines[at + 1 :]],

@@ -232,7 +232,7 @@ def test_a_property_asked_again_is_answered_from_before(
 
 @pytest.fixture
 def recalled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each question, whether it was answered from before."""
+    """A list that grows by one entry for each question: whether it was answered from before."""
     found: list[bool] = []
     original = RecallKey.recall
 

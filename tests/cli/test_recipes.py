@@ -1,4 +1,4 @@
-"""What a person does with a witness or a case: writes it down, looks at its bits, gives decimals."""
+"""Recipes for a witness or a case: a person writes it down, looks at its bits, gives decimals."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from mmaformal.hardware import sizes
 from mmaformal.solver.answers import Unknown
 from mmaformal.studies.amx.prover import STATEMENTS
 
-#: What prints a table, always or with an option.
+#: Commands that print a table, always or with an option.
 WITH_TABLES = (
     *("list", "check", "prove", "verify", "e9s12", "amx", "roundoff", "sizes", "unit-study"),
     *("narrow-range", "less-accurate", "fingerprint", "probe", "training"),

@@ -1,4 +1,4 @@
-"""What a person meets at a terminal: completion, widths, colour, a status line, and signs that an encoding lacks."""
+"""A person at a terminal: completion, widths, colour, a status line, and signs that an encoding lacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def completed(*words: str) -> list[str]:
-    """What the last word may become."""
+    """Return what the last word may become."""
     completion = ShellComplete(app, {}, "mmaformal", "_MMAFORMAL_COMPLETE")
     return [each.value for each in completion.get_completions([*words[:-1]], words[-1])]
 

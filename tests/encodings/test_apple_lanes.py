@@ -1,4 +1,4 @@
-"""What instructions of Apple AMX make of single lanes: both encodings on the same codes, and proofs that they agree."""
+"""Single lanes in instructions of Apple AMX: both encodings on the same codes, and proofs that they agree."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ QGMMA = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]
 
 
 def as_fp16(codes: np.ndarray, fmt: Format) -> np.ndarray:
-    """The same numbers in fp16, by NumPy and ml_dtypes; of NaNs the one that conversions give."""
+    """Return the numbers in fp16, by NumPy and ml_dtypes; of NaNs the one that conversions give."""
     numbers = codes.view(fmt.dtype).astype(np.float16)
     return np.where(np.isnan(numbers), np.uint16(0x7E00), numbers.view(np.uint16))
 
@@ -104,7 +104,7 @@ def test_no_program_is_written_that_another_instruction_would_run() -> None:
 
 
 def small(unit: Instruction) -> Instruction:
-    """Of two products, so that a question takes a second."""
+    """Return the unit with two products, so that a question takes a second."""
     return replace(unit, name=f"{unit.name}.K2", spec=unit.spec.replace(k=2, L=2), aliases=())
 
 

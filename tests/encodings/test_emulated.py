@@ -148,7 +148,7 @@ def test_corrections_help() -> None:
 
 @pytest.mark.parametrize("unit", ["volta HMMA.884.F32.F32", "cdna3 f32_4x4x4_16b_f16", "cdna1 f32_4x4x4f16"])
 def test_ozaki_s_sums_of_words_are_exact(unit: str) -> None:
-    """Of the largest words, and of any: each sum of the unit is that of integers; so d is the same on all units."""
+    """Each sum of the unit is that of integers, of the largest words, and of any; so d is the same on all units."""
     rng, i = np.random.default_rng(5), emulation[f"ozaki({unit}, k=64)"]
     a, b = near_one(rng, (30, 64)), near_one(rng, (30, 64))
     a[:3], b[:3] = 1.0 - 2.0**-24, 1.0 - 2.0**-24  # words of 2^9

@@ -19,5 +19,5 @@ def test_an_h100_on_subnormal_products(name: str) -> None:
 
 
 def test_a_unit_with_two_places_less_gives_another_result() -> None:
-    """What the model of its authors gave, by their reading: two extra bits of alignment were missing."""
+    """The model gave this by its authors' reading: two extra bits of alignment were missing."""
     assert check(read(POSTED), hopper["HMMA.16816.F32.BF16"].replace(F=23)).mismatches == 1

@@ -237,7 +237,7 @@ def test_the_rule_is_not_used_where_it_does_not_hold(monkeypatch: pytest.MonkeyP
 @settings(max_examples=30)
 @given(st.integers(0, (1 << 23) - 1), st.integers(0, 1), st.integers(-149, 103))
 def test_a_sum_of_two_products_is_the_number(half: int, sign: int, place: int) -> None:
-    """As the rule says, in the executable encoding: z, and w and u·v that go with it."""
+    """The executable encoding has z, and w and u·v that go with it, as the rule says."""
     n = 2 * half + 1
     for z in range(255, 0, -2):
         w = n * pow(z, -1, 512) % 512
@@ -259,7 +259,7 @@ def test_a_sum_of_two_products_is_the_number(half: int, sign: int, place: int) -
 
 
 def test_a_pair_alone_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is assumed of results is so of the pair, to which −0 is added: not if that made something of small ones."""
+    """The pair, to which −0 is added, has what is assumed of results: not if that made something of small ones."""
     spec = ALONE.spec.replace(nan="DEFAULT")
     with LazyPortfolio() as portfolio:
         assert kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argument(spec)).obligations

@@ -94,7 +94,7 @@ OVERFLOW = {
 
 @pytest.mark.parametrize("rounding", Rounding, ids=lambda r: r.name)
 def test_overflow_is_what_is_rounded_to_the_next_binade(rounding: Rounding) -> None:
-    """As `Conversion` says it: not IEEE 754's, which gives the largest number where a rounding is toward zero."""
+    """`Conversion` says it: not IEEE 754's, which gives the largest number where a rounding is toward zero."""
     i = hopper["HMMA.16816.F16"].replace(k=2, L=2, F=30, rho=rho_of(fp16, rounding))
     largest = 0x7BFF  # 65504; its last place is 32
     found = []

@@ -422,7 +422,7 @@ def test_that_d_grows_is_not_proved_of_a_pair_that_loses_something(change: dict[
 
 @pytest.mark.parametrize("name", ["vfqwbdota.vv.E5M2.n2", "vfqwbdota.alt.vv.E4M3.n2"])
 def test_d_falls_with_a_product_of_larger_exponents(name: str) -> None:
-    """The same number made of a subnormal factor has a larger exponent, so that the other product is cut elsewhere."""
+    """One number made of a subnormal factor has a larger exponent, so that the other product is cut elsewhere."""
     i = riscv[name]
     found = find_product(i, random_searches(i.spec, i.parameters.F, order=i.parameters.order))
     assert found is not None

@@ -289,7 +289,7 @@ def test_names() -> None:
 
 @pytest.mark.parametrize("i", [*sme, *power10], ids=lambda i: i.name)
 def test_both_encodings_give_the_same_codes(i: Instruction) -> None:
-    """Of cases of all kinds, and of NaNs everywhere."""
+    """Both encodings agree on cases of all kinds, and on NaNs everywhere."""
     spec, rng = i.spec, np.random.default_rng(5)
     rows = generate(spec, 6)
     some = [*rows.cases(), *(_with_nans(spec, rng) for _ in range(6))]

@@ -500,7 +500,7 @@ def test_no_random_input_is_off_by_more() -> None:
 
 
 def smaller_cases(whole: Callable[..., Any]) -> Callable[..., Any]:
-    """What is lost of products, less a little."""
+    """Return a function of cases that lose a little less of products."""
 
     def cases(self: Any, first: bool) -> Any:
         ranges, (c, product) = whole(self, first)
@@ -594,7 +594,7 @@ def test_what_only_ends_as_the_least_number_is_not_taken_for_it() -> None:
 
 
 def test_all_products_that_are_cut_to_odd_have_one_lemma(proving: Composing) -> None:
-    """What one of sixteen products is off at most is asked once for each case of which term is the largest."""
+    """One lemma for each case of which term is the largest says what any of sixteen products is off at most."""
     spec = riscv["vfqwbdota.vv.E4M3.n16"].spec
     lowered_bound.prove_step(proving, lowered_bound.InnerSteps(spec, spec.parameters_as(Lowered)), first=True)
     names = [each.name for each in proving.obligations]

@@ -1,4 +1,4 @@
-"""What is added up is what the codes stand for: proved of every algorithm's terms, and not of terms that are others."""
+"""Terms that are added up are what the codes stand for: proved of every algorithm, and not of other terms."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ HOPPER = hopper["HMMA.16816.F32"]
 GROUPED = datapaths.named("gfda(k=4,group=2,frac_bits=12,a=e4m3,group_bits=14)")
 CODES = [FDA, HOPPER, SCALED, GROUPS, GROUPED, DOWN, HALVES, PAIRS, TWO, PFMA]
 
-#: The same steps with fewer products.
+#: Such steps with fewer products.
 FEW_GROUPS, FEW_DOWN = GROUPS.replace(k=4, L=4, G=2, scale_block=2), DOWN.replace(k=4, L=4)
 FEW_HALVES, FEW_LOWERED = HALVES.replace(k=8, L=4), LOWERED.replace(k=4, L=2, order=(0, 2, 1, 3))
 FEW_EXACT = EXACT_SUMS.replace(k=2)

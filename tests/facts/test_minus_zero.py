@@ -1,4 +1,4 @@
-"""That a sum which is rounded with its sign is never rounded to −0: proved where exponents allow it, not of broken
+"""A sum that is rounded with its sign is never rounded to −0: proved where exponents allow it, not of broken
 models."""
 
 from __future__ import annotations

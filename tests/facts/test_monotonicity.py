@@ -26,6 +26,7 @@ from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gdfs.proofs import monotonicity as of_gdfs
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.gps.proofs import FACTS as GPS
+from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.proofs import FACTS as PFMA_FACTS
@@ -37,12 +38,13 @@ from mmaformal.facts import (
     monotone_fused,
 )
 from mmaformal.facts.registry import facts_of
-from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
+from mmaformal.formats import Format, e2m1, e3m2, e4m3, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.queries import monotonicity
+from mmaformal.queries.properties import PROPERTIES
 from mmaformal.rounding import IEEE_FP16, RNE_FP16, Conversion, Rounding
 from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.spec import DotAdd
@@ -669,7 +671,7 @@ def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytes
     ),
 )
 def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the step alone, and of what links it to that of the unit."""
+    """Neither a break of the step alone, nor one of what links it to that of the unit, is proved."""
     if broken == "flush":
         flush = pfma.flush
         monkeypatch.setattr(pfma, "flush", lambda code: flush(code) ^ (1 << 31))
@@ -693,7 +695,7 @@ def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
 
 
 def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
-    """What is proved of the addition, taken for a theorem: what is broken is elsewhere."""
+    """Take what is proved of the addition for a theorem: the break is elsewhere."""
     rule = last.step.rule
     results = rule.at(rule.codes[0]), rule.at(rule.codes[1])
     theorem = z3.Implies(not_below(rule.codes, fp32), not_below(results, fp32))
@@ -725,3 +727,31 @@ def test_instructions_made_of_others_are_not_proved_where_they_are_not_that(
 
     monkeypatch.setattr(module, "step", turned)
     assert isinstance(settled(monotonicity.ADDEND, instruction, timeout=20), Unknown)
+
+
+# ---- where no argument is known --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["monotonicity-in-c", "monotonicity-in-a-product"])
+def test_a_witness_is_looked_for_where_no_argument_is_known(name: str) -> None:
+    rho = Conversion("RU-E5M2", e5m2, 2, Rounding.RU)
+    spec = DotAdd(2, e2m1, e2m1, e5m2, e5m2, JoinedFda(8, 2, rho, -5))
+    answer = settled(PROPERTIES[name], Instruction("unit", "joined", 1, 1, spec))
+    assert isinstance(answer, Fails)
+    first, second = (run.result for run in answer.witness.runs)
+    places = [out_of_order.position(d, e5m2) for d in (first, second)]
+    assert None not in places
+    assert places[0] > places[1]
+
+
+@pytest.mark.parametrize("fmt", [e5m2, e2m1, fp16], ids=str)
+def test_the_next_code_is_the_next_number(fmt: Format) -> None:
+    codes = [code for code in range(fmt.codes) if fmt.is_finite(code)]
+    for code in codes if len(codes) < 300 else codes[::997]:
+        above = out_of_order.next_above(code, fmt)
+        larger = [each for each in codes if fmt.value(each) > fmt.value(code)]
+        if larger:
+            assert above is not None
+            assert fmt.value(above) == min(map(fmt.value, larger))
+        else:
+            assert above is None or not fmt.is_finite(above)

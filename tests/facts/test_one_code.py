@@ -53,7 +53,7 @@ def test_models_of_one_sum(theory: Theory) -> None:
 
 @pytest.mark.slow
 def test_an_fma_and_the_operator() -> None:
-    """Of all inputs, NaNs among them; of fp16 sums but where all is −0."""
+    """Both are equal on all inputs, NaNs among them; sums of fp16 are but where all is −0."""
     assert isinstance(find_difference(e9s12["DP1A.FP32"], cdna1["v_mfma_f32_4x4x1f32"], timeout=600), Equal)
     pair = e9s12["DP4A.FP16"], cdna1["v_mfma_f32_4x4x4f16"]
     assert isinstance(find_difference(*pair, where=["nonzero"], timeout=900), Equal)
@@ -127,7 +127,7 @@ def test_zeros_of_two_signs_are_not_allowed(theory: Theory) -> None:
 
 @dataclass(frozen=True)
 class MinusZero(EfdaSum):
-    """As if exact zeros were −0."""
+    """A sum whose exact zeros are taken for −0."""
 
     @property
     def zero(self) -> z3.BitVecRef:

@@ -185,7 +185,7 @@ def test_products_rounded_by_themselves(
 
 @pytest.mark.parametrize("kind", [datapaths.mul_add, datapaths.pair_add])
 def test_products_that_may_be_subnormal(solvers: LazyPortfolio, kind: Callable[..., Instruction]) -> None:
-    """What is rounded before it is added loses other bits where it is subnormal."""
+    """A product that is rounded before it is added loses other bits where it is subnormal."""
     assert not proved(solvers, kind(k=2, a="bf16").spec)
 
 
@@ -273,7 +273,7 @@ def test_no_argument_where_products_may_be_flushed(solvers: LazyPortfolio) -> No
 
 
 def test_inner_steps_of_a_lowered_instruction_are_steps() -> None:
-    """What is assumed of results is assumed of the same ones in both encodings."""
+    """Both encodings have the same results, of which something is assumed."""
     cases = generate(LOWERED, 1)
     codes = cases[0]
     names = {f"a{k}": x for k, x in enumerate(codes.a)} | {f"b{k}": x for k, x in enumerate(codes.b)}

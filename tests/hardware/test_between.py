@@ -1,4 +1,4 @@
-"""What is said of nodes that are cut at once."""
+"""Claims about nodes that are cut at once."""
 
 from __future__ import annotations
 

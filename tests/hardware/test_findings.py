@@ -1,4 +1,4 @@
-"""What is found of a design, told so that others can use it: kinds of differences, testbenches, units, mutants."""
+"""Findings about a design, told so that others can use them: kinds of differences, testbenches, units, mutants."""
 
 from __future__ import annotations
 

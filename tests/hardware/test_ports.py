@@ -1,4 +1,4 @@
-"""What is said of a design's ports, what is guessed, and file lists."""
+"""Ports of a design as they are given or guessed, and file lists."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _fits(x: int, bits: int, signed: bool) -> bool:
 
 
 def _exact(op: str, x: int, y: int, bits: int, signed: bool) -> int:
-    """What an operation of whole numbers gives, however large."""
+    """Return the result of an operation of whole numbers, however large."""
     u, v = (_top(x, bits), _top(y, bits)) if signed else (x, y)
     return {"add": u + v, "sub": u - v, "mul": u * v}[op]
 
@@ -302,7 +302,7 @@ def test_what_runs_before_main_is_refused() -> None:
     ],
 )
 def test_what_is_refused(name: str, said: str) -> None:
-    """What is not read is refused in one line, with file and line."""
+    """A program that is not read is refused in one line, with file and line."""
     with pytest.raises(HardwareError, match=f"^{said}$"):
         program(f"refused.c:{name}")
 
@@ -410,7 +410,7 @@ def test_undefined_behaviour_is_found_where_it_is(name: str) -> None:
 
 @needs_clang
 def test_an_over_shift_is_found_with_its_input() -> None:
-    """That a shift is never too long is asked of a solver before anything else, and an input is run to be sure."""
+    """A solver is asked before anything else whether a shift may be too long, and an input is run to be sure."""
     design = program("fma.c:fma", "E5M2", "UB_SHIFT")
     with session(None, 1024, False) as portfolio:
         signed = SigningProgram(design, FMA, Asker(portfolio, 30), lambda _: None)

@@ -128,7 +128,7 @@ def test_an_operation_is_what_numpy_does(name: str, tmp_path: Path) -> None:
     assert not _wrong(f"{path}:one").any()
 
 
-#: The same of torch's tensors; `half` makes float16 of integers.
+#: Operations of torch's tensors; `half` makes float16 of integers.
 TORCH_OPERATIONS = {
     "add": "x + y",
     "subtract": "torch.sub(x, y)",

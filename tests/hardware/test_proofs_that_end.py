@@ -70,7 +70,7 @@ class _Trusting:
 
 
 def _theorem(without: int | None) -> Theorem:
-    """What is left of the proof of an fma if every case is taken for proved, and one is left out."""
+    """Return the rest of the proof of an fma if every case is taken for proved, and one is left out."""
     inputs = symbolic_inputs(HALF.spec)
     trace = smt.dot_add(HALF.spec, inputs.a, inputs.b, inputs.c)
     of, d = multiplication_of(trace.steps), z3.BitVec("d", 16)

@@ -53,7 +53,7 @@ def rotated(x: int, by: int, bits: int) -> int:
     return x << by | x >> (bits - by)
 
 
-#: Of two operands of n bits, results of n bits.
+#: Operations of two operands of n bits with results of n bits.
 WORDS: dict[str, Callable[[int, int, int], int]] = {
     "and": lambda x, y, n: x & y,
     "nand": lambda x, y, n: ~(x & y),
@@ -75,7 +75,7 @@ WORDS: dict[str, Callable[[int, int, int], int]] = {
     "rol": rotated,
     "ror": lambda x, y, n: rotated(x, -y, n),
 }
-#: Of two operands of n bits, results of one bit.
+#: Operations of two operands of n bits with results of one bit.
 FLAGS: dict[str, Callable[[int, int, int], int]] = {
     "eq": lambda x, y, n: x == y,
     "neq": lambda x, y, n: x != y,

@@ -1,4 +1,4 @@
-"""What Verilog leaves undefined may be anything each time it is used; what yosys would settle silently is refused."""
+"""Bits that Verilog leaves undefined may be anything at each use; what yosys would settle silently is refused."""
 
 from __future__ import annotations
 

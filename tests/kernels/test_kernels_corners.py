@@ -43,7 +43,7 @@ def test_a_subnormal_c_beside_products_almost_as_small() -> None:
 
 
 def test_a_minus_zero_of_gps_beside_an_accumulator_that_was_flushed() -> None:
-    """What is flushed keeps its sign; a zero added to it takes that away, if it is +0."""
+    """A flushed number keeps its sign; a zero added to it takes that away, if it is +0."""
     i = cdna2["f32_16x16x8bf16"]
     tiny, minus = i.a_format.code("0x1p-63"), i.a_format.sign_mask
     a = np.array([[tiny, 0] + [zero] * (i.k - 2) for zero in (0, minus)], i.a_format.word)

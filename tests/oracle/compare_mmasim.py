@@ -134,7 +134,7 @@ class Oracle:
     nan_payload_specified: bool
 
     def dot_add(self, cases: Cases) -> Codes:
-        """What mmasim makes of the cases, as codes of d."""
+        """Return what mmasim makes of the cases, as codes of d."""
         operands, packing = self.operands, getattr(self.operation, "packing", 1)
         arguments = [
             to_torch(cases.a, operands.a, packing),
@@ -328,7 +328,7 @@ class FamilyCount:
 
 @dataclass
 class Row:
-    """What came of one instruction.  `problem`: why it could not be compared although it should."""
+    """The comparison of one instruction.  `problem`: why it could not be compared although it should."""
 
     architecture: str
     instruction: str
@@ -507,10 +507,10 @@ def markdown(rows: Sequence[Row], missing: dict[str, list[str]], command: str) -
     if any(row.total("known_slips") for row in compared):
         lines += [
             "",
-            "Known slips (a case counts only if mmasim returned exactly what the slip predicts):",
-            "",
+            "| known slips: a case counts only if mmasim returned exactly what the slip predicts |",
+            "|---|",
         ]
-        lines += [f"- {slip.description}" for slip in SLIPS]
+        lines += [f"| {slip.description} |" for slip in SLIPS]
 
     lines += [
         "",
@@ -550,7 +550,7 @@ def markdown(rows: Sequence[Row], missing: dict[str, list[str]], command: str) -
         ),
     ):
         if entries:
-            lines += ["", f"## {title}", "", *(f"- {entry}" for entry in entries)]
+            lines += ["", f"| {title} |", "|---|", *(f"| {entry} |" for entry in entries)]
     return "\n".join(lines) + "\n"
 
 

@@ -31,7 +31,7 @@ Scales = tuple["Codes | None", "Codes | None"]
 
 @dataclass(frozen=True)
 class Operands:
-    """What a dot product-add takes: the formats, K, and block scales if it has them.
+    """The operands of a dot product-add: the formats, K, and block scales if it has them.
 
     `scale_blocks` is the number of scales per side, each for K / scale_blocks consecutive elements.
     """
@@ -218,7 +218,7 @@ def _product_range(x: Format, y: Format, powers: bool = False) -> tuple[int, int
 
 
 def _term_range(operands: Operands) -> tuple[int, int]:
-    """The same with the scales' exponents added."""
+    """Return the least and largest exponent of a product, with the scales' exponents added."""
     low, high = _product_range(operands.a, operands.b)
     if operands.scale is not None:
         scale_low, scale_high = _product_range(operands.scale, operands.scale)

@@ -19,7 +19,7 @@ HALF = hopper["HMMA.16816.F16"]
 
 
 def part(i: Instruction, products: list[tuple[Any, Any]]) -> np.float32:
-    """What the instruction gives for so many products, chained, from +0."""
+    """Return what the instruction gives for so many products, chained, from +0."""
     d = i.d_format.dtype.type(0)  # type: ignore[union-attr]
     for start in range(0, len(products), i.k):
         some = products[start : start + i.k]

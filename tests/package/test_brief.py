@@ -1,4 +1,4 @@
-"""What is told of long inputs and chains fits a screen, and `verbose` has all of it."""
+"""Texts about long inputs and chains fit a screen, and `verbose` has all of it."""
 
 from __future__ import annotations
 

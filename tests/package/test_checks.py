@@ -1,4 +1,4 @@
-"""What units, conversions and formats are made of is checked where they are made."""
+"""Parts of units, conversions and formats are checked where these are made."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_layouts_are_those_of_the_ptx_isa(mma: Mma) -> None:
 
 
 def ptx_names(instruction: Instruction) -> set[str]:
-    """As the tables spell them; a lowered instruction has no other name."""
+    """Return the names as the tables spell them; a lowered instruction has no other name."""
     names = map(canonical_name, (instruction.name, *instruction.aliases))
     return {name for name in names if name.startswith("mma.")}
 
@@ -307,7 +307,7 @@ def random_case(mma: Mma, issues: int) -> Case:
 
 
 def emulated_result(mma: Mma, case: Case) -> int:
-    """What the emulated unit makes of the case, as often as it is issued."""
+    """Return what the emulated unit makes of the case, as often as it is issued."""
 
     def contained(code: int, fmt: Format) -> int:
         return code << 2 if fmt is e2m1 and mma.k == 32 else code  # in the central bits of its byte

@@ -1,4 +1,4 @@
-"""What a prompt and a notebook show: nothing is long, everything that goes into HTML is escaped."""
+"""A prompt and a notebook show nothing that is long, and everything that goes into HTML is escaped."""
 
 from __future__ import annotations
 

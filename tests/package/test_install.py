@@ -28,7 +28,7 @@ reveal_type(finite)
 
 @pytest.fixture
 def setup_arguments(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What setup.py gives to setuptools, in a folder."""
+    """A function that returns what setup.py gives to setuptools, in a folder."""
     setuptools = pytest.importorskip(
         "setuptools", reason="setuptools builds the package, and is not installed here"
     )

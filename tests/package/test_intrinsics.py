@@ -34,7 +34,7 @@ POWER = ["powerpc64le-linux-gnu-gcc", "-static"], ["qemu-ppc64le", "-cpu", "powe
 
 
 def flags() -> set[str]:
-    """What this processor has, as Linux calls it."""
+    """Return what this processor has, as Linux calls it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     return {word for line in lines if line.startswith(("flags", "Features")) for word in line.split()}

@@ -1,4 +1,4 @@
-"""What `matmul` takes: batches, vectors, a broadcast C, as NumPy has them; what it refuses; products of few columns."""
+"""Operands of `matmul`: batches, vectors, a broadcast C, as NumPy has them; what is refused; few columns."""
 
 from __future__ import annotations
 

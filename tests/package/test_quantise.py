@@ -46,7 +46,7 @@ def test_numbers_between_two_go_to_the_nearer_and_ties_to_the_even_code(fmt: For
 
 @pytest.mark.parametrize("fmt", [f for f in ELEMENTS if f.dtype is not None and f.name != "tf32"], ids=str)
 def test_casts_of_numpy_and_ml_dtypes(fmt: Format) -> None:
-    """Of float32, from which ml_dtypes rounds once."""
+    """Both round alike from float32, from which ml_dtypes rounds once."""
     rng = np.random.default_rng(0)
     x = (rng.standard_normal((4, 20000)) * 2.0 ** rng.integers(-30, 20, (4, 20000))).astype(np.float32)
     x[0, :4] = np.inf, -np.inf, 0.0, -0.0

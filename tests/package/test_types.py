@@ -97,7 +97,7 @@ def name_of(node: ast.AST) -> str:
 
 
 def definition(node: ast.stmt) -> str:
-    """What a statement of a module defines."""
+    """Return the name that a statement of a module defines."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
         return node.name
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]

@@ -172,13 +172,13 @@ COMMANDS: list[list[str]] = [
     ["completion", "bash", "zsh"],
 ]
 
-#: What is wrong with a file is said of that file, on stdout, so that the others are checked.
+#: Files with mistakes, which are told of that file, on stdout, so that the others are checked.
 FILES = ["none.npz", "text", "/dev/null", "cut.npz", "empty.npz", "other.npz", "pickle.npz"]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong is told before a solver is asked anything."""
+    """Let no solver be asked: a mistake is told before."""
 
     def ask(*_: Any, **__: Any) -> Any:
         raise AssertionError("a solver was asked")

@@ -126,7 +126,7 @@ def test_the_page_is_what_is_read_of_every_model() -> None:
     ],
 )
 def test_a_changed_parameter_is_noticed(label: str, changes: dict[str, Any], parameter: str) -> None:
-    """Of the changed unit, what is read is not the model's; the same parameter of the changed model is."""
+    """The reading of a changed unit is not the model's; that of the changed model is."""
     model = named(label)
     changed = model.replace(**changes)
     found = probe(changed)

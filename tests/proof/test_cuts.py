@@ -1,4 +1,4 @@
-"""What is cut of claims: propositions, and the integers that sums are made of; each claim is of any values of those."""
+"""Cuts of claims: propositions, and the integers that sums are made of; each claim is of any values of those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may do by mistake, and does not get a proof of: each of these was a way to prove what is not so."""
+"""Mistakes that a person may make, and gets no proof of: each of these was a way to prove what is not so."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def a_lane() -> tuple[Tracer, Lane]:
 
 
 def about_range(made: Theorem, lane: Lane) -> None:
-    """That a term is not 3, from its being a lane that is at most 2."""
+    """Derive that a term is not 3, from its being a lane that is at most 2."""
     given, claim = number(lane, lane.term), Link(lane.term != 3)
     made.derive("lane", "the lane is its term", [given], inputs=[lane.term])
     made.derive("range", "so it is not 3", [claim], [given])
@@ -221,7 +221,7 @@ def test_a_lemma_that_is_not_proved_leaves_those_that_are_needed() -> None:
 
 
 def test_premises_may_be_an_iterator() -> None:
-    """What an iterator gives is given once: to the lemma and to the conclusion alike."""
+    """An iterator gives its premises once: to the lemma and to the conclusion alike."""
     given = [X == 3, Y == 3]
     proving = Composing(Forgetful())
     proving.claim("equal", "both are equal", X == Y, iter(given), iter([X]))

@@ -131,7 +131,7 @@ def at_another_time() -> Callable[[Any, Any], Any]:
     return lambda x, y: asked.append(x) or (x == y if len(asked) > 1 else x <= y)
 
 
-#: What each rule demands of what it is made of, and what breaks it.
+#: Breaks of what each rule demands of what it is made of.
 BROKEN: list[tuple[str, Callable[[], Any]]] = [
     ("no constant of two bits", lambda: Successor(CODE + 1, SHORT, related, 3)),
     ("no constant of two bits", lambda: Ascent(z3.BitVecVal(1, BITS), SHORT, related, 3, ANY)),
@@ -220,7 +220,7 @@ def test_a_claim_under_premises_is_no_theorem() -> None:
 
 # ---- trees of additions ----------------------------------------------------------------------------------------------
 
-#: What each two results add up to: any of all additions there are.
+#: The sum of each two results: any of all additions there are.
 SUMS = [z3.BitVec(f"sum {i}", RESULT) for i in range(1 << 2 * RESULT)]
 
 
@@ -232,7 +232,7 @@ def plus(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def test_what_is_alike_stays_alike_in_every_tree_of_additions() -> None:
-    """Of three leaves, for all relations and all additions; and not where an addition does not keep it."""
+    """The rule holds of three leaves, for all relations and all additions; not where an addition does not keep it."""
     x, u, y, v, z, w = z3.BitVecs("x u y v z w", RESULT)
     kept = z3.Implies(z3.And(related(x, u), related(y, v)), related(plus(x, y), plus(u, v)))
     leaves = [related(x, u), related(y, v), related(z, w)]

@@ -52,7 +52,7 @@ def test_tangents_in_forward_mode(backward: str) -> None:
 
 @pytest.mark.parametrize("backward", ["full", "through"])
 def test_the_transforms_of_torch_func(backward: str) -> None:
-    """Of hopper's fp64, whose products are nearly torch's: every derivative is nearly torch's own."""
+    """Every derivative is nearly torch's own on hopper's fp64, whose products are nearly torch's."""
     x, w = normal(4, 6, dtype=torch.float64), normal(6, 3, seed=1, dtype=torch.float64)
     func = torch.func
 

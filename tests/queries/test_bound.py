@@ -185,7 +185,7 @@ def test_parameters_that_allow_no_bound() -> None:
 
 
 def test_promotion() -> None:
-    """What DeepSeek-V3 does on hopper, and that it is as often as has to be for 2%."""
+    """DeepSeek-V3 promotes on hopper as often as has to be for 2%."""
     i, one = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"], Fraction(1, 1 << 24)
     unit = Unit.of(i)
     U = unit.stages[0].U

@@ -163,7 +163,7 @@ def test_rows_of_two_units_are_explained_by_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
-    """What rows without zeros and special values leave open."""
+    """The diagnosis of rows without zeros and special values, which leave much open."""
     spec = made(Fda(25, 1, RZ_FP32, -130), 1)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(0x3000, 0x4800, (400, 1)) | (rng.integers(0, 2, (400, 1)) << 15) for _ in "ab")
@@ -216,7 +216,7 @@ def test_a_class_is_split_by_an_input_that_a_solver_finds(monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_what_only_a_solver_tells_apart_is_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same of all that explains a file: no random case has a product that is not zero."""
+    """A solver tells apart what explains a file: no random case has a product that is not zero."""
     monkeypatch.setattr(module, "generate", lambda spec, *_, **__: Rows.of([zeros(spec)]))
     nothing = np.zeros((1, 4), np.uint16)
     c = np.array([0x3F800000], np.uint32)

@@ -147,7 +147,7 @@ def test_small_products_are_explained_by_many_and_crash_nothing(
 
 
 def test_a_thousand_blocks_are_compared_without_recursion() -> None:
-    """Of one product each, added in order: a tree as deep as it has leaves."""
+    """A tree of one product each, added in order, is as deep as it has leaves."""
     exact = [Structure(FMA, FMA.k), Structure(FMA, FMA.k, halved=2 * FMA.k)]
     with LazyPortfolio() as portfolio:
         classes = StructureClasses(exact, 1200 * FMA.k, Asker(portfolio, 10))

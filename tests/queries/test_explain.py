@@ -88,7 +88,7 @@ def test_c_is_found_where_it_enters(place: Any) -> None:
 
 
 def test_the_unit_of_another_device_is_not_taken_for_a_bug() -> None:
-    """Of results in fp16 they differ in a few elements, by one place, as no bug does."""
+    """Results in fp16 differ in a few elements, by one place, as no bug does."""
     A, B = operands(96)
     D = replay(A, B, BLOCKS).view(np.float16).copy()
     D[17] = 0

@@ -109,7 +109,7 @@ class Small:
 
 @dataclass(frozen=True)
 class Measures:
-    """Of each of some codes: what counts in how large a case is."""
+    """Measures of some codes: what counts in how large a case is."""
 
     zero: NDArray[np.bool_]
     finite: NDArray[np.bool_]
@@ -182,7 +182,7 @@ _FIRST = re.compile(r"first in order of place and code: (proved minimal|best fou
 
 
 def claimed(answer: Different) -> tuple[list[int], list[bool]]:
-    """What the answer says the witness' size is, and which of it it calls proved minimal."""
+    """Return the witness' size as the answer says it, and which parts of it are called proved minimal."""
     values, proved = [], []
     *lines, last = answer.minimality
     assert _FIRST.fullmatch(last)

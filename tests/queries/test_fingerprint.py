@@ -30,7 +30,7 @@ HAS_BF16 = CPU.exists() and "avx512_bf16" in CPU.read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def found() -> Fingerprint:
-    """Of processors and one GPU."""
+    """The fingerprint of processors and one GPU."""
     with pytest.MonkeyPatch.context() as patch:
         without_solvers(patch)
         return fingerprint([i for i in of_types("bf16", "fp32") if i.architecture in CHIPS])
@@ -77,7 +77,7 @@ def test_the_same_function_needs_no_input() -> None:
 
 
 def test_equal_ones_of_other_parameters_are_proved_so() -> None:
-    """As far as what is known of one's NaNs goes."""
+    """Two are equal as far as what is known of one's NaNs goes."""
     one = ARCHITECTURES["sapphire_rapids"]["VFMADD231PH"]
     found = fingerprint([one, one.replace(nan="ANY"), one.replace(rho="RNA-FP16")], timeout=60)
     assert [len(each.members) for each in found.classes] == [2, 1]

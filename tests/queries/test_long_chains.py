@@ -178,7 +178,7 @@ def test_against_every_case_with_one_product(changes: dict[str, Any], c: int) ->
 
 
 def sizes_of_differences(x: Instruction, y: Instruction, code: int) -> Iterator[tuple[int, ...]]:
-    """Of all cases with no more than one nonzero product, the idle ones of one sign before it and of one after it."""
+    """Yield the sizes of all cases of at most one nonzero product, idle ones of one sign before and of one after it."""
     every = np.arange(TINY.codes, dtype=np.uint8)
     a, b = (v.reshape(-1) for v in np.meshgrid(every, every))
     for place in (0, 1, x.k // 2, x.k - 1):

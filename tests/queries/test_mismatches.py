@@ -206,7 +206,7 @@ def nearest_aligned(true: Instruction, a: Sequence[int], b: Sequence[int], c: in
 
 @pytest.mark.usefixtures("quick")
 def test_a_change_that_does_not_explain_everything_is_a_candidate(tmp_path: Path) -> None:
-    """Of a unit that is no model of the space: its alignment is to the nearest."""
+    """The unit is no model of the space: its alignment is to the nearest."""
     true, rng = instruction("volta HMMA.884.F32.F32"), np.random.default_rng(0)
     a, b = (rng.standard_normal((600, 4)).astype(np.float16).view(np.uint16) for _ in "ab")
     c = rng.standard_normal(600).astype(np.float32).view(np.uint32)
@@ -303,7 +303,7 @@ def test_wrong_use_is_told_in_a_line(
 @pytest.mark.usefixtures("quick")
 @pytest.mark.skipif(not SHARED.exists(), reason="no ../shared/recordings beside this checkout")
 def test_recorded_outputs_name_the_right_parameter() -> None:
-    """What a real V100, and Arm's instruction under QEMU, gave."""
+    """A real V100, and Arm's instruction under QEMU, gave these outputs."""
 
     def told(name: str, **change: object) -> Mismatches:
         given = read(SHARED / f"{name}.npz")

@@ -87,7 +87,7 @@ def test_other_parameters_have_no_order() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 5])
 def test_as_many_orders_as_there_are(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of six products all orders are listed, and each is run."""
+    """Six products have all their orders listed, and each is run."""
     monkeypatch.setattr(module, "_LISTED", 3)
     spec = model(Wfma(IEEE_FP32), (3, 0, 5, 1, 4, 2))
     few = recorded(spec, rows)

@@ -1,4 +1,4 @@
-"""What searches may take for granted, and what not: each guard has a case in which it matters.
+"""Guards of searches, of what they may take for granted, and what not: each has a case in which it matters.
 
 Questions are answered in this process, so that each of these tests takes a moment.
 """
@@ -147,7 +147,7 @@ def test_products_change_places_across_steps_with_the_same_scales_only() -> None
 
 
 class Step:
-    """What a proof may cut of a step that is made up."""
+    """A step that is made up, with what a proof may cut of it."""
 
     def __init__(self, result: z3.BitVecRef) -> None:
         self.result = result
@@ -420,7 +420,7 @@ def test_no_products_are_tried_before_one() -> None:
 
 
 def settled(monkeypatch: pytest.MonkeyPatch, verdicts: Sequence[str]) -> Any:
-    """What is said of relations of which no argument is known, and solvers say this and that."""
+    """Return the answer to relations of which no argument is known, where solvers say this and that."""
     answers = iter(verdicts)
     given: list[Any] = []
 
@@ -541,7 +541,7 @@ UNITS = unit(1, Efda(1, Conversion("RZ-E8M2", fp32, 2, Rounding.RZ))), unit(1, E
 
 
 class Told:
-    """What `LongChains` asks, and what it is told: witnesses of so many nonzero products, or other answers."""
+    """A record of what `LongChains` asks, with what it is told: witnesses of so many nonzero products, or others."""
 
     def __init__(
         self, passes: Sequence[bool] = (False, False), products: Sequence[int] = (), answer: Any = None

@@ -45,7 +45,7 @@ def test_no_hipcc_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 # ---- compilation for the device --------------------------------------------------------------------------------
 
-#: As much of HIP as the programs name.
+#: A stand-in for as much of HIP as the programs name.
 _HIP = """
 #pragma once
 #include <stddef.h>

@@ -53,7 +53,7 @@ def test_a_product_by_numpy_needs_no_type(tmp_path: Path) -> None:
 
 
 class _Torch:
-    """As much of torch as is called, by NumPy, in fp64."""
+    """A stand-in for as much of torch as is called, by NumPy, in fp64."""
 
     __version__ = "0"
     float64 = np.dtype("f8")
@@ -97,7 +97,7 @@ class _Torch:
 
 
 def test_a_product_by_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a torch that is none: what is asked of it, and what is told."""
+    """A torch that is none shows what is asked of it, and what is told."""
     torch = _Torch()
     monkeypatch.setattr(importlib, "import_module", {"torch": torch}.__getitem__)
     how = {"type": "fp64", "shape": (30, 65, 7), "b_layout": "column-major"}

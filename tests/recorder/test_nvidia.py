@@ -93,7 +93,7 @@ def test_wgmma_assembles(i: Instruction, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in GENERATIONS if name != "volta"])
 def test_a_program_of_each_architecture_compiles(name: str, tmp_path: Path) -> None:
-    """Of the last instruction each: with block scales, if there are any.  (nvcc 13 knows no Volta.)"""
+    """The last instruction of each compiles: with block scales, if there are any.  (nvcc 13 knows no Volta.)"""
     i = [each for each in ARCHITECTURES[name] if has_program(each)][-1]
     program = program_of(i, here=False)
     (tmp_path / "x.cu").write_text(program.source)
@@ -262,7 +262,7 @@ def emulate(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 
 def expected(i: Instruction, records: NDArray[Any]) -> list[int]:
-    """What the emulated unit makes of rows."""
+    """Return what the emulated unit makes of rows."""
     found = []
     padded = e2m1 if i.k == 32 else None  # in the central bits of its byte
     for row in records:

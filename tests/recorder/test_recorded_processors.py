@@ -147,7 +147,7 @@ def test_each_program_compiles_without_a_warning(i: Instruction, tmp_path: Path)
 
 
 def outputs_of(i: Instruction, folder: Path, rows: int = 100) -> Path:
-    """What the program would write, d being the model's."""
+    """Write what the program would write, d being the model's, and return the file."""
     head, body = joined(stream(i, rows, 0))
     records = np.frombuffer(body, RowLayout(i).dtype).copy()
     scales = [records[name] for name in ("scale_a", "scale_b")[: 2 * bool(i.spec.scales)]]

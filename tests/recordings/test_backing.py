@@ -1,4 +1,4 @@
-"""What stands behind each model: the facts are those of the recordings and of the comparison with mmasim."""
+"""The backing of each model: the facts are those of the recordings and of the comparison with mmasim."""
 
 from __future__ import annotations
 

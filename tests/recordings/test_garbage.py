@@ -1,4 +1,4 @@
-"""What nobody should hand in: one line and status 2, or a true report; never a traceback, never a wrong match."""
+"""Files that nobody should hand in: one line and status 2, or a true report; no traceback, no wrong match."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Page, site: str) -> None:
 
 
 def test_the_playground_gives_what_python_gives_here(page: Page, site: str) -> None:
-    """Of each algorithm some rows, by the function that the page calls."""
+    """The function that the page calls gives for some rows of each algorithm what Python gives."""
     playground(page, site)
     random = Random(7)
     for i in EXAMPLES.values():

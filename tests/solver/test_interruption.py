@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from support.solvers import solver_processes, wait_until
 
 from mmaformal import hopper
+from mmaformal.certificates.refuting import refutation
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.verify import verify
@@ -61,6 +64,39 @@ def test_ctrl_c_passes_by_workers_that_start() -> None:
         blocked = executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, none).result()
     assert signal.SIGINT in blocked  # since it was started: nothing else blocks it there
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, none)
+
+
+def test_workers_do_not_run_the_callers_script_again() -> None:
+    script = """
+from mmaformal.solver.pool import processes
+import os
+with processes(1) as executor:
+    print(executor.submit(os.getppid).result() == os.getpid())
+"""
+    run = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("True\n", "")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
+def test_an_ended_worker_leaves_no_sat_solver_and_no_files(tmp_path: Path) -> None:
+    script = "import sys, time; open(sys.argv[2], 'w').write(sys.argv[1]); time.sleep(600)"
+    program = [sys.executable, "-c", f"import os; os.environ['X'] = {str(tmp_path)!r}; {script}"]
+
+    def running() -> list[Path]:
+        """The folders of the clauses that such a program is at."""
+        found = []
+        for each in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = each.read_text().split("\0")
+                found += [Path(words[-3]).parent] if str(tmp_path) in each.read_text() else []
+        return found
+
+    with processes(1) as executor:
+        executor.submit(refutation, "p cnf 1 0\n", 600.0, program)
+        assert wait_until(lambda: bool(running()), GENEROUS)
+        (folder,) = running()
+        assert folder.is_dir()
+    assert wait_until(lambda: not running() and not folder.exists(), GENEROUS)
 
 
 def test_no_thread_of_the_workers_is_left_which_would_race_with_the_end_of_the_interpreter() -> None:

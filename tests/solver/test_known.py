@@ -1,4 +1,4 @@
-"""What tests proved before (`known.py`) is known while its text is the same, and is asked again now and then."""
+"""Proofs of tests before (`known.py`) are known while their text is the same, and asked again now and then."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Counting(Here):
 
 
 def question(number: int) -> z3.BoolRef:
-    """That a square is 3 modulo 4: it is not, and the simplifier does not see it."""
+    """Ask whether a square is 3 modulo 4: it is not, and the simplifier does not see it."""
     return z3.UGT(P, Q) & (z3.BitVecVal(4 * number + 3, 8) == P * P)
 
 

@@ -146,7 +146,7 @@ def test_without_memory_the_answer_is_unknown(backend: str) -> None:
     assert backend in outcome.why
 
 
-#: What a broken solver's process does when asked, as Python with `say` (a line on stdout) and `answer` at hand: a line
+#: Breakdowns of a solver's process, as Python with `say` (a line on stdout) and `answer` at hand: a line
 #: that is right but for what is given.
 BREAKDOWNS = {
     "text": "say('(error \"out of memory\")')",
@@ -429,7 +429,7 @@ def test_time_used_up_is_unknown_and_nothing_is_asked() -> None:
 
 
 def _stock_verdicts(path: Path) -> dict[str, str]:
-    """What solvers that know nothing of mmaformal say of a file."""
+    """Return what solvers that know nothing of mmaformal say of a file."""
     solver = z3.Solver()
     solver.from_file(str(path))
     verdicts = {"z3": str(solver.check())}
@@ -448,7 +448,7 @@ def _stock_verdicts(path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def proof() -> Proof:
-    """Of a staged proof and of one and the same term; without those of the encodings' equality, which are many."""
+    """A staged proof and one of one and the same term; without those of the encodings' equality, which are many."""
     e4m3 = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"].replace(k=1, L=1)
     with pytest.MonkeyPatch.context() as patch:
         module = importlib.import_module("mmaformal.queries.find_difference")

@@ -67,7 +67,7 @@ def test_an_argument_that_began_before_its_lanes_were_computed_concludes_nothing
 
 @pytest.fixture(autouse=True)
 def _terms_are_of_the_encoding_as_it_is() -> Iterator[None]:
-    """What was kept of the right encoding is not used of a broken one, nor the other way round."""
+    """Keep what is known of the right encoding from a broken one, and the other way round."""
     terms._alu.cache_clear()
     yield
     terms._alu.cache_clear()
@@ -205,7 +205,7 @@ def _changed(right: Callable[..., Any], change: Callable[..., Any]) -> Callable[
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvidenceStore]:
-    """What was proved for one mutant is not asked again for the next."""
+    """A store in which what was proved for one mutant is not asked again for the next."""
     with EvidenceStore(tmp_path_factory.mktemp("amx") / "evidence.db") as store:
         yield store
 

@@ -1,4 +1,4 @@
-"""What is claimed of the dot product-add of E9S12 halves: proofs, their breaks, and the cases that refute."""
+"""Claims about the dot product-add of E9S12 halves: proofs, their breaks, and the cases that refute."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_the_looped_accumulator(i: Instruction) -> None:
 
 
 def test_the_looped_accumulator_in_matrices_and_told() -> None:
-    """What is accumulated is rounded once: 2^24 + 1 + 1 in three passes would be 2^24 rounded after each."""
+    """The accumulated sum is rounded once: 2^24 + 1 + 1 in three passes would be 2^24 rounded after each."""
     i = e9s12["DP1ACC2.FP32"]
     one, large = fp32.code("1"), fp32.code("0x1p24")
     assert i.dot_add([one, one], [one, one], large) == fp32.code("0x1.000002p24")
@@ -258,7 +258,7 @@ def test_a_product_that_is_not_symmetric_is_not_exchanged(monkeypatch: pytest.Mo
 
 
 def test_the_width_of_an_exact_sum_of_products() -> None:
-    """Of bf16 522 bits.  The paper's 540 (§IV-B) is of E9S12, of which it is 554: from 2^255 down to 2^−298."""
+    """Sums of bf16 need 522 bits.  The paper's 540 (§IV-B) is of E9S12, which needs 554: from 2^255 down to 2^−298."""
 
     def width(*numbers: Fraction) -> int:
         """Bits of a fixed point that holds every product of two of these numbers, without a sign."""

@@ -31,7 +31,7 @@ VOLTA = [emulation[f"{scheme}(volta HMMA.884.F32.F32)"] for scheme in ("ootomo",
 
 
 def test_the_comparison_is_exact() -> None:
-    """Of codes of all kinds, and of results next to each other around the exact sum."""
+    """The comparison is right on codes of all kinds, and on results next to each other around the exact sum."""
     rng, seen = random.Random(1), set()
     while len(seen) < 2 or rng.random() < 0.99:
         codes = [code(fp32, rng) for _ in range(6)]

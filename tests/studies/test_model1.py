@@ -58,7 +58,7 @@ def test_formats_are_those_of_ml_dtypes(name: str) -> None:
 
 
 def test_table_2_1() -> None:
-    """As the paper prints it; f_max of fp8-E4M3 is not 2^e_max (2 - 2u), since the largest code is NaN."""
+    """The table is as the paper prints it; f_max of fp8-E4M3 is not 2^e_max (2 - 2u), since the largest code is NaN."""
     printed = {
         "binary32": (-126, 127, 24),
         "tf32": (-126, 127, 11),

@@ -38,7 +38,7 @@ def test_there_is_no_other_theorem() -> None:
 
 @pytest.mark.parametrize("number", THEOREMS)
 def test_no_claim_is_vacuous(number: str) -> None:
-    """What each claim assumes holds of some real numbers that are not all 0."""
+    """Each claim's assumptions hold of some real numbers that are not all 0."""
     with LazyPortfolio() as portfolio:
         proving = Composing(Asker(portfolio, 60))
         THEOREMS[number][1](proving)

@@ -122,7 +122,7 @@ def test_what_is_known_of_words_is_true_of_them(name: str) -> None:
 
 
 def words_of(p: Emulated, cut: WordCut, code: int) -> list[Fraction]:
-    """Of the executable encoding."""
+    """Return the words that the executable encoding makes of a code."""
     from mmaformal.encodings.emulated import executable
 
     return [cut.format.value(word) for word in executable.words_of(code, p, cut.format).codes]

@@ -1,1 +1,1 @@
-"""What several tests use: references, units and cases at random, comparisons, what was proved before."""
+"""References that several tests use: units and cases at random, comparisons, what was proved before."""

@@ -36,7 +36,7 @@ class OtherAnswerError(AssertionError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What solvers said: `sat` with the values wanted, or `unknown` in so many seconds."""
+    """Solvers' answer: `sat` with the values wanted, or `unknown` in so many seconds."""
 
     verdict: Verdict
     solver: str

@@ -237,7 +237,7 @@ def edge(x: int, fmt: Format) -> tuple[int, int]:
 
 
 def in_c(attack: Attack) -> str | None:
-    """Of any two c, and of two about a power of two, where the largest exponent changes."""
+    """Attack with any two c, and with two about a power of two, where the largest exponent changes."""
     spec, rng, fmt = attack.spec, attack.rng, attack.spec.c_format
     pairs = [edge(x.c, fmt) if rng.random() < 0.7 else (x.c, code(fmt, rng)) for x in attack.given]
     given = [replace(x, c=c) for x, (c, _) in zip(attack.given, pairs, strict=True)]
@@ -341,7 +341,7 @@ def _to(rho: Conversion, rounding: str) -> Conversion:
 
 
 def _sums(attack: Attack) -> Iterator[tuple[Codes, list[tuple[Fraction, int]], Fraction | None]]:
-    """Of first steps: the case, the sums of aligned terms with their exponents, and what is converted first."""
+    """Yield of first steps the case, the sums of aligned terms with their exponents, and what is converted first."""
     spec = attack.spec
     one = first_step(spec)
     if one is None:

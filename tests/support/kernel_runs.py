@@ -42,7 +42,7 @@ def run(
 def executable(
     i: Instruction, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None, steps: int = 1
 ) -> Any:
-    """The same by the plain executable, one instruction after the other."""
+    """Return A·B + C by the plain executable, one instruction after the other."""
     for step in range(steps):
         part = slice(step * i.k, (step + 1) * i.k)
         blocks = slice(step * i.spec.scales, (step + 1) * i.spec.scales)

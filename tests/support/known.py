@@ -1,4 +1,4 @@
-"""What tests proved before: a question whose text is the same is answered by the record, not by a solver.
+"""Known proofs of tests: a question whose text is the same is answered by the record, not by a solver.
 
 `tests/store/proved.txt` holds the digest of every script that the quick suite found unsatisfiable, under the solver
 that said so and its version; `python tools/proved.py` writes it anew.  A record speaks for one text alone, so a model
@@ -40,7 +40,7 @@ _ABOUT_ASKING = ("campaign", "proof", "solver")
 
 @dataclass
 class Counts:
-    """What a run asked and what it knew."""
+    """The numbers of a run's questions, asked and known, and what was proved."""
 
     asked: int = 0
     again: int = 0  #: of those asked, how many were drawn from the known ones
@@ -129,7 +129,7 @@ def why_nothing_is_known(markers: str, ask_all: bool, proved: Proved) -> str:
 
 @dataclass
 class Run:
-    """What one process of a run knows, counts and tells."""
+    """The part of a run in one process: what it knows, counts and tells."""
 
     seed: int
     why_all: str  #: why everything is asked; empty if not
@@ -144,7 +144,7 @@ class Run:
 
     @cached_property
     def store(self) -> KnownProofs:
-        """Of this process, in a folder that is removed with it."""
+        """The store of this process, in a folder that is removed with it."""
         self._folder = tempfile.TemporaryDirectory(prefix="mmaformal-tests-")
         path = Path(self._folder.name) / "evidence.db"
         return KnownProofs(path, self.known, self.seed, self.counts, self.answers)
@@ -155,7 +155,7 @@ class Run:
             self._folder.cleanup()
 
     def lines(self) -> list[str]:
-        """What the run's last lines say."""
+        """Return the run's last lines."""
         counts = self.counts
         asked = f"{counts.asked} questions asked"
         if self.why_all:
@@ -202,7 +202,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """What a process that ended has counted; one that was killed has not."""
+    """Add what a process that ended has counted; one that was killed has told nothing."""
     if counted := getattr(node, "workeroutput", {}).get("known"):
         node.config.stash[_RUN].counts.add(**counted)
 
@@ -233,7 +233,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """What this run or one before it has proved is asked no more, but by tests of asking."""
+    """Ask no more what this run or one before it has proved, but in tests of asking."""
     run = item.config.stash[_RUN]
     if item.path.parent.name in _ABOUT_ASKING or item.get_closest_marker("asks"):
         return (yield)

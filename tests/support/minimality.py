@@ -1,4 +1,4 @@
-"""What an answer claims of its smallest case, and cases that show such a claim to be false."""
+"""Claims that an answer makes of its smallest case, and cases that show such a claim to be false."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refuted(minimality: Sequence[str], sizes: Sequence[Sequence[int]]) -> str | 
 
 # ---- every case of a few codes ---------------------------------------------------------------------------------------
 
-#: What a case's codes are chosen from, by side: the same codes at every place, or a list for each place.
+#: Codes that a case's are chosen from, by side: the same codes at every place, or a list for each place.
 Choices = Mapping[str, Sequence[int] | Sequence[Sequence[int]]]
 
 
@@ -83,7 +83,7 @@ def every_case(spec: DotAdd, choices: Choices) -> Rows:
 
 
 def measures(spec: DotAdd, rows: Rows) -> NDArray[np.int64]:
-    """Of each case: what `smallest.size` says, counted by tables."""
+    """Return for each case what `smallest.size` says, counted by tables."""
 
     def table(fmt: Format, codes: NDArray[Any]) -> NDArray[np.int64]:
         distinct, back = np.unique(codes, return_inverse=True)
@@ -136,7 +136,7 @@ def is_nan(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Chosen(Constraint):
-    """That the inputs' codes are of those chosen, the same ones for every place of a side."""
+    """A constraint that the inputs' codes are of those chosen, the same ones for every place of a side."""
 
     choices: Mapping[str, Sequence[int]]
 

@@ -1,4 +1,4 @@
-"""What units of processors compute, in exact rational arithmetic: to test the encodings against (semantics §10)."""
+"""Units of processors in exact rational arithmetic: to test the encodings against (semantics §10)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fma(a: int, b: int, c: int, fmt: Format = bf16, before: bool = False) -> int
 
 
 def special_of(a: int, b: int, c: int, fmt: Format) -> int | None:
-    """What an infinity or a NaN among a, b, c makes of `a·b + c`, 0x7FC00000 for a NaN; None if there is none."""
+    """Return what an infinity or a NaN among a, b, c makes of `a·b + c`, 0x7FC00000 for a NaN; None without one."""
     negative = bool(a & fmt.sign_mask) != bool(b & fmt.sign_mask)
     if fmt.is_nan(a) or fmt.is_nan(b) or fp32.is_nan(c):
         return 0x7FC00000

@@ -334,7 +334,7 @@ def _other_algorithms(spec: DotAdd) -> list[dict[str, Any]]:
 
 
 def constraint(spec: DotAdd, rng: random.Random) -> list[Constraint]:
-    """What the inputs of a difference are restricted to: mostly nothing."""
+    """Return what the inputs of a difference are restricted to: mostly nothing."""
     kind = rng.random()
     if kind < 0.6:
         return []
@@ -487,7 +487,7 @@ def relations_broken() -> Iterator[list[Relation]]:
 def wrong_witness(
     witness: Any, unit: Instruction, rng: random.Random, relations: Sequence[Relation]
 ) -> list[str]:
-    """What is wrong with a witness: results that exact arithmetic does not give, or a smaller case."""
+    """Say what is wrong with a witness: results that exact arithmetic does not give, or a smaller case."""
 
     if isinstance(witness, Unreachable):
         some = cases(unit.spec, rng, 1000)
@@ -513,7 +513,7 @@ def wrong_witness(
 
 @dataclass
 class Plan:
-    """What is done with each unit."""
+    """A plan of what is done with each unit."""
 
     cases: int = 150
     kernel_every: int = 0  #: units between two whose kernel is compiled; 0: none

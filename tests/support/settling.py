@@ -12,7 +12,7 @@ from mmaformal.solver.portfolio import LazyPortfolio
 
 
 def settled(each: Property, instruction: Instruction, timeout: float = 120.0) -> Any:
-    """What `Property.prove` goes on from: an answer about the terms of the SMT encoding."""
+    """Return what `Property.prove` goes on from: an answer about the terms of the SMT encoding."""
     with LazyPortfolio() as portfolio:
         return each.settle(instruction, Asker(portfolio, timeout))
 

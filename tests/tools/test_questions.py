@@ -1,4 +1,4 @@
-"""What docs/questions.md shows is what the commands print (tools/docs/questions.py)."""
+"""Answers of docs/questions.md are what the commands print (tools/docs/questions.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What README.md, docs/who-agrees.md and docs/open-questions.md say is so: tables, links, commands."""
+"""Tables, links and commands of README.md, docs/who-agrees.md and docs/open-questions.md say what is so."""
 
 from __future__ import annotations
 

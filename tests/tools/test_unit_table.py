@@ -43,7 +43,7 @@ def test_errors_are_within_bounds_and_come_near(instruction: Instruction) -> Non
 def test_a_bound_that_is_too_small_is_exceeded(
     monkeypatch: pytest.MonkeyPatch, instruction: Instruction
 ) -> None:
-    """Of a unit whose step is taken to lose nothing before it rounds."""
+    """The unit's step is taken to lose nothing before it rounds."""
     whole = Unit.of
 
     def smaller(i: Instruction) -> Unit:

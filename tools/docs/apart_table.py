@@ -26,7 +26,7 @@ UNIT = 2.0**24
 
 
 def functions() -> Iterator[list[Instruction]]:
-    """Of each combination of types, one HMMA instruction of each function that there is."""
+    """Yield for each combination of types one HMMA instruction of each function that there is."""
     found: dict[str, dict[object, Instruction]] = {}
     for architecture in ARCHITECTURES.values():
         for i in architecture:

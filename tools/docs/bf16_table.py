@@ -1,4 +1,4 @@
-"""The same bf16 sums on every vendor's unit, and which of them round correctly: a table of docs/bf16-differences.md.
+"""Sums of bf16 on every vendor's unit, and which of them round correctly: a table of docs/bf16-differences.md.
 
 python tools/docs/bf16_table.py
 """
@@ -21,7 +21,7 @@ from mmaformal.spec import DotAdd
 #: An fma of fp32 whose a and b are bf16: what vecfp and matfp of Apple's M2 make of one lane.
 APPLE = Instruction("vecfp.BF16", "apple_amx", 1, 1, DotAdd(1, bf16, bf16, fp32, fp32, Wfma(IEEE_FP32)))
 
-#: What a row is called, and the instruction that it is about
+#: Names of rows, and the instruction that each is about
 UNITS: dict[str, Instruction] = {
     "NVIDIA Ampere, Ada `HMMA.16816`": ARCHITECTURES["ampere"]["HMMA.16816.F32.BF16"],
     "NVIDIA Hopper, Blackwell `HMMA.16816`": ARCHITECTURES["hopper"]["HMMA.16816.F32.BF16"],

@@ -4,8 +4,9 @@
 
 a and b have 4 bits (e2m1, with infinities and NaNs too), K = 2, c and d are e5m2, the smallest format of results.  Each
 of the 2^24 inputs is run through the executable encoding and through the circuit of the bit-vectors
-(`certificates/all_inputs.py`).  A property is enumerated in both, and asked of `prove`.  Exit status 1 if an answer is
-not what enumeration shows.
+(`certificates/all_inputs.py`).  A property of two runs is enumerated in both; one of sums and roundings by
+`enumerated_results.py`, of the results, which are seen to be equal.  Each is asked of `prove`.  Exit status 1 if an
+answer is not what enumeration shows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from itertools import islice
 
 import numpy as np
 import z3
+from enumerated_results import both_of, broken, every_row
 from numpy.typing import NDArray
 
 from mmaformal.cases.inputs import Rows, symbolic_inputs
@@ -37,7 +39,7 @@ from mmaformal.queries import (
     zero_padding,
 )
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.script import smtlib
 from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
@@ -46,9 +48,6 @@ from mmaformal.spec import DotAdd
 #: e2m1 with an IEEE format's special values.
 E2M1I = Format("e2m1i", 4, 2, 1, 1, Specials.IEEE, None)
 TYPES = (Types(e2m1, e2m1, e5m2, e5m2), Types(E2M1I, E2M1I, e5m2, e5m2))
-
-#: Rows that are computed at once.
-BLOCK = 1 << 14
 
 
 def _padded(spec: DotAdd) -> Relation | None:
@@ -59,11 +58,11 @@ def _padded(spec: DotAdd) -> Relation | None:
     return zero_padding.relation(pad) if pad.longer == spec else None
 
 
-def _exchanged(spec: DotAdd) -> Relation:
-    return order_independence.relation(spec, (1, 0))
+def _exchanged(spec: DotAdd) -> Relation | None:
+    return order_independence.relation(spec, (1, 0)) if spec.k == 2 else None
 
 
-#: What each property says of two runs; None where there is nothing to exchange, or an input of another K.
+#: The relation of two runs for each property; None where there is nothing to exchange, or an input of another K.
 RELATIONS: dict[str, Callable[[DotAdd], Relation | None]] = {
     "order-independence": lambda spec: _exchanged(spec) if spec.parameters.step_products > 1 else None,
     "order-independence-across-blocks": _exchanged,
@@ -74,21 +73,6 @@ RELATIONS: dict[str, Callable[[DotAdd], Relation | None]] = {
     "no-nan-from-finite": output_range.relation_no_nan,
     "never-minus-zero": output_range.relation_minus_zero,
 }
-
-
-def every_row(spec: DotAdd) -> Iterator[Rows]:
-    """All inputs, in blocks: the lowest bits of a row's number are c, then come a and b."""
-    widths = [spec.c_format.storage_bits] + [spec.a_format.storage_bits] * spec.k
-    widths += [spec.b_format.storage_bits] * spec.k
-    for start in range(0, 1 << sum(widths), BLOCK):
-        left = np.arange(start, min(start + BLOCK, 1 << sum(widths)), dtype=np.uint64)
-        codes = []
-        for width in widths:
-            codes.append(left & np.uint64((1 << width) - 1))
-            left = left >> np.uint64(width)
-        none = np.zeros((len(left), 0), np.uint64)
-        a, b = (np.stack(side, axis=1) for side in (codes[1 : 1 + spec.k], codes[1 + spec.k :]))
-        yield Rows(a, b, codes[0], none, none)
 
 
 def _values(rows: Rows) -> dict[str, NDArray[np.uint64]]:
@@ -137,9 +121,34 @@ def enumerated(spec: DotAdd, name: str, relation: Relation, timeout: float) -> E
     for rows in every_row(spec):
         bits += int(broken.hold(_values(rows)).sum())
         numbers += int(relation.runs(rows)[2].sum())
-    answer = PROPERTIES[name].prove(Instruction("unit", "small", 1, 1, spec), timeout=timeout)
-    verdict = "holds" if isinstance(answer, Holds) else "fails" if isinstance(answer, Fails) else "unknown"
-    return Enumerated(bits, numbers, verdict)
+    return Enumerated(bits, numbers, verdict_of(asked(spec, name, timeout)))
+
+
+def asked(spec: DotAdd, name: str, timeout: float) -> Answer:
+    """Return what `prove` says of a property."""
+    return PROPERTIES[name].prove(Instruction("unit", "small", 1, 1, spec), timeout=timeout)
+
+
+def verdict_of(answer: Answer) -> str:
+    """Return `holds`, `fails` or `unknown`."""
+    return "holds" if isinstance(answer, Holds) else "fails" if isinstance(answer, Fails) else "unknown"
+
+
+def cells(spec: DotAdd, timeout: float) -> Iterator[tuple[str, bool]]:
+    """Yield a cell for each property, and whether enumeration shows what `prove` says."""
+    unit, step = both_of(spec)
+    for name in PROPERTIES:
+        if name in RELATIONS:
+            relation = RELATIONS[name](spec)
+            found = None if relation is None else enumerated(spec, name, relation, timeout)
+        else:
+            answer = asked(spec, name, timeout)
+            count = broken(name, unit, step, answer)
+            found = None if count is None else Enumerated(count, count, verdict_of(answer))
+            if found is None and isinstance(answer, Holds):
+                yield "proved, not seen", True
+                continue
+        yield ("–", True) if found is None else (found.cell, found.agrees)
 
 
 def chosen(algorithm: str, types: Types, number: int) -> list[DotAdd]:
@@ -162,20 +171,17 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each property")
     args = parser.parse_args()
     names, wrong, without = args.algorithm or sorted(with_part("space")), 0, []
-    print(f"| model | both encodings | {' | '.join(RELATIONS)} |\n|---|{'---|' * (1 + len(RELATIONS))}")
+    print(f"| model | both encodings | {' | '.join(PROPERTIES)} |\n|---|{'---|' * (1 + len(PROPERTIES))}")
     for name in names:
         specs = [spec for types in TYPES for spec in chosen(name, types, args.models)]
         without += [] if specs else [name]
         for spec in specs:
-            apart, cells = different(spec), []
-            for each, relation_of in RELATIONS.items():
-                relation = relation_of(spec)
-                found = None if relation is None else enumerated(spec, each, relation, args.timeout)
-                wrong += found is not None and not found.agrees
-                cells.append("–" if found is None else found.cell)
-            wrong += apart > 0
+            apart = different(spec)
+            row = list(cells(spec, args.timeout))
+            wrong += (apart > 0) + sum(not agrees for _, agrees in row)
             same = "equal" if not apart else f"WRONG: {apart:,} differ"
-            print(f"| {spec.types}, {spec.parameters} | {same} | {' | '.join(cells)} |", flush=True)
+            line = " | ".join(cell for cell, _ in row)
+            print(f"| {spec.types}, {spec.parameters} | {same} | {line} |", flush=True)
     print(f"\nWithout a unit of these types: {', '.join(without) or 'none'}.")
     return int(wrong > 0)
 

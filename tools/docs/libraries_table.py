@@ -30,7 +30,7 @@ _WORDS = (
 
 
 class KeptCase(TypedDict):
-    """What benchmarks/libraries.py keeps of a case, as far as the table tells it."""
+    """A case as benchmarks/libraries.py keeps it, as far as the table tells it."""
 
     library: str
     call: str

@@ -19,7 +19,7 @@ from mmaformal.queries.lossless_width import Width, prove
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 
-#: What Table I calls FP8 (E5M3): the format that holds both e5m2 and e4m3.  No unit has codes of it.
+#: The format that Table I calls FP8 (E5M3): it holds both e5m2 and e4m3.  No unit has codes of it.
 e5m3 = Format("e5m3", 9, exponent_bits=5, fraction_bits=3, bias=15, specials=Specials.IEEE, dtype=None)
 
 

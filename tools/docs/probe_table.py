@@ -1,4 +1,4 @@
-"""What the probes read of every model of the registry, beside its parameters: docs/probes.md.
+"""Readings of the probes of every model of the registry, beside its parameters: docs/probes.md.
 
     python tools/docs/probe_table.py --out docs/probes.md
 
@@ -89,7 +89,7 @@ def _within(found: Tree, model: Tree) -> bool:
 
 
 def _by_c(node: Node, c: int) -> list[frozenset[int]]:
-    """What c meets, in order: the products of each of its sums."""
+    """Return what c meets, in order: the products of each of its sums."""
     inner = next((x for x in node.children if isinstance(x, Node) and c in x.places), None)
     before = [] if inner is None else _by_c(inner, c)
     return [*before, node.places - {c} - (frozenset() if inner is None else inner.places)]
@@ -141,7 +141,7 @@ MOST_EXACT = 1 << 20
 
 
 def _c_itself(found: Probed) -> KeptPlaces | None:
-    """What was read of c where it is a term itself, and does not come through another sum."""
+    """Return what was read of c where it is a term itself, and does not come through another sum."""
     return next((each.c for each in found.sums if found.k in flat(each.node).children), None)
 
 
@@ -315,7 +315,7 @@ def page(progress: Callable[[str], None]) -> tuple[str, int]:
 
 
 def _kind(found: Probed) -> str:
-    """What became of the model that was read."""
+    """Say what became of the model that was read."""
     assert found.check is not None
     return "right" if found.check.right else "partly" if found.check.rows else "none"
 

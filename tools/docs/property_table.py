@@ -65,7 +65,7 @@ def key(each: Property, spec: DotAdd) -> str:
 
 
 class Kept(TypedDict):
-    """What is kept of an answer."""
+    """An answer as it is kept."""
 
     key: str
     property: str
@@ -82,7 +82,7 @@ class Kept(TypedDict):
 
 
 def row(each: Property, instruction: Instruction, answer: Answer) -> Kept:
-    """What is kept of an answer."""
+    """Return what is kept of an answer."""
     out: Kept = {
         "key": key(each, instruction.spec),
         "property": each.name,
@@ -167,7 +167,7 @@ def settle_all(
 
 
 class Page:
-    """What a table made before says: its rows by their first label, seconds by property, and witnesses by both."""
+    """A table made before: its rows by their first label, seconds by property, and witnesses by both."""
 
     def __init__(self, text: str) -> None:
         self.rows: dict[str, list[str]] = {}  #: the signs of a row, and its seconds

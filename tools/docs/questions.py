@@ -216,7 +216,7 @@ QUESTIONS = (
 
 
 def answer(question: Question) -> tuple[list[str], int]:
-    """What the command prints, and its status, in a folder that has the products."""
+    """Return what the command prints, and its status, in a folder that has the products."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         status = cli.main(shlex.split(question.command))
@@ -240,9 +240,8 @@ def page() -> str:
 
 HEAD = """# Questions that people ask
 
-Each was asked in public, in the threads named, or by a new user of these commands, and is answered by one of them.
-Where it is about a product, that one is made by a model (`python tools/docs/question_products.py questions`), in the
-place of the thread's, which is not to be had: an answer says what a product that looks so is. Made by
+Each was asked in the threads named, or by a new user, and is answered by one command. Models made the products
+(`python tools/docs/question_products.py questions`), since those of the threads are not to be had. Made by
 `python tools/docs/questions.py`; a test runs every command."""
 
 

@@ -16,7 +16,7 @@ from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.emulation import sums
 from mmaformal.studies.narrow_range.theorems import THEOREMS
 
-#: What asks for theorems about real numbers, with these.  Those of a program of words have one more for each program
+#: Questions about theorems of real numbers, with these.  Those of a program of words have one more for each program
 #: (`WordProducts`), whose lemmas are linear.
 QUESTIONS: dict[str, tuple[Callable[[Composing], None], ...]] = {
     "`bound`": (

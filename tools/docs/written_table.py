@@ -14,7 +14,7 @@ from mmaformal.architectures import arm, intel
 
 ROOT = Path(__file__).parents[2]
 
-#: What was written for what: files or folders of the project, with `*` in their names, or functions.
+#: Parts and what was written for them: files or folders, with `*` in their names, or functions.
 PARTS: tuple[tuple[str, tuple[str | Callable[..., object], ...]], ...] = (
     ("`power10`, the table", ("mmaformal/architectures/power.py",)),
     ("`sme`, the table", (arm.sme,)),

@@ -232,12 +232,12 @@ class Summation:
         return sticky
 
     def _above(self, exponents: ExponentRange) -> int:
-        """What the exponent of the place above S is more than the largest exponent, as these are held."""
+        """Return how much the exponent of the place above S is above the largest exponent, as these are held."""
         return self.parameters.L - 1 - self.F - 2 * smt_dpa.BIAS - exponents.low
 
 
 def are_near(operands: Sequence[Operand], most: int) -> list[z3.BoolRef]:
-    """Of all pairs: whether their exponents differ by no more, or one is zero."""
+    """Claim of all pairs that their exponents differ by no more, or that one is zero."""
     return [
         z3.Or(u.significand == 0, v.significand == 0, z3.ULE(fit(u.field, 12), fit(v.field, 12) + most))
         for u in operands
@@ -284,7 +284,7 @@ class OneProduct:
         return self.x.step.a[self.active], self.x.step.b[self.active]
 
     def products(self, k: int) -> tuple[Term, ...]:
-        """Of the E9S12 numbers of the k-th product's factors: four of fp32, else one."""
+        """Return the products of the E9S12 numbers of the k-th product's factors: four of fp32, else one."""
         each = len(self.x.step.products) // len(self.x.step.a)
         return self.x.step.products[each * k : each * (k + 1)]
 
@@ -336,7 +336,7 @@ class OneProduct:
     # ---- the one that need not be
 
     def prove_active(self) -> list[z3.BoolRef]:
-        """Of each product of halves: its exponent is A less its offset, or it is zero and has the exponent 0."""
+        """Prove of each product of halves that its exponent is A less its offset, or it is zero with the exponent 0."""
         u, v = self.factors
         fields = [
             self.proving.claim(
@@ -402,7 +402,7 @@ class OneProduct:
         return self._prove_parts(joined, [a * c, a * d, b * c, b * d])
 
     def _prove_parts(self, joined: z3.BoolRef, exact: Sequence[z3.BitVecRef]) -> z3.BoolRef:
-        """The same of the significands of the products."""
+        """Prove that the significands of the products of halves, in their places, add up to that of the product."""
         bits, base, same = 4 * HALF, z3.BitVecVal(1 << HALF, 4 * HALF), []
         k = self.active
         for product, value in zip(self.products(k), exact, strict=True):

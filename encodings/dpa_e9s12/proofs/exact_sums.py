@@ -31,7 +31,7 @@ from mmaformal.theory.numbers import CodeNumbers, number, total_of
 from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
-#: What exponents of products are held with.
+#: The bias that exponents of products are held with.
 BIAS = 2 * smt_dpa.BIAS
 
 
@@ -145,7 +145,7 @@ def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
 
 @dataclass(frozen=True)
 class ShortSum(Model):
-    """Of fp16 factors, whose products lose no bit."""
+    """The exact sum of a step of fp16 factors, whose products lose no bit."""
 
     def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""
@@ -226,8 +226,8 @@ class ShortNumbers(Numbers):
         return self.theory.claim("placed number", text, goal, [value, signed])
 
     def _prove_parts(self, k: int, j: int) -> list[z3.BoolRef]:
-        """Of the k-th product: sign, significand, with zeros below, and exponent of the j-th number's codes; a zero may
-        have another."""
+        """Prove of the k-th product that its sign, significand, with zeros below, and exponent are those of the j-th
+        number's codes; a zero may have another exponent."""
         step, n, spec, x = self.x.step, self.codes.numbers[j], self.codes.spec, self.codes.inputs
         product, below = step.products[k], step.products[k].significand.size() - n.significand.size()
         codes = (number(x.a[j], spec.a_format), number(x.b[j], spec.b_format))
@@ -270,7 +270,7 @@ class OneOfMany(Model):
 
 @dataclass(frozen=True)
 class OneFma(OneOfMany):
-    """Of fp32 factors."""
+    """The exact sum of a step of fp32 factors whose products but one are zero."""
 
     def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""

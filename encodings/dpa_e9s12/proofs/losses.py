@@ -63,7 +63,7 @@ class Places:
 
     @property
     def halves(self) -> tuple[int, ...]:
-        """Of each product of a pair, how far its exponent is above that of the lowest."""
+        """The distance of each product's exponent above that of the lowest, in a pair."""
         return (2 * HALF, HALF, HALF, 0) if self.fmt == fp32 else (0,)
 
     @property

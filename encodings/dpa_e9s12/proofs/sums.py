@@ -43,7 +43,7 @@ def largest_products(spec: DotAdd) -> Codes:
 
 
 def fours_fit(pairing: Pairing, each: StepSum) -> None:
-    """That every partial sum of products of fp32 factors' halves is within the sum of its bounds."""
+    """Derive that every partial sum of products of fp32 factors' halves is within the sum of its bounds."""
     step = each.step
     assert isinstance(step, dpa_e9s12.DpaE9s12Step)
     exponents = [product.exponent for product in step.products]

@@ -33,7 +33,7 @@ from mmaformal.theory.rounding import RoundingGrid
 
 @dataclass(frozen=True)
 class ExactFixedSum(TwoTerms):
-    """The same of a step, and that its terms are those of its codes."""
+    """A step's sum of two terms, exact or near, whose terms are those of its codes."""
 
     step: efda.FixedStep
     codes: CodeNumbers
@@ -200,6 +200,6 @@ class EfdaSum(OneStepModel):
 
 
 def prove_exact_sum(theory: Theory, spec: DotAdd) -> ExactSum:
-    """Of one step of a model of efda, in a fixed point of its own.  Raises NotProvedError."""
+    """Prove d = ρ(c + Σ a·b) of one step of a model of efda, in a fixed point of its own.  Raises NotProvedError."""
     model = EfdaSum(spec)
     return model.prove(grid_of(theory, model.p.rho, model.span))

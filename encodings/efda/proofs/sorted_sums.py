@@ -147,7 +147,7 @@ class Covering:
         return w.follows("covered with a sign", text, z3.Implies(z3.And(both), goal), given, self.covers)
 
     def _prove_near(self, a: z3.BitVecRef, p: z3.BitVecRef, negative: bool) -> z3.BoolRef:
-        """The same of magnitudes with a sign."""
+        """Prove of magnitudes with a sign that the coarse number is near the exact one, if the fine one is."""
         w, point, exact, (p2, p1) = self.w, self.w.point, self.exact, self.units
         rooms = [
             room.arg(0)

@@ -179,7 +179,7 @@ class IntegerTerm(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What all terms are compared in: so wide that none of them wraps in units of 2^(e_max − F)."""
+    """The frame that all terms are compared in: so wide that none of them wraps in units of 2^(e_max − F)."""
 
     bits: int
     amount: BitVec  #: F − e_max
@@ -219,7 +219,7 @@ def prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
 
 
 def _step_most(unit: DotAdd, bits: int) -> int:
-    """What the products of a step add up to at most."""
+    """Return what the products of a step add up to at most."""
     return unit.parameters.step_products << 2 * bits
 
 
@@ -329,7 +329,7 @@ class AlignedSum(NamedTuple):
     most: int  #: and what the number is
 
     def said(self, frame: Frame) -> tuple[Bool, Bool, Bool, Bool]:
-        """That the accumulator is the number, scaled; that this is 0 or e_max ≥ 0; and their bounds."""
+        """Return claims: the accumulator is the number, scaled; that is 0 or e_max ≥ 0; and their bounds."""
         same = wide(self.accumulated, frame.bits) == frame.scaled(self.number)
         whole = z3.Or(self.number == 0, frame.whole)
         return same, whole, within(self.accumulated, self.reach), within(self.number, self.most)
@@ -500,7 +500,7 @@ def _prove_sides(
     p: Emulated,
     side: tuple[Sequence[BitVec], Sequence[emulated.Words], Format, emulated.Common],
 ) -> list[Bool]:
-    """Of all a, or all b: that words are a factor's, and its exponent field not above the one in common."""
+    """Prove of all a, or all b, that words are a factor's, and its exponent field not above the one in common."""
     codes, words, fmt, common = side
     fields = [z3.Extract(30, fp32.fraction_bits, code) for code in codes]
     at_most, _ = prove_largest(proving, "fields", common.largest, fields)

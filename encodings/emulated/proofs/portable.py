@@ -122,7 +122,7 @@ def _same_ends(proving: Composing, x: DotAdd, y: DotAdd) -> z3.BoolRef:
 
 
 def _words_of_specials(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
-    """That word 1 of what is no number is a NaN."""
+    """Prove that word 1 of what is no number is a NaN."""
     p, x = spec.parameters_as(Emulated), z3.BitVec("x", fp32.storage_bits)
     top = z3.BitVecVal((1 << fp32.exponent_bits) - 1, fp32.exponent_bits)
     special, claims = z3.Extract(30, fp32.fraction_bits, x) == top, []
@@ -134,7 +134,7 @@ def _words_of_specials(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
 
 
 def _nan_is_kept(proving: Composing, one: DotAdd) -> list[z3.BoolRef]:
-    """That a step of the unit with a NaN gives one."""
+    """Prove that a step of the unit with a NaN gives one."""
     x = symbolic_inputs(one)
     step = fused_step(one, x).step
     nans = [is_nan(code, one.a_format) for code in x.a] + [is_nan(code, one.b_format) for code in x.b]
@@ -147,7 +147,7 @@ def _nan_is_kept(proving: Composing, one: DotAdd) -> list[z3.BoolRef]:
 
 
 def _nan_reaches_d(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
-    """That a scaled NaN is one, and its sum with anything the one NaN."""
+    """Prove that a scaled NaN is one, and its sum with anything the one NaN."""
     p, nan = spec.parameters_as(Emulated), z3.BitVecVal(canonical_nan(fp32), fp32.storage_bits)
     u, v = (z3.BitVec(name, fp32.storage_bits) for name in ("u", "v"))
     commons = [emulated.Common((), z3.BitVec(f"largest_{side}", fp32.exponent_bits)) for side in "ab"]

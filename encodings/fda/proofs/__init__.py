@@ -96,7 +96,7 @@ class FdaFacts(RoundsOneSum[Step]):
         return self.sums_of(spec, step, largest_product(spec))
 
     def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
-        """The same, with another largest significand of products, and of c."""
+        """Return the sums of a step with another largest significand of products, and of c."""
         F, products = spec.parameters_as(Fda).F, step.products
         parts = aligned_terms(spec, step, F, products, product, places_of(spec), c)
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]

@@ -20,7 +20,7 @@ from mmaformal.shown_stages import code_text
 
 
 def in_c(instruction: Instruction, theory: Theory) -> OutOfOrder | None:
-    """That d grows with c, or an input with which it does not.  Raises NotProvedError."""
+    """Prove that d grows with c, or return an input with which it does not.  Raises NotProvedError."""
     spec, p = instruction.spec, instruction.spec.parameters_as(Fda)
     allowed = products_allowed(spec)
     if allowed >= p.L:
@@ -41,7 +41,7 @@ def in_c(instruction: Instruction, theory: Theory) -> OutOfOrder | None:
 
 
 def _told_of_fewer(theory: Theory, fewer: Instruction) -> str:
-    """That steps of fewer products are monotone, if that is proved."""
+    """Say that steps of fewer products are monotone, if that is proved; else nothing."""
     smaller = Theory(theory.asker)
     try:
         prove_in_c(smaller, fewer.spec)

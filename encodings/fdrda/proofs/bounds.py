@@ -59,7 +59,7 @@ from mmaformal.spec import DotAdd
 
 @dataclass(frozen=True)
 class StepLosses:
-    """What one step can lose, in units of 2^(e_max − F)."""
+    """The most that one step can lose, in units of 2^(e_max − F)."""
 
     product: Loss  #: λ, of a product
     losing: int  #: how many of them can lose at once
@@ -106,17 +106,17 @@ class StepFrame:
 
     @property
     def dot_places(self) -> int:
-        """The same below 2^(e_dot − F)."""
+        """The places below 2^(e_dot − F) that the sum of products can have."""
         return self.product_places + ((1 << self.own.bits) - 1 if self.p.groups == 2 else 0)
 
     @property
     def all_places(self) -> int:
-        """The same below 2^(e_max − F)."""
+        """The places below 2^(e_max − F) that the sum with c can have."""
         return self.dot_places + (1 << self.all.bits) - 1
 
     @property
     def bits(self) -> int:
-        """Of a number in the last of these fixed points."""
+        """The bits of a number in the last of these fixed points."""
         return self.all_places + fdrda.dot_bound(self.p, self.p.L).bit_length() + 6
 
     def terms(self, g: int) -> list[Placed]:
@@ -208,7 +208,7 @@ class StageSum:
 
 @dataclass(frozen=True)
 class GroupClaims:
-    """What is added up of a group, and claims about it."""
+    """The terms that are added up of a group, and claims about them."""
 
     terms: list[Placed]
     at_most: list[z3.BoolRef]  #: that each exponent is at most the largest

@@ -75,7 +75,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
 def prove_in_order(
     proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.FdrdaStep | gfdrda.GfdrdaStep]
 ) -> None:
-    """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
+    """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters_as(Fdrda), spec.c_format, fdrda.exponents_of(spec)
     x, y = runs.small, runs.large
     bound = fdrda.dot_bound(p, p.L)

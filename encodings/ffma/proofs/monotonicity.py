@@ -25,7 +25,7 @@ from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps,
 
 
 def _with_code(step: pfma.FmaStages, code: BitVec) -> pfma.FmaStages:
-    """The same whose result is this code where nothing is special, and whose NaN is one and the same."""
+    """Return the step with this code as result where nothing is special, and with one and the same NaN."""
     return step._replace(result=select_special(step.special, code, fp32, pfma.INVALID))
 
 
@@ -50,7 +50,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
 
 
 def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[pfma.FmaStages]) -> None:
-    """What gives `runs.ordered`.  Raises NotProvedError."""
+    """Prove what gives `runs.ordered`.  Raises NotProvedError."""
     sides = runs.small, runs.large
     codes = [encode(side.rounded, IEEE_FP32) for side in sides]
     rounded = [_with_code(side, code) for side, code in zip(sides, codes, strict=True)]

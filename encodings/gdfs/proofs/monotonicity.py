@@ -80,7 +80,7 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
 
 
 def _prove_each(theory: Theory, group: LargerProduct, theorem: z3.BoolRef) -> None:
-    """Of a single product: the others are what they are, so they are not smaller."""
+    """Prove that d is not smaller if a single product is not: the others are what they are, so not smaller."""
     sides = [(group.x.a, group.y.a), (group.x.b, group.y.b)]
     for k in group.places:
         rest = [i for i in group.places if i != k]
@@ -419,7 +419,7 @@ class _Grids:
         return sums, [each.in_range for each in self.sums]
 
     def _lost(self, n: int, of_term: z3.BoolRef) -> z3.BoolRef:
-        """What the n-th term loses on the coarser grid; `of_term` is what is known of its exponents."""
+        """Derive what the n-th term loses on the coarser grid; `of_term` is what is known of its exponents."""
         (u, v), (E, H) = self.terms[n], (self.E, self.H)
         text = "a term on the coarser grid is that on the finer one without the places between"
         claim = shift_right(u.aligned, self.rise) == v.aligned

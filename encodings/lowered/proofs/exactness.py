@@ -159,7 +159,8 @@ class InnerSteps:
 
     @property
     def exponents(self) -> tuple[int, int]:
-        """Of products that are not 0: converted numbers are normalised, as far as their format goes."""
+        """The least and largest exponents of products that are not 0: converted numbers are normalised, as far as their
+        format goes."""
         low = 0
         for fmt in self.formats:
             to = self.p.taken_as(fmt)
@@ -185,7 +186,7 @@ class InnerSteps:
         return fused_step(self.one, inputs), inputs
 
     def cases(self, first: bool) -> tuple[Ranges, tuple[Case, Case]]:
-        """What is lost in the first step, or in another one."""
+        """Return the losses of the first step, or of another one."""
         p, (low, high), c = self.p, self.exponents, self.spec.d_format
         bits, f = (
             tuple(fmt.fraction_bits + 1 for fmt in self.formats),

@@ -83,7 +83,7 @@ class ExactFma:
 
     @property
     def invariants(self) -> list[z3.BoolRef]:
-        """Of terms of finite operands: a term has its leading bit, or is zero with the least exponent."""
+        """The claims about terms of finite operands: a term has its leading bit, or is zero with the least exponent."""
         x, y, M = self.step.product, self.step.addend, fp32.fraction_bits
         a, b, ex = self.spec.a_format, self.spec.b_format, pfma.exponents_of(self.spec)
         least = ex.constant(pfma.LEAST)

@@ -24,7 +24,7 @@ TWO_PRODUCTS = Rule(
 
 
 def no_subnormal_pair(spec: DotAdd) -> tuple[Pairing, int, str]:
-    """Of a unit that does not read c: d is the pair, which is zero or at least the last place of the least products."""
+    """Argue of a unit that does not read c that d is the pair: zero, or no less than the last place of products."""
     pairing, x, fmt = Pairing(), symbolic_inputs(spec), spec.d_format
     trace = smt.dot_add(spec, x.a, x.b, x.c)
     (step,) = trace.steps

@@ -36,7 +36,7 @@ from mmaformal.theory.numbers import CodedNumber, CodeNumbers, number
 
 
 def widened(spec: DotAdd) -> DotAdd:
-    """The same of factors of ρ's format."""
+    """Return the fma of sfma, with factors of ρ's format."""
     rho = spec.parameters_as(Wfma).rho
     return spec.replace(
         a_format=rho.format, b_format=rho.format, parameters=Sfma(rho=rho, nan=NanRule.DEFAULT)

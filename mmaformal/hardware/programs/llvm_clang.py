@@ -14,11 +14,11 @@ import llvmlite.binding as llvm
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.sources import Sources
 
-#: What clang is called, the newest first.
+#: Names of clang, the newest first.
 _NAMES = ("clang", *(f"clang-{version}" for version in range(25, 12, -1)))
 #: Seconds that a compiler may take.
 _COMPILING = 60.0
-#: As clang's front end writes it, with no step that takes what is undefined for something defined; as if optimised,
+#: Options by which clang's front end writes it, with no step that defines what is undefined; as if optimised,
 #: since inline functions are left out else.
 _READING = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names", "-g", "-w", "-fno-builtin")
 _WRAPPER = """#include "{path}"

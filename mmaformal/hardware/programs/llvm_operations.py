@@ -1,4 +1,4 @@
-"""What LLVM's operations and intrinsic functions of integers give, and for which operands they give nothing (poison).
+"""Results of LLVM's operations and intrinsic functions of integers, and for which operands there is none (poison).
 
 Each follows the entry of its name in LLVM's language reference.
 """
@@ -30,7 +30,7 @@ Vector: TypeAlias = "z3.BitVecRef"
 
 @dataclass(frozen=True)
 class Made:
-    """What an operation gives, and each way in which it gives nothing: a claim, and words for it."""
+    """The value that an operation gives, and each way in which it gives nothing: a claim, and words for it."""
 
     value: Value
     nothing: tuple[tuple[z3.BoolRef, str], ...] = ()
@@ -282,7 +282,7 @@ _OF_ONE: dict[str, Callable[[Vector], Vector]] = {
 
 
 def intrinsic(name: str, operands: Sequence[Value]) -> Made | None:
-    """What `llvm.NAME` gives; None for one that is not known.  `name` is without the types: `umin`, `sadd.sat`."""
+    """Return the result of `llvm.NAME`; None for an unknown one.  `name` is without the types: `umin`, `sadd.sat`."""
     if name in ("fshl", "fshr"):
         x, y, by = (word(each).vector for each in operands)
         return Made(IrWord(_funnel(x, y, by, name == "fshl")))

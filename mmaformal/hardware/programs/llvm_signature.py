@@ -1,4 +1,4 @@
-"""What a function takes and gives: scalars and arrays, as ports whose bits the operands of an instruction are in."""
+"""Signatures of functions: scalars and arrays, as ports whose bits the operands of an instruction are in."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _plain_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What a file says of a parameter: whether it is an array, bits of an element, and whether it is constant."""
+    """A file's word on a parameter: whether it is an array, bits of an element, and whether it is constant."""
 
     array: bool
     bits: int
@@ -173,7 +173,7 @@ def _codes_in_elements(each: Parameter, spec: DotAdd, said: PortMap) -> dict[str
 
 
 def _declared(function: Function, metadata: Mapping[int, str]) -> list[_Declared]:
-    """What the file says of each parameter; nothing where it says that of others."""
+    """Return what the file says of each parameter; nothing where it says that of others."""
     types = re.search(r"\btype: !(\d+)", metadata.get(function.debug, ""))
     routine = re.search(r"\btypes: !(\d+)", metadata.get(int(types[1]), "")) if types else None
     if routine is None:

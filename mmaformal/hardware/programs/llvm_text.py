@@ -36,7 +36,7 @@ _OPERANDS = {
     "unreachable": 0,
     **dict.fromkeys(("br", "ret", "alloca", "getelementptr"), None),
 }
-#: What an operand may begin with, besides a name, a number and a bracket.
+#: Words that an operand may begin with, besides a name, a number and a bracket.
 _VALUES = re.compile(r"true|false|null|none|undef|poison|zeroinitializer|getelementptr")
 
 Each = TypeVar("Each")
@@ -235,7 +235,7 @@ class _Line:
                 self.skip()
 
     def skip(self) -> str:
-        """What is in parentheses."""
+        """Skip what is in parentheses, and return it."""
         start, depth = self.at, 0
         while word := self.next():
             depth += (word in ("(", "[", "{", "<")) - (word in (")", "]", "}", ">"))

@@ -1,4 +1,4 @@
-"""What reading a program has at hand: what is cut, what is undefined, what a condition says, and a solver for facts."""
+"""Context for reading a program: what is cut, what is undefined, what a condition says, and a solver for facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LARGE = 24
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a condition says of numbers where it holds, and where it does not."""
+    """The ranges of numbers that a condition implies where it holds, and where it does not."""
 
     true: Ranges = field(default_factory=dict)
     false: Ranges = field(default_factory=dict)
@@ -253,6 +253,6 @@ def means(claim: z3.BoolRef, meaning: Meaning) -> None:
 
 
 def meaning_of(claim: z3.BoolRef) -> Meaning | None:
-    """What a condition says of numbers, if it is known to say something."""
+    """Return what a condition says of numbers; None if it is not known to say something."""
     found = state().meanings.get(claim.get_id())
     return None if found is None else found[1]

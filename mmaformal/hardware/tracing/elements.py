@@ -483,7 +483,7 @@ def _shifted_by(value: Integer, places: int) -> Integer:
 
 
 def _shift(by: Integer, kind: DType, library: str) -> Integer:
-    """What is shifted by.  Raises ProgramError where it may be negative."""
+    """Return the distance of a shift.  Raises ProgramError where it may be negative."""
     if by.low < 0:
         raise refused("a shift by what may be negative: take its maximum with 0 first")
     if by.value is not None and kind.bits is not None and by.value >= kind.bits and library == "torch":

@@ -1,4 +1,4 @@
-"""What a rewritten program calls in place of `if`, `and`, `or`, `not` and functions (`rewriting`)."""
+"""Functions that a rewritten program calls in place of `if`, `and`, `or`, `not` and functions (`rewriting`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mmaformal.hardware.tracing.traced import (
 
 
 def _both_ways(test: Any, run: Callable[[bool], Any], roots: Sequence[Any]) -> Any:
-    """What is made of a condition, put together of both sides where it is symbolic."""
+    """Return what is made of a condition, put together of both sides where it is symbolic."""
     if not isinstance(test, Operators):
         return run(bool(test))
     return explored(lambda: run(bool(test)), merged, roots)

@@ -68,7 +68,7 @@ def torch() -> Any:
 
 
 class Library:
-    """What operations of a library make of types; here Python's own."""
+    """A library's types, and what its operations make of them; here Python's own."""
 
     name = "python"
 
@@ -80,7 +80,7 @@ class Library:
         raise refused(f"{dtype} is no type that is followed")
 
     def dtype(self, kind: DType) -> object:
-        """What the library calls a kind."""
+        """Return what the library calls a kind."""
         return {"b": bool, "i": int, "f": float}[kind.letter]
 
     def joined(self, one: Typed, other: Typed) -> DType:
@@ -99,7 +99,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Typed:
-    """What the type of a result depends on: the kind and shape of an operand, and whether it is a Python number."""
+    """An operand, as far as the type of a result depends on it: kind and shape, and whether it is a Python number."""
 
     kind: DType
     dimensions: int

@@ -1,4 +1,4 @@
-"""What a program may do with arrays of values, by the names that NumPy, torch and Python have for it."""
+"""Operations of a program on arrays of values, by the names that NumPy, torch and Python have for them."""
 
 from __future__ import annotations
 
@@ -501,7 +501,7 @@ def _largest(name: str, pair: Callable[[Element, Element], Element]) -> None:
 
 
 class _NoIndices:
-    """What stands for the indices of maxima, which are not followed."""
+    """A stand-in for the indices of maxima, which are not followed."""
 
     def __getattr__(self, name: str) -> Any:
         raise refused("the places of maxima are not followed")

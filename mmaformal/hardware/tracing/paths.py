@@ -88,7 +88,7 @@ def under(claim: z3.BoolRef) -> Iterator[None]:
 
 
 def explored(run: Callable[[], Any], merge: Merge, roots: Iterable[Any] = ()) -> Any:
-    """What a function returns, put together of all ways through it; what it writes likewise.
+    """Return what a function returns, put together of all ways through it; what it writes likewise.
 
     roots: what it may write is reached from these.  Raises ProgramError for more ways than are run, and where they
     leave things that cannot be put together.
@@ -175,7 +175,7 @@ class _Memory:
         return len(self._all)
 
     def contents(self) -> list[Any]:
-        """What each holds now."""
+        """Return what each of them holds now, as copies."""
         return [
             x.copy() if isinstance(x, list | dict | set | np.ndarray) else dict(vars(x)) for x in self._all
         ]

@@ -16,7 +16,7 @@ class ProgramError(HardwareError):
     """A program that cannot be followed; one line with its file and line."""
 
 
-#: What was refused since the last reading began: a program may catch it.
+#: Refusals since the last reading began: a program may catch them.
 REFUSED: list[ProgramError] = []
 
 

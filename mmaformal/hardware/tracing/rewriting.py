@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-#: What a side of a condition that is put together has not: it is left early, or binds names of other scopes.
+#: Statements that no side of a condition that is put together has: it is left early, or binds names of other scopes.
 _LEAVES = (
     ast.Return,
     ast.Break,

@@ -30,7 +30,7 @@ from mmaformal.hardware.tracing.kinds import (
 from mmaformal.hardware.tracing.paths import decide, decided, under
 from mmaformal.hardware.tracing.refusal import refused
 
-#: What a program may do with values, by the names of NumPy, torch and Python: filled by `operations`.
+#: Operations of a program on values, by the names of NumPy, torch and Python: filled by `operations`.
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
@@ -210,7 +210,7 @@ class Traced(Operators):
 
     @property
     def memory(self) -> NDArray[np.object_]:
-        """What a program may write."""
+        """The values that a program may write."""
         return self.data
 
     @property
@@ -254,7 +254,7 @@ class Alternatives(Operators, ShortRepr):
     choices: Sequence[tuple[z3.BoolRef, Any]]
 
     def narrowed(self) -> Any:
-        """What is left of it in the way that is run."""
+        """Return what is left of it in the way that is run: one of its values, where that is decided."""
         left = [each for each in self.choices if decided(each[0]) is not False]
         sure = [each for each in left if decided(each[0])]
         if sure or len(left) == 1:
@@ -271,7 +271,7 @@ class Alternatives(Operators, ShortRepr):
 
 
 class Unbound:
-    """What a variable has that is bound on the other side of a condition alone."""
+    """The value of a variable that is bound on the other side of a condition alone; to use it raises ProgramError."""
 
     def __getattr__(self, name: str) -> Any:
         raise refused("a variable is used that is set on one side of a condition only")

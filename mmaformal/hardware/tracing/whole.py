@@ -182,7 +182,7 @@ def _linear(atoms: tuple[tuple[Atom, int], ...], constant: int) -> tuple[int, in
     return low, high
 
 
-#: Of atoms that are maxima, by the ids of their terms: linear forms that are not above them, each with the largest
+#: Maxima, by the ids of their terms: linear forms that are not above them, each with the largest
 #: constant of which that is known.
 MAXIMA: dict[int, tuple[z3.BitVecRef | None, dict[Key, int]]] = {}
 
@@ -252,7 +252,7 @@ def _above(x: Integer, y: Integer) -> int | None:
 
 
 def _below(x: Integer) -> dict[Key, int]:
-    """What is known not to be above a maximum."""
+    """Return the numbers known not to be above a maximum, each with how far below it is at least."""
     if len(x.atoms) != 1 or x.atoms[0][1] != 1:
         return {}
     found = MAXIMA.get(x.atoms[0][0].term.get_id(), (None, {}))[1]

@@ -32,7 +32,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Description(NamedTuple):
-    """What a file says of itself."""
+    """A file's own word: its meta, and the shapes of its arrays."""
 
     meta: dict[str, object] | None  #: None: nothing
     shapes: dict[str, tuple[int, ...]]
@@ -42,7 +42,7 @@ class Description(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What an array has to be."""
+    """The shape and format that an array has to have."""
 
     shape: tuple[int, ...]
     fmt: Format
@@ -98,7 +98,7 @@ def layout(name: str) -> LayoutFunctions:
 
 
 def saver(path: Path) -> Save:
-    """What writes a file of this name.  Raises ValueError where nothing does."""
+    """Return what writes a file of this name.  Raises ValueError where nothing does."""
     name = _BY_SUFFIX.get(path.suffix.lower(), "")
     save: Save | None = getattr(layout(name), "save", None) if name else None
     if save is None:

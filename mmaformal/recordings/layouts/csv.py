@@ -56,7 +56,7 @@ def _lines(stream: IO[bytes], path: Path) -> Iterator[tuple[int, str]]:
 
 
 class _Head(NamedTuple):
-    """What stands before the rows."""
+    """The head of a file, which stands before the rows: meta and the names of columns."""
 
     meta: dict[str, object] | None
     names: list[str]

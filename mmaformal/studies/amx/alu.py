@@ -85,7 +85,7 @@ def argue(rho: Conversion) -> Argument:
 
 
 def range_of(rho: Conversion) -> Range:
-    """What a lane with a code of ρ's format holds."""
+    """Return the range of a lane that has a code of ρ's format."""
     bits = rho.format.storage_bits
     return INT64 if bits == BITS else Range(0, (1 << bits) - 1)
 

@@ -1,4 +1,4 @@
-"""What holds of fma16, fma32 and fma64 for all operands and all states, as formulas about the SMT encoding.
+"""Claims about fma16, fma32 and fma64 for all operands and all states, as formulas about the SMT encoding.
 
 What elements become is left open where a claim does not depend on it.  Which lanes are enabled, and which row and place
 a lane has, is said here once more, as the tables of corsix/amx have it.
@@ -98,7 +98,7 @@ class AmxQuestion(NamedTuple):
 
 @dataclass(frozen=True)
 class AmxClaim:
-    """What is claimed of an instruction."""
+    """A claim about an instruction: its words, and the questions that settle it."""
 
     name: str
     statement: str
@@ -222,7 +222,7 @@ def _varied(other: Mapping[int, BitVec], fixed: Mapping[int, int]) -> BitVec:
 
 
 def _same(what: str, one: InstructionRun, other: InstructionRun) -> AmxQuestion:
-    """That two runs make the same state, since elements of the same operands become the same."""
+    """Ask whether two runs make the same state, since elements of the same operands become the same."""
     agree = _Agreement()
     function = [
         z3.Implies(agree([one.trace.skip, *x[:3]], [other.trace.skip, *y[:3]]), u == v)
@@ -238,7 +238,7 @@ def _same(what: str, one: InstructionRun, other: InstructionRun) -> AmxQuestion:
 
 
 class _Agreement:
-    """That terms are equal, as far as z3's simplifier does not see it."""
+    """Claims that terms are equal, as far as z3's simplifier does not see it."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[int, int], Bool] = {}
@@ -281,7 +281,7 @@ def _operations(name: str) -> Iterator[AmxQuestion]:
 
 
 def _is_fma(mine: amx.Alu, other: sfma.SfmaStep, text: str, codes: list[BitVec]) -> Theorem:
-    """That an element becomes what an fma gives, by what is added up in both."""
+    """Argue that an element becomes what an fma gives, by what is added up in both."""
     theorem = Theorem()
     parts = [
         equal(other.product, mine.product),

@@ -228,7 +228,7 @@ class _Flow(Argument):
         return row
 
     def rows(self, fields: _Fields) -> list[Link]:
-        """That the same rows may change."""
+        """Derive that the same rows may change in both encodings."""
         mask = self.traces.smt.rows
         links = [condition(flag, smt.flag(mask, r)) for r, flag in enumerate(self.traces.executable.rows)]
         for link in links:
@@ -246,7 +246,7 @@ class _Flow(Argument):
         self, fields: _Fields, x: _Side, y: _Side, rows: list[Link], place: tuple[int, int],
         mine: executable.Element, other: smt.Element,
     ) -> _Operands:  # fmt: skip
-        """Of an element as wide as the instruction's lanes."""
+        """Derive the links of an element as wide as the instruction's lanes: operands, and whether it is written."""
         r, i = place
         j = r * len(x.taken) // ROWS
         code, written = same_code(mine.y, other.y), condition(mine.written, other.written)
@@ -259,7 +259,7 @@ class _Flow(Argument):
     def operands_of_pairs(
         self, x: _Side, y: _Side, place: tuple[int, int], mine: executable.Element, other: smt.Element
     ) -> _Operands:
-        """Of an element of fma16 onto fp32."""
+        """Derive the links of an element of fma16 onto fp32: its operands, and whether it is written."""
         r, n = place
         i, j, written = 2 * n + r % 2, r // 2, condition(mine.written, other.written)
         given = [y.enabled[j], x.enabled[i]]

@@ -155,7 +155,7 @@ class _Open(Argument):
 
 
 class _OpenFma:
-    """What an fma computes as constants, and the operands it has in each encoding."""
+    """An fma whose results are constants, with the operands that it has in each encoding."""
 
     def __init__(self) -> None:
         self.operands: list[Lane] = []
@@ -252,7 +252,7 @@ def conversions(name: str) -> tuple[Conversion, ...]:
 
 
 def arguments(name: str) -> dict[str, Callable[[], Argument]]:
-    """What is to be proved of an instruction's lanes, each once, by its name."""
+    """Return what is to be proved of an instruction's lanes, each once, by its name."""
     if name.startswith("fms"):
         return {str(rho.format): lambda rho=rho: subtracted(rho) for rho in conversions(name)}  # type: ignore[misc]
     if name in ("vecfp", "matfp"):

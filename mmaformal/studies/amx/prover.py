@@ -1,4 +1,4 @@
-"""What holds of Apple AMX for all operands and all states: both encodings are equal, and what its tables say.
+"""Proofs about Apple AMX for all operands and all states: both encodings are equal, and its tables are right.
 
     from mmaformal.studies.amx.prover import AmxProver
     with AmxProver() as prover:

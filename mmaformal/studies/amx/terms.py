@@ -24,7 +24,7 @@ Pairs: TypeAlias = list[tuple[z3.ExprRef, z3.ExprRef]]
 
 
 class Call(NamedTuple):
-    """What is computed of one element, and the constant that stands for it."""
+    """An element whose result is left open: what would be computed of it, and the constant that stands for it."""
 
     rho: Conversion
     skip: BitVec
@@ -33,7 +33,7 @@ class Call(NamedTuple):
 
 
 class OpenElements:
-    """What elements become as constants, each with a number in its name."""
+    """Constants that stand for what elements become, each with a number in its name."""
 
     def __init__(self, name: str = "element") -> None:
         self.name = name

@@ -65,7 +65,7 @@ def _prove_floor(x: Summation, k: int, below: z3.BoolRef) -> None:
 
 
 def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
-    """Of fp16 and bf16: that where all products are zero but the `active` one, a step is U·V + c, rounded once.
+    """Prove of fp16 and bf16 that where all products but the `active` one are zero, a step is U·V + c, rounded once.
 
     Returns that they are, and all are numbers.
     """
@@ -83,7 +83,7 @@ def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
 
 #: The largest difference of exponents of fp32 numbers whose sum loses no bit.
 def spread(spec: DotAdd) -> int:
-    """Of numbers as products with 1, in the accumulator of `spec`: F − 23."""
+    """Return how far exponents of numbers, as products with 1, may be apart in the accumulator of `spec`: F − 23."""
     p = spec.parameters
     return smt_dpa.kept(int(str(p["L"])), 4 * p.step_products) - fp32.fraction_bits
 
@@ -122,8 +122,8 @@ def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
 
 
 def _prove_term(x: Summation, k: int) -> list[z3.BoolRef]:
-    """Of the products of the k-th number's halves and 1's: those with 1's upper half have the number's exponents, or
-    are zero, and the others are zero; all have the exponent 0 where they are zero."""
+    """Prove of the products of the k-th number's halves and 1's: those with 1's upper half have the number's exponents,
+    or are zero, and the others are zero; all have the exponent 0 where they are zero."""
     number, claims = x.step.a[k], []
     one = x.inputs.b[k] == fp32.code("1")
     M = fp32.fraction_bits

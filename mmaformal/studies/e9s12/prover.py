@@ -1,4 +1,4 @@
-"""What the paper says of the dot product-add of E9S12 halves, proved or refuted: docs/e9s12.md.
+"""Proofs and refutations of what the paper says of the dot product-add of E9S12 halves: docs/e9s12.md.
 
     from mmaformal.studies.e9s12.prover import E9s12Prover
     with E9s12Prover() as prover:
@@ -143,12 +143,12 @@ def _fma(instruction: Instruction, asker: Asker, L: int | None = None) -> Answer
 
 #: IEEE 754's fusedMultiplyAdd, which shares nothing with the operator but the last stages.
 FMA = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32))
-#: The same of bf16 factors, converted exactly.
+#: An fma of bf16 factors, converted exactly.
 WIDE_FMA = DotAdd(1, bf16, bf16, fp32, fp32, Wfma(IEEE_FP32))
 
 
 def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
-    """Of each place: the codes of the operator and of an fma are equal."""
+    """Prove for each place that the codes of the operator and of an fma are equal."""
     proofs: list[Proof] = []
     spec, long = instruction.spec, instruction.a_format == fp32
     for k in range(spec.parameters.step_products):
@@ -188,7 +188,7 @@ def _rounded(instruction: Instruction, asker: Asker) -> Answer:
 
 
 def _errors(instruction: Instruction, asker: Asker) -> Answer:
-    """What S is off, and a case near that."""
+    """Prove how far S is off at most, and show a case near that."""
     text = "units of 2^(E − F) that S is below the exact sum of products, at most"
     numbers = (Number("n", places_of(instruction.spec).n, text),)
     return _holds(lambda proving, spec: prove_losses(proving, spec)[1], numbers=numbers)(instruction, asker)

@@ -17,7 +17,7 @@ from mmaformal.theory.rounding import RoundingGrid
 
 @dataclass(frozen=True)
 class OneShortFma(OneOfMany):
-    """Of fp16 or bf16 factors."""
+    """A step whose products but one are zero, of fp16 or bf16 factors."""
 
     def prove(self, grid: RoundingGrid) -> ExactSum:
         """Raises NotProvedError."""

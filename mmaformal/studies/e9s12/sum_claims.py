@@ -86,7 +86,7 @@ class Adding:
 
     @property
     def sums(self) -> list[z3.BoolRef]:
-        """That every partial sum is the one before and a placed term, and nothing is before the first."""
+        """The claims that every partial sum is the one before and a placed term, and nothing is before the first."""
         one, bits = self.step.passes[0], self.operator.L + 6
         partials = [wide(each, bits) for each in one.partials]
         steps = zip(partials[:-1], partials[1:], one.placed, strict=True)
@@ -150,7 +150,7 @@ class Adding:
     # ---- where they are placed
 
     def prove_own(self) -> list[z3.BoolRef]:
-        """Of each term: that it is zero with the exponent 0, or has the exponent of its number."""
+        """Prove of each term that it is zero with the exponent 0, or has the exponent of its number."""
         claims = []
         for k, term in enumerate(self.terms):
             x, place = self.of_number(k)
@@ -219,7 +219,7 @@ def prove_near(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
 
 
 def prove_rounded(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
-    """The same of fp16, whose exponents are never farther apart: without a condition but that all are numbers.
+    """Prove that terms of fp16, whose exponents are never far apart, are added exactly and rounded once, if numbers.
 
     Raises ValueError for other formats.
     """
@@ -272,7 +272,7 @@ class _Apart:
 
     @property
     def leading(self) -> list[z3.BoolRef]:
-        """That u and v have their leading bits, or the exponent field 1; and a field in its range."""
+        """The claims that u and v have their leading bits, or the exponent field 1; and a field in its range."""
         leading = [prove_leading(self.x.proving, each, fp32) for each in (self.u, self.v)]
         return [*leading, *(self.x.prove_range(each) for each in (self.u, self.v))]
 

@@ -1,4 +1,4 @@
-"""What holds of the multi-addition of E9S12 halves, proved or refuted: claims of `mmaformal e9s12` (docs/e9s12.md).
+"""Proofs and refutations about the multi-addition of E9S12 halves: claims of `mmaformal e9s12` (docs/e9s12.md).
 
 What is proved is proved of the SMT encoding (`sum_claims`) and rests on the equality of both
 (`same_sums`); where a claim fails, the case is one that this file chooses, re-run in both encodings and judged
@@ -103,7 +103,7 @@ def _holds(
 
 
 def _check_given(operator: MultiAddition, given: z3.BoolRef) -> None:
-    """That what is assumed of the terms holds of ones: nothing is proved of no terms at all.  Raises WitnessError."""
+    """Check that what is assumed of the terms holds of ones: nothing is proved of no terms.  Raises WitnessError."""
     one = z3.BitVecVal(operator.fmt.code("1"), operator.fmt.storage_bits)
     pairs = [(code, one) for code in codes_of(operator)]
     if not z3.is_true(z3.simplify(z3.substitute(given, *pairs))):
@@ -144,7 +144,7 @@ def faithful(code: int, x: Fraction) -> bool:
 
 
 def least_exact(operator: MultiAddition) -> int:
-    """Of fp16: the least L that has all places of any terms."""
+    """Return the least L that has all places of any terms of fp16."""
     fmt = operator.fmt
     return 2 + operator.carries + fmt.max_exponent - fmt.min_exponent + fmt.fraction_bits
 

@@ -170,7 +170,7 @@ DRAWN: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], NDArray[np.
 
 @dataclass(frozen=True, repr=False)
 class Often(ShortRepr):
-    """Of random rows, how many have x's result farther from the exact sum than y's, and how many nearer."""
+    """A count among random rows: how many have x's result farther from the exact sum than y's, and how many nearer."""
 
     drawn: str
     rows: int
@@ -206,7 +206,7 @@ def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int =
     products = (a.astype(np.float64) * b).tolist()
 
     def left(of: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is left of the exact sums without numbers."""
+        """Return what is left of the exact sums without numbers."""
         return np.array([math.fsum((*row, -each)) for row, each in zip(products, of.tolist(), strict=True)])
 
     beyond = left((u + v) / 2)

@@ -89,7 +89,7 @@ class WordProduct:
 
 @dataclass(frozen=True)
 class StepTerms:
-    """What a step is made of, whose first product alone is not zero."""
+    """The terms of a step whose first product alone is not zero."""
 
     a: BitVec
     b: BitVec
@@ -117,13 +117,13 @@ class StepTerms:
 
     @property
     def words(self) -> tuple[BitVec, BitVec, BitVec, BitVec]:
-        """Of a, both; of b, both."""
+        """Both words of a, then both of b."""
         (x, y), (u, v) = self.step.a[0].codes, self.step.b[0].codes
         return x, y, u, v
 
 
 def condition(a: BitVec, b: BitVec, first: BitVec, of_b: BitVec) -> Bool:
-    """Of a and b, and of their first words."""
+    """Return the condition on a and b, and on their first words, under which the product is the nearest number."""
     x, y = decode(a, fp32), decode(b, fp32)
     bits = z3.And(z3.UGE(x.field, fp32.bias + LEAST), z3.Extract(0, 0, a) == 0, is_finite(first, fp16))
     return z3.And(z3.Or(bits, x.significand == 0), z3.Not(x.nan), z3.Not(y.nan), is_word(b, of_b))
@@ -177,7 +177,7 @@ def prove(proving: Composing, spec: DotAdd) -> None:
 
 
 def _sums(proving: Composing, t: StepTerms, codes: tuple[BitVec, BitVec, BitVec, BitVec]) -> list[Bool]:
-    """That a zero product, c = 0 and the scaling leave a number as it is."""
+    """Prove that a zero product, c = 0 and the scaling leave a number as it is."""
     main, total, own, both = codes
     a, _, _, b_ = t.words
     scaled = t.step.runs[1].scaled

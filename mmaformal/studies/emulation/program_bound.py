@@ -116,7 +116,7 @@ _EXACTLY = 3
 
 
 def _check(program: Program, programs: int) -> None:
-    """That the constants are those of the claims, counted from the first sum to the last.  Raises WitnessError."""
+    """Check that constants are those of the claims, counted from the first sum to the last.  Raises WitnessError."""
     p, unit = program.parameters, program.unit
     found = program.constants(programs * p.step_products)
     half_place, u = (
@@ -163,7 +163,7 @@ def _number(name: str, x: Fraction, meaning: str) -> Number:
 
 
 def _of_words(program: Program, asker: Asker) -> list[Proof]:
-    """What words leave of both factors."""
+    """Prove what words leave of both factors."""
     p = program.parameters
     both = {(p.unit.a_format, program.a): None, (p.unit.b_format, program.b): None}
     claims = [partial(words.prove, p=p, fmt=fmt, cut=cut) for fmt, cut in both if cut.places]

@@ -1,4 +1,4 @@
-"""What a whole product loses on a program over instructions (`emulated`), from what is proved of its unit and words.
+"""The loss of a whole product on a program over instructions (`emulated`), from what is proved of its unit and words.
 
 Let w(a) = max(|a|, 2^least), `least` being by default the exponent from which words lose nothing to underflow (of
 a program without words, that of the least normal number of the factor's format), w(c) = max(|c|, 2^-126), and Y = Σ
@@ -33,12 +33,12 @@ from mmaformal.operands import Matrix
 from mmaformal.studies.emulation.sums import HALF_PLACE, lost, operations, share
 from mmaformal.studies.emulation.words import WordCut
 
-#: Of an addition to nearest in fp32.
+#: The unit roundoff of an addition to nearest in fp32.
 UNIT_ROUNDOFF = Fraction(1, 1 << 24)
 
 
 class Constants(NamedTuple):
-    """Of a product of some K."""
+    """The constants of the bound, of a product of some K."""
 
     alpha: Fraction
     beta: Fraction

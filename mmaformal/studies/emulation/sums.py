@@ -49,7 +49,7 @@ PROGRAM = Rule(
     "program, one after the other; what holds of each product holds of their sum",
 )
 
-#: What a scaling is off at most: half the last place of fp32's subnormal numbers.
+#: The most that a scaling is off: half the last place of fp32's subnormal numbers.
 HALF_PLACE = Fraction(1, 1 << 150)
 
 
@@ -93,11 +93,11 @@ class WordNumbers(NamedTuple):
         return cls(z3.Real(name), z3.Real(f"w_{name}"), tuple(words), tuple(weights))
 
     def left(self, p: Emulated) -> z3.ArithRef:
-        """What all words leave."""
+        """Return what all words leave of the factor."""
         return self.x - z3.Sum([_place(p, i) * word for i, word in enumerate(self.words)])
 
     def known(self, p: Emulated, cut: WordCut) -> z3.BoolRef:
-        """What is claimed of codes (`words.prove`), of numbers."""
+        """Claim of numbers what is claimed of codes (`words.prove`)."""
         normal, y = _number(Fraction(2) ** cut.format.min_exponent), self.x
         known = [within(self.x, self.weight), self.weight >= _number(Fraction(2) ** cut.least)]
         for i, (word, weight) in enumerate(zip(self.words, self.weights, strict=True)):
@@ -111,7 +111,7 @@ class WordNumbers(NamedTuple):
         return z3.And(known)
 
     def sized(self, p: Emulated, cut: WordCut) -> list[tuple[z3.ArithRef, Fraction]]:
-        """What is no larger than a share of the factor's weight: the factor, what words leave, words and weights."""
+        """Return terms with shares of the factor's weight that bound them: factor, what is left, words and weights."""
         shares = [size * (1 << p.shift * i) for i, size in enumerate(cut.sizes)]
         each = [*zip(self.words, shares, strict=True), *zip(self.weights, shares, strict=True)]
         return [(self.x, Fraction(1)), (self.left(p), cut.loss), *each]
@@ -122,7 +122,7 @@ def _number(x: Fraction) -> z3.RatNumRef:
 
 
 def _place(p: Emulated, i: int) -> z3.RatNumRef:
-    """What the i-th word counts."""
+    """Return what the i-th word counts."""
     return _number(Fraction(1, 1 << p.shift * i))
 
 
@@ -225,8 +225,9 @@ class Total(NamedTuple):
 
 
 def prove_chain(proving: Composing) -> None:
-    """Of a chain of the unit on the total, off by f at most of w(t) and the weights of its products.  Raises
-    NotProvedError."""
+    """Prove the error of a chain of the unit on the total, off by f at most of w(t) and the weights of its products.
+
+    Raises NotProvedError."""
     total = Total.any()
     d, p, P, f, w = z3.Reals("d p P f w")
     signs = z3.And(P >= 0, f >= 0, within(p, P))
@@ -244,7 +245,7 @@ def prove_chain(proving: Composing) -> None:
 
 
 def prove_outside(proving: Composing) -> None:
-    """Of a sum from zero that is scaled and added to the total.  Raises NotProvedError."""
+    """Prove the error of a sum from zero that is scaled and added to the total.  Raises NotProvedError."""
     total = Total.any()
     d, p, P, u, inner, scaled, g, kappa, eta = z3.Reals("d p P u inner scaled g kappa eta")
     more = kappa * g * (total.least + P) + eta
@@ -312,7 +313,7 @@ def prove_scaling(proving: Composing, shift: int) -> None:
 
 
 def check_flow(spec: DotAdd) -> None:
-    """That each sum of each program is the unit's, of words of its factors, from the total or from +0; and is the
+    """Check that each sum of each program is the unit's, of words of its factors, from the total or from +0; and is the
     total, or is scaled and added to it, to nearest: seen of the terms, which are the same ones.
 
     Raises ArgumentError."""

@@ -37,7 +37,7 @@ _BITS = 12  #: of an exponent, in two's complement
 
 @dataclass(frozen=True, repr=False)
 class WordCut(ShortRepr):
-    """What words leave of a factor, and how large they are, relative to w(a) = max(|a|, 2^least)."""
+    """The sizes of words, and of what they leave of a factor, relative to w(a) = max(|a|, 2^least)."""
 
     format: Format  #: of the words
     shift: int
@@ -46,7 +46,7 @@ class WordCut(ShortRepr):
 
     @classmethod
     def of(cls, p: Emulated, fmt: Format, least: int | None = None) -> WordCut:
-        """Of words of a format; `least` is by default the least exponent from which words lose nothing to underflow.
+        """Return the cut into words of a format; `least` is by default the least exponent at which nothing underflows.
 
         Raises ValueError for a φ that does not round to nearest, or a `least` that fp32 does not reach.
         """
@@ -73,7 +73,7 @@ class WordCut(ShortRepr):
 
     @property
     def loss(self) -> Fraction:
-        """What all words leave; 0 where the factor is its own word."""
+        """The most that all words leave; 0 where the factor is its own word."""
         return self.left[-1] if self.places else Fraction(0)
 
     @property

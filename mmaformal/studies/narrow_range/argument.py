@@ -47,8 +47,8 @@ def prove_theorem_3_1(proving: Composing) -> None:
 
 
 def prove_theorem_4_1(proving: Composing) -> None:
-    """What is left of a number after p words, the size of a word, and what leaving out products of words does,
-    concluded.  Raises NotProvedError."""
+    """Prove what is left of a number after p words, the size of a word, and what leaving out products of words does,
+    and conclude.  Raises NotProvedError."""
     made = [*_words(proving), _product(proving), _left_out(proving), *_common(proving)]
     _conclude(proving, made, "the bound of a product of several words")
 

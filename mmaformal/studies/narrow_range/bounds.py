@@ -27,7 +27,7 @@ from mmaformal.studies.narrow_range.model import Model1
 
 @dataclass(frozen=True, repr=False)
 class Symbols(ShortRepr):
-    """What the bounds are about.  G_min and g_min are 0 where exponents have no limits."""
+    """The symbols of the bounds.  G_min and g_min are 0 where exponents have no limits."""
 
     n: int  #: products of an element of C
     u: Fraction
@@ -68,7 +68,7 @@ class Componentwise(ShortRepr):
     norms: Fraction
 
     def of(self, A: Floats, B: Floats) -> Floats:
-        """Of each element of A·B."""
+        """Return the bound of each element of A·B."""
         one, other = np.abs(A), np.abs(B)
         found: Floats = float(self.inner) * (one @ other) + float(self.norms) * np.outer(
             one.max(axis=1), other.max(axis=0)

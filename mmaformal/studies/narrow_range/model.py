@@ -67,7 +67,7 @@ class Model1:
         subnormals: bool = True,
         bounded: bool = True,
     ) -> Model1:
-        """That of two formats (`Arithmetic.named`), both with subnormals and limits or both without."""
+        """Return the model of two formats (`Arithmetic.named`), both with subnormals and limits or both without."""
         one, other = (
             each if isinstance(each, FloatArithmetic) else FloatArithmetic.named(each, subnormals=subnormals)
             for each in (input_format, accumulation_format)
@@ -77,7 +77,7 @@ class Model1:
 
     @cached_property
     def unbounded(self) -> Model1:
-        """The same without limits of the exponents."""
+        """This model without limits of the exponents."""
         return Model1(self.input.unbounded, self.accumulation.unbounded)
 
     def theta(self, n: int) -> Fraction:

@@ -99,7 +99,7 @@ def curve(folder: Path, combination: Combination) -> Curve:
 
 
 def compare(rows: Sequence[CombinationErrors], folder: Path) -> list[CurveComparison]:
-    """Of every combination, in the order of the rows.  Raises as `curve` and `Comparison.of`."""
+    """Compare every combination, in the order of the rows.  Raises as `curve` and `Comparison.of`."""
     found = _by_combination(rows).items()
     return [CurveComparison.of(each, Curve.of(own), curve(folder, each)) for each, own in found]
 

@@ -50,7 +50,7 @@ def prove_theorem(
 
 
 def of_theorem(number: str, portfolio: Portfolio, timeout: float = 60.0) -> Answer:
-    """The same with solvers that are there."""
+    """Prove a theorem as `prove_theorem` does, with solvers that are there."""
     if number not in THEOREMS:
         raise ValueError(f"no theorem {number!r}; there are {', '.join(THEOREMS)}")
     question, prove = THEOREMS[number]

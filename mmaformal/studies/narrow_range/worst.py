@@ -80,7 +80,7 @@ class _Sums:
 
 
 def worst_case(model: Model1, n: int, theta: Fraction | None = None) -> Worst:
-    """Of all real x and y of n elements, scaled to θ: that of (3.2) unless it is given.
+    """Return the largest error over all real x and y of n elements, scaled to θ: that of (3.2) unless it is given.
 
     Raises ValueError for formats with too many numbers: an input format of up to 8 bits, and sums of few bits.
     """

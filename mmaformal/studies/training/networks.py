@@ -1,4 +1,4 @@
-"""What is trained: two networks of torch's own layers, on the handwritten digits that scikit-learn ships."""
+"""Two networks to train, of torch's own layers, on the handwritten digits that scikit-learn ships."""
 
 from __future__ import annotations
 

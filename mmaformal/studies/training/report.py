@@ -1,4 +1,4 @@
-"""What the trainings show, as tables: accuracies over seeds, weights against fp32's and a wide accumulator's."""
+"""Tables of what the trainings show: accuracies over seeds, weights against fp32's and a wide accumulator's."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Job(ShortRepr):
 
     @property
     def key(self) -> str:
-        """What tells it from others, in a file of results; another schedule is another job."""
+        """A key that tells it from others, in a file of results; another schedule is another job."""
         s = SCHEDULES[self.network]
         told = f"{s.epochs} epochs of {s.batch} at {s.rate}"
         return f"{self.network} | {told} | {self.unit or 'torch fp32'} | {self.seed}"
@@ -79,7 +79,7 @@ class Job(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class TrainingOutcome(ShortRepr):
-    """What came of a training."""
+    """The outcome of a training: accuracy, loss, time, and weights."""
 
     accuracy: float  #: of the images for testing
     loss: float  #: of the last batch

@@ -30,8 +30,8 @@ Curve = tuple[str, int]  #: kind and K
 
 
 def cells(rows: Sequence[DatapathErrors]) -> list[int | None]:
-    """Of one curve: from which FracBits on MSE is settled, and below the paper's magnitude; the same of the variance of
-    e²; and the variance retention ratio near 1."""
+    """Return of one curve from which FracBits on MSE is settled, and below the paper's magnitude; so of the variance
+    of e²; and the variance retention ratio near 1."""
     found: list[int | None] = []
     for metric, bound in PAPER_BELOW.items():
         found += [below_from(rows, metric, bound), settled_from(rows, metric)]

@@ -106,7 +106,7 @@ class Dealt:
         return _codes(torch.from_numpy(total if c is None else c + total).bfloat16())
 
 
-#: What makes a product.
+#: The maker of a product.
 Made = Structure | ProductCall | Dealt
 
 

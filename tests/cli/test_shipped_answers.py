@@ -1,0 +1,102 @@
+"""Answers that come with the package: given for the README's questions, never where a model or a witness is another."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import shipped_answers
+
+from mmaformal import cli
+from mmaformal.cli import recall
+from mmaformal.cli.recall import Recalled, RecallKey
+from mmaformal.solver.portfolio import Portfolio
+
+DEMO = ["diff", "ampere", "hopper", "HMMA.16816.F32"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(recall, "enabled", True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a solver is asked: run python tools/shipped_answers.py")
+
+    monkeypatch.setattr(Portfolio, "ask", refuse)
+
+
+@pytest.mark.parametrize("words", shipped_answers.commands(), ids=shlex.join)
+def test_the_questions_of_the_readme_are_answered_at_once(
+    words: list[str], no_solver: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 0
+    assert ", shipped)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", ["--json", "--verbose", "--no-cache"])
+def test_what_shows_obligations_is_asked_anew(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not _asked(monkeypatch, [*DEMO, more])
+
+
+def _asked(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> list[object]:
+    """Return what a command shows, instead of working anything out."""
+    answers: list[object] = []
+    ask = RecallKey.ask
+
+    def spy(self: RecallKey, store, timeout, work, **options):  # type: ignore[no-untyped-def]
+        def give_up() -> Recalled:
+            raise KeyboardInterrupt
+
+        answers.append(ask(self, store, timeout, give_up, **options))
+        return answers[-1]
+
+    monkeypatch.setattr(RecallKey, "ask", spy)
+    cli.main(words)
+    return answers
+
+
+def test_another_model_has_no_shipped_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(_asked(monkeypatch, DEMO)) == 1
+    assert not _asked(monkeypatch, [*DEMO, "--replace", "F=22"])
+    assert not _asked(monkeypatch, [*DEMO, "--where", "gemm"])
+
+
+def test_other_source_of_the_encodings_has_no_shipped_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "source_of_models", lambda: "another")
+    assert not _asked(monkeypatch, DEMO)
+
+
+@pytest.mark.parametrize("change", ["witness", "file"])
+def test_a_witness_that_is_none_is_not_shown(
+    change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "answers.json"
+    known = json.loads(recall.SHIPPED.read_text(encoding="utf-8"))
+    for record in known.values():
+        if "witness" in record["json"] and change == "witness":
+            record["json"]["witness"]["c"] = "0x0"
+    file.write_text(json.dumps(known) if change == "witness" else "{", encoding="utf-8")
+    monkeypatch.setattr(recall, "SHIPPED", file)
+    assert not _asked(monkeypatch, DEMO)
+
+
+def test_the_source_of_models_is_what_gives_them_meaning() -> None:
+    names = {f"{path.parent.name}/{path.name}" for path in recall.files_of_models()}
+    assert {"fda/smt.py", "fda/executable.py", "mmaformal/formats.py", "mmaformal/rounding.py"} <= names
+    assert "cli/recall.py" not in names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", shipped_answers.commands(), ids=shlex.join)
+def test_each_is_what_is_answered_now(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*words, "--json", "--timeout", "600"]) == 0
+    anew = shipped_answers.timeless({"json": json.loads(capsys.readouterr().out)})
+    assert anew in {
+        shipped_answers.timeless(each) for each in json.loads(recall.SHIPPED.read_text()).values()
+    }
