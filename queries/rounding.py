@@ -7,8 +7,8 @@ chain on its own.  ρ is the instruction's last rounding, and its neighbours tho
 fractional bits).  A zero of either sign is zero; infinity is the number after the largest.
 
 Fused units round their aligned terms before they add, so products that cancel leave an error that no ulp of d bounds:
-both fail.  They hold where a step is exact up to its one rounding, sfma and efda, and K is one step; `exact_steps` has
-the proof.
+both fail.  They hold where a step is exact up to its one rounding and K is one step: sfma and efda (`exact_steps` has
+the proof), and fda where its alignment is wide enough to lose nothing.
 """
 
 from __future__ import annotations
@@ -75,33 +75,35 @@ def _breaks(spec: DotAdd, judge: Judge, codes: Codes, result: int) -> bool:
 
 
 def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> Answer:
+    """Return an input whose result the judge does not allow, a proof that there is none, or why neither is known."""
     spec, rho = instruction.spec, instruction.spec.parameters.last_rounding
-    question = f"{instruction.label}: {what}"
-    single, why = spec.k == spec.parameters.step_products, "no proof is known"
-    if single:
-        proving = Composing(asker)
-        try:
-            facts_of(spec).rounds_exact_sum(proving, spec)
-        except UnsupportedError as error:
-            why = f"no proof is known: {error}"
-        except NotProvedError as error:
-            if not error.refuted:
-                return Unknown(question, str(error), proving.obligations, asker.elapsed)
-        else:
-            return Holds(question, proving.proof(), asker.elapsed)
-    breaks = partial(_breaks, spec, judge)
+    question, breaks = f"{instruction.label}: {what}", partial(_breaks, spec, judge)
     try:
-        codes = find_case(instruction, breaks)
+        codes, why = find_case(instruction, breaks), "no input was found that breaks it, and no proof is known"
     except NotProvedError as error:  # rounding to ρ has no definition
-        return Unknown(question, str(error), (), asker.elapsed)
+        codes, why = None, str(error)
     if codes is None:
-        return Unknown(question, f"no input was found that breaks it, and {why}", (), asker.elapsed)
+        return _proved(question, why, spec, asker)
     x = exact(spec, codes)
     notes = (neighbours_text(x, rho),) if x is not None else ()
     witness = shown(instruction, codes, notes, ("made smaller step by step, not proved minimal",))
     if not breaks(codes, witness.results[0]):
         raise WitnessError(f"{instruction.label}: {codes} was to be rounded wrongly, and is not")
     return Fails(question, witness, f"it is not so that {what}", asker.elapsed)
+
+
+def _proved(question: str, why: str, spec: DotAdd, asker: Asker) -> Answer:
+    """Return a proof that d is the exact sum of one step, rounded once; Unknown where there is none."""
+    if spec.k != spec.parameters.step_products:
+        return Unknown(question, why, (), asker.elapsed)
+    proving = Composing(asker)
+    try:
+        facts_of(spec).rounds_exact_sum(proving, spec)
+    except UnsupportedError as error:
+        return Unknown(question, f"{why}: {error}", (), asker.elapsed)
+    except NotProvedError as error:
+        return Unknown(question, why if error.refuted else str(error), proving.obligations, asker.elapsed)
+    return Holds(question, proving.proof(), asker.elapsed)
 
 
 def _settle_step(instruction: Instruction, asker: Asker) -> Answer:

@@ -32,7 +32,7 @@ def find_case(instruction: Instruction, breaks: Breaks, *, count: int = 3000) ->
     spec = instruction.spec
 
     def shows(cases: Sequence[Codes]) -> map[bool]:
-        return map(breaks, cases, run(instruction, cases))
+        return map(breaks, cases, run(instruction, cases) if cases else [])
 
     for start in (*range(0, count, _BATCH), None):
         if start is None:  # at last, what was rounded away before c was added is all that is left

@@ -17,12 +17,15 @@ from support.slow import slow
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
+from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fma import proofs as one_format
 from mmaformal.encodings.smt import stages
+from mmaformal.formats import e2m1, e5m2
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.rounding import RNE_FP16, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 GROUPS = ("gfda(k=4,group=2,frac_bits=9,a=e4m3,rho=RZ-FP32)", "gfda(k=6,group=3,frac_bits=20,a=bf16,cut=RO)")
@@ -150,6 +153,28 @@ def test_broken_groups_do_not_follow_c(monkeypatch: pytest.MonkeyPatch) -> None:
     real = stages.align
     monkeypatch.setattr(stages, "align", lambda *given: real(*given) ^ 1)
     assert isinstance(settled(PROPERTIES["monotonicity-in-c"], TWO_GROUPS, timeout=20), Unknown)
+
+
+# ---- fda wide enough ----------------------------------------------------------------------------------------------
+
+WIDE = Instruction(
+    "unit",
+    "wide",
+    1,
+    1,
+    DotAdd(2, e2m1, e2m1, e5m2, e5m2, Fda(20, 2, Conversion("RNE-E5M2", e5m2, 2, Rounding.RNE), 0)),
+)
+
+
+@pytest.mark.parametrize("name", ["correct-rounding", "faithful-rounding"])
+def test_an_alignment_that_loses_nothing_rounds_the_exact_sum(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(settled(PROPERTIES[name], WIDE), Holds)
+    assert not isinstance(settled(PROPERTIES[name], WIDE.replace(F=19)), Holds)
+    real = stages.align
+    monkeypatch.setattr(stages, "align", lambda *given: real(*given) & ~1)
+    assert not isinstance(settled(PROPERTIES[name], WIDE, timeout=30), Holds)
 
 
 # ---- fma ------------------------------------------------------------------------------------------------------------

@@ -1,22 +1,25 @@
 """Compares the theorems of the smallest units with every input: what is proved has to hold, what is refuted to fail.
 
-    python tools/docs/enumeration_table.py [ALGORITHM …] [--models 2] [--timeout 60]
+    python tools/docs/enumeration_table.py results.jsonl [ALGORITHM …] [--models 2] [--timeout 60]
 
 a and b have 4 bits (e2m1, with infinities and NaNs too), K = 2, c and d are e5m2, the smallest format of results.  Each
 of the 2^24 inputs is run through the executable encoding and through the circuit of the bit-vectors
 (`certificates/all_inputs.py`).  A property of two runs is enumerated in both; one of sums and roundings by
-`enumerated_results.py`, of the results, which are seen to be equal.  Each is asked of `prove`.  Exit status 1 if an
-answer is not what enumeration shows.
+`enumerated_results.py`, of the results, which are seen to be equal.  Each is asked of `prove`.  Run
+again, it goes on where it was.  Exit status 1 if an answer is not what enumeration shows.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import z3
@@ -164,26 +167,63 @@ def chosen(algorithm: str, types: Types, number: int) -> list[DotAdd]:
     ]
 
 
+class Row(TypedDict):
+    """A model, and its cell of each property; `wrong`: how many are not what enumeration shows."""
+
+    types: str
+    algorithm: str
+    parameters: str
+    cells: dict[str, str]
+    wrong: int
+
+
+def row_of(name: str, spec: DotAdd, timeout: float) -> Row:
+    """Return the row of a model of an algorithm."""
+    apart, found = different(spec), list(cells(spec, timeout))
+    same = "equal" if not apart else f"WRONG: {apart:,} differ"
+    named = dict(zip(PROPERTIES, (cell for cell, _ in found), strict=True))
+    return {
+        "types": str(spec.types),
+        "algorithm": name,
+        "parameters": str(spec.parameters),
+        "cells": {"both encodings": same, **named},
+        "wrong": (apart > 0) + sum(not agrees for _, agrees in found),
+    }
+
+
+def tables(rows: Sequence[Row]) -> str:
+    """Return a table for each kind of types: a line for each property, a column for each model; then the models."""
+    lines: list[str] = []
+    for types in dict.fromkeys(row["types"] for row in rows):
+        its = [row for row in rows if row["types"] == types]
+        lines += [f"| {types} | {' | '.join(row['algorithm'] for row in its)} |", "|---|" + "---|" * len(its)]
+        lines += [f"| {name} | {' | '.join(row['cells'][name] for row in its)} |" for name in its[0]["cells"]]
+        lines += ["", "; ".join(f"`{row['parameters']}`" for row in its), ""]
+    return "\n".join(lines)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("results", type=Path)
     parser.add_argument("algorithm", nargs="*")
     parser.add_argument("--models", type=int, default=1, help="of each algorithm and kind of a and b")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each property")
     args = parser.parse_args()
-    names, wrong, without = args.algorithm or sorted(with_part("space")), 0, []
-    print(f"| model | both encodings | {' | '.join(PROPERTIES)} |\n|---|{'---|' * (1 + len(PROPERTIES))}")
-    for name in names:
+    rows = (
+        [json.loads(line) for line in args.results.read_text().splitlines()] if args.results.exists() else []
+    )
+    done, without = {(row["types"], row["parameters"]) for row in rows}, []
+    for name in args.algorithm or sorted(with_part("space")):
         specs = [spec for types in TYPES for spec in chosen(name, types, args.models)]
         without += [] if specs else [name]
         for spec in specs:
-            apart = different(spec)
-            row = list(cells(spec, args.timeout))
-            wrong += (apart > 0) + sum(not agrees for _, agrees in row)
-            same = "equal" if not apart else f"WRONG: {apart:,} differ"
-            line = " | ".join(cell for cell, _ in row)
-            print(f"| {spec.types}, {spec.parameters} | {same} | {line} |", flush=True)
-    print(f"\nWithout a unit of these types: {', '.join(without) or 'none'}.")
-    return int(wrong > 0)
+            if (str(spec.types), str(spec.parameters)) not in done:
+                rows.append(row_of(name, spec, args.timeout))
+                with args.results.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps(rows[-1], ensure_ascii=False) + "\n")
+    print(tables(sorted(rows, key=lambda row: (row["types"], row["algorithm"]))))
+    print(f"Without a unit of these types: {', '.join(without) or 'none'}.")
+    return int(any(row["wrong"] for row in rows))
 
 
 if __name__ == "__main__":

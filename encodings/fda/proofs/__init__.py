@@ -128,5 +128,8 @@ class FdaFacts(RoundsOneSum[Step]):
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
         return exactness.prove_lossless(proving, spec)
 
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        self.lossless(proving, spec)
+
 
 FACTS = FdaFacts("fda")
