@@ -39,6 +39,10 @@ class Specials(IntEnum):
     TOP = 5  #: of unsigned formats: the code of all ones is the NaN, that below it is infinity
 
 
+#: The largest bias of formats with few exponent bits, whose numbers are all small (FPMR.LSCALE halves e5m2's 127 times)
+_MOST_BIAS = 128
+
+
 class Layout(NamedTuple):
     """A format reduced to the integers its arithmetic needs."""
 
@@ -84,9 +88,8 @@ class Format:
             self.exponent_bits >= 2 or self.specials is not Specials.IEEE,
             "2 exponent bits or more, beside that of infinities and NaNs",
         )
-        self._needs(
-            0 <= self.bias <= 1 << self.exponent_bits, f"a bias the exponent field can hold, not {self.bias}"
-        )
+        most = max(1 << self.exponent_bits, _MOST_BIAS)
+        self._needs(0 <= self.bias <= most, f"a bias of at most {most}, not {self.bias}")
         self._needs(self.ignored_low_bits >= 0, f"no {self.ignored_low_bits} ignored bits")
         if self.has_zero:
             least = 1 if self.has_minus_zero or not self.is_whole else 0

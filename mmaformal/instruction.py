@@ -375,7 +375,8 @@ def check_meant(operands: Mapping[str, GivenOperand]) -> None:
     factors = {name: x for name, x in operands.items() if name.lower() in ("a", "b")}
     if not all(x.python and x.kind == "codes" and x.codes.any() for x in factors.values()):
         return
-    if any(bool(((x.codes & (x.fmt.sign_mask - 1)) >> _normal_shift(x.fmt)).any()) for x in factors.values()):
+    magnitudes = ((x.codes & ((x.fmt.sign_mask or x.fmt.codes) - 1), x.fmt) for x in factors.values())
+    if any(bool((codes >> _normal_shift(fmt)).any()) for codes, fmt in magnitudes):
         return
     name, x = next(iter(factors.items()))
     code = int(x.codes[x.codes != 0].flat[0])

@@ -88,7 +88,10 @@ class Tininess(Enum):
 
 
 class Saturation(Enum):
-    """The fate of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5)."""
+    """The fate of a number beyond the largest, once rounded, in a format of P3109 (interim report §4.7.5).
+
+    PROPAGATE is what Arm's FPMR.OSM = 1 asks for in fp16 and fp32.
+    """
 
     NONE = "none: the infinity where there is one and the rounding goes there, else the largest number"
     FINITE = "finite: the largest number, of infinities too"
@@ -121,7 +124,8 @@ class Conversion:
 
     A format with one NaN and no −0 (of P3109, or FNUZ) has a `saturation`, NONE if it is not said, all of its fraction
     bits are kept, and the interim report of P3109 says what overflows (§4.7.3-5).  So has OCP's e4m3, whose overflow is
-    the NaN without saturation, and the largest number with it, infinities too.
+    the NaN without saturation, and the largest number with it, infinities too.  A format of IEEE 754 whose overflow is
+    the largest number, to nearest, has PROPAGATE: infinities stay (Arm ARM, FPRoundBase, `satoflo`).
 
     Raises ValueError unless the format is one of these, or has infinities and every bit of its word is used, and keeps
     1 to all of its fraction bits; TypeError for what is no number.
@@ -132,7 +136,9 @@ class Conversion:
     fraction_bits: int
     rounding: Rounding
     signed_zero: bool = False
-    saturation: Saturation | None = None  #: of formats of P3109
+    saturation: Saturation | None = (
+        None  #: of formats of P3109, of e4m3, and of overflow to the largest number
+    )
     ieee: bool = False  #: whether a directed rounding overflows, and signs zeros, as in IEEE 754
 
     def __post_init__(self) -> None:
@@ -161,7 +167,11 @@ class Conversion:
                 )
             return
         if self.saturation is not None:
-            raise ValueError(f"ρ = {self.name}: saturation is of formats of P3109 and of e4m3, not of {fmt}")
+            object.__setattr__(self, "saturation", Saturation.named(self.saturation, "saturation"))
+            if self.saturation is not Saturation.PROPAGATE or self.rounding is not Rounding.RNE:
+                raise ValueError(
+                    f"ρ = {self.name}: {fmt} saturates to nearest even, and keeps its infinities"
+                )
         whole = fmt.signed and 1 + fmt.exponent_bits + fmt.fraction_bits == fmt.storage_bits
         if fmt.specials is not Specials.IEEE or not whole or fmt.storage_bits not in (8, 16, 32, 64):
             raise ValueError(
@@ -187,6 +197,16 @@ class Conversion:
         )
         return f"<Conversion {clipped(self.name)}: {kept}{more}>"
 
+    @property
+    def saturates_ieee(self) -> bool:
+        """Return whether whatever overflows a format of IEEE 754 is its largest number."""
+        return self.saturation is not None and self.format.specials is Specials.IEEE
+
+    @property
+    def stays(self) -> bool:
+        """Return whether some of what overflows is the largest number: where the rounding goes there, or all of it."""
+        return self.ieee or self.saturates_ieee
+
     def with_signed_zero(self) -> Conversion:
         return replace(self, name=f"{self.name}±0", signed_zero=True)
 
@@ -195,7 +215,8 @@ class Conversion:
         """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16; or
         its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word); IEEE 754's, as IEEE-BF16
         (to nearest even), IEEE-RD-FP32, IEEE-RZ-E8M10, whose roundings may have RISC-V's names, as IEEE-RMM-FP16; or
-        one of P3109, as RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate.
+        one of P3109, as RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate; or
+        one that overflows to the largest number, as IEEE-FP16-SatPropagate.
 
         Raises ValueError for an unknown name, TypeError for anything else.
         """
@@ -218,13 +239,14 @@ class Conversion:
         short = re.fullmatch(r"E(\d+)M(\d+)", found[2]) if found and fmt is None else None
         if short:
             fmt = _WORDS.get(short[1])
-        if not found or found[4] or fmt is None or found[1] not in Rounding.__members__:
+        if not found or fmt is None or found[1] not in Rounding.__members__:
             raise ValueError(
                 f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
                 f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}|E8M…|BINARY8P4SE…[-SatFinite|-SatPropagate]"
             )
         bits = int(short[2]) if short else fmt.fraction_bits
-        made = Conversion(f"{found[1]}-{found[2]}", fmt, bits, Rounding[found[1]])
+        saturation = Saturation[found[4].upper()] if found[4] else None
+        made = Conversion(value.removesuffix("±0"), fmt, bits, Rounding[found[1]], saturation=saturation)
         return made.with_signed_zero() if found[3] else made
 
 

@@ -149,6 +149,8 @@ class Parameters:
     saturates: ClassVar[bool] = False
     #: whether results may be of e4m3, which overflows so too
     gives_e4m3: ClassVar[bool] = False
+    #: whether results of IEEE 754's formats may overflow to the largest number, to nearest (`Saturation.PROPAGATE`)
+    gives_largest: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
@@ -383,7 +385,8 @@ class DotAdd:
         p = self.parameters
         for name in ("a", "b", "c", "d"):
             fmt = getattr(self, f"{name}_format")
-            if not (fmt.signed and fmt.has_zero):
+            factor = name in "ab" and fmt.is_whole  # of P3109, whose unsigned formats are numbers
+            if not ((fmt.signed or factor) and fmt.has_zero):
                 raise ValueError(f"{name} cannot be {fmt}, a format of scales, without sign or without zero")
         if self.k > MOST_PRODUCTS:
             raise ValueError(f"K = {self.k} is too long a chain: at most {MOST_PRODUCTS} products")
@@ -405,6 +408,9 @@ class DotAdd:
             )
         if not p.gives_e4m3 and self.d_format.specials is Specials.FN:
             raise ValueError(f"{p.algorithm} gives no {self.d_format}: such results are fma's")
+        roundings = [x for x in map(p.__getitem__, p.keys()) if isinstance(x, Conversion)]
+        if not p.gives_largest and any(x.saturates_ieee for x in roundings):
+            raise ValueError(f"{p.algorithm} has no ρ that saturates a format of IEEE 754: efda has")
         if self.scale_format is None and self.scale_block:
             raise ValueError(f"a scale block of {self.scale_block} without a scale format")
         if self.scale_format is not None:
@@ -445,9 +451,9 @@ class DotAdd:
         if "c" in self.negated and not self.reads_c:
             raise ValueError("a c that is not read cannot be negated")
         for name in self.negated:
-            if (fmt := getattr(self, f"{name}_format")).specials is Specials.FNUZ:
+            if not (fmt := getattr(self, f"{name}_format")).has_minus_zero:
                 raise ValueError(f"{name} of {fmt}, which has no −0, cannot be negated")
-        if not self.reads_c and self.c_format.specials is Specials.FNUZ:
+        if not self.reads_c and not self.c_format.has_minus_zero:
             raise ValueError(f"a c of {self.c_format}, which has no −0, has to be read")
 
     def __repr__(self) -> str:

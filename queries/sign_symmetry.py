@@ -1,6 +1,7 @@
 """Is d(−a, b, −c) = −d(a, b, c)?
 
-It is where rounding does not know up from down, and fails where something is rounded toward −∞ (cdna3).  The sign of
+It is where rounding does not know up from down, and fails where something is rounded toward −∞ (cdna3); of an unsigned
+a, a format of P3109, it is no question.  The sign of
 a zero result is left open, since a sum of exactly zero is +0 for either sign, and NaNs have none to speak of.
 """
 
@@ -17,7 +18,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.related_runs import Opposite, Pairing, Runs
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer
+from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
@@ -53,6 +54,8 @@ def argument(relation: Relation) -> Pairing:
 
 def answer(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label}: d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside"
+    if not instruction.a_format.signed:
+        return Unknown(question, f"{instruction.a_format} has no −a", (), asker.elapsed)
     each = relation(instruction.spec)
     return settle(instruction, asker, question, [each], lambda: [argument(each)])
 

@@ -1,7 +1,7 @@
 """Measure what stands behind each model, and write it down.
 
     R=../shared/recordings
-    python tools/evidence.py $R $R/lowered $R/processors/{emr,qemu}_*.npz $R/emulators/*.npz
+    python tools/evidence.py $R $R/lowered $R/processors/{emr,qemu,apple}_*.npz $R/emulators/*.npz
 
 Checks every recording named or in a folder named, reads the cases of docs/validation-mmasim.md, and writes
 mmaformal/recordings/backing.json and docs/evidence.md.  Exits with 1 if a model does not reproduce a recording.
@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from mmaformal.recordings import CheckReport, check_file
-from mmaformal.recordings.backing import FILE, BackingFacts, Measured, page, save
+from mmaformal.recordings.backing import FILE, BackingFacts, Measured, MeasuredStates, page, save
+from mmaformal.recordings.states import check_states, holds_states
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,6 +42,14 @@ def measured(path: Path) -> Measured:
     }
 
 
+def measured_states(path: Path) -> MeasuredStates:
+    """Device, and states of each instruction.  Raises ValueError."""
+    report = check_states(path)
+    if report.mismatches or report.device is None:
+        raise ValueError(str(report))
+    return {"device": report.device, "rows": dict(sorted(report.counts.items()))}
+
+
 def of_mmasim(text: str) -> dict[str, int]:
     """Cases by instruction, of the table in docs/validation-mmasim.md.  Raises ValueError on a disagreement."""
     cases = {}
@@ -55,13 +64,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, help="recordings (.npz), or folders of them")
     paths = parser.parse_args().paths
+    found = [file for path in paths for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])]
+    states = [file for file in found if holds_states(file)]
     try:
         facts: BackingFacts = {
-            "recordings": [
-                measured(file)
-                for path in paths
-                for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])
-            ],
+            "recordings": [measured(file) for file in found if file not in states],
+            "states": [measured_states(file) for file in states],
             "mmasim": of_mmasim((ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")),
         }
     except ValueError as error:

@@ -32,6 +32,7 @@ class Efda(Parameters):
     algorithm: ClassVar[str] = "efda"
     loss: ClassVar[LossModel] = LossModel.NOTHING
     rounds_correctly: ClassVar[bool] = True
+    gives_largest: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
         "minus_zero": "whether a sum of zeros that are all −0 is −0",
         "nan": "which NaN a step gives",
@@ -47,7 +48,7 @@ class Efda(Parameters):
 
     def check(self, spec: DotAdd) -> None:
         c, rho = spec.c_format, self.rho
-        self.needs(rho.saturation is None, f"a ρ that overflows to infinity, not {rho}")
+        self.needs(rho.saturation is None or rho.stays, f"a ρ of a format of IEEE 754's, not {rho}")
         narrow = max(c.fraction_bits, rho.fraction_bits) <= 23
         self.needs(narrow, f"c and ρ of at most 23 fraction bits, not {spec.types}")
         product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2

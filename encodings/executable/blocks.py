@@ -349,7 +349,7 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
 
 def encode(x: Rounded, rho: Conversion) -> Lane:
     """The code of a rounded number; overflow is infinity, or the largest number where one of IEEE 754's
-    directed roundings goes toward zero; zero is +0 unless ρ keeps its sign.
+    directed roundings goes toward zero, or ρ saturates; zero is +0 unless ρ keeps its sign.
 
     A significand that holds the leading bit, or that rounding carried to a power of two, adds its carry to
     the exponent field by itself.
@@ -360,7 +360,7 @@ def encode(x: Rounded, rho: Conversion) -> Lane:
     infinity = ((1 << target.exponent_bits) - 1) << rho.fraction_bits
     narrow = where(x.exponent > target.max_exponent, infinity, minimum(narrow, infinity))
     negative = x.sign == 1
-    if rho.ieee:
+    if rho.stays:
         finite = minimum(narrow, infinity - 1)
         if rho.rounding is Rounding.RD:
             finite = where(negative, narrow, finite)

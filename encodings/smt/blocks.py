@@ -495,8 +495,8 @@ def encode(x: Rounded, rho: Conversion) -> BitVec:
 
 
 def _overflowed(sign: BitVec, infinity: BitVec, rho: Conversion) -> BitVec:
-    """The fields of what overflows: the largest number, next to infinity, with IEEE 754's roundings away from it."""
-    if not rho.ieee:
+    """The fields of what overflows: the largest number, next to infinity, where ρ does not go there."""
+    if not rho.stays:
         return infinity
     match rho.rounding:
         case Rounding.RD:

@@ -40,7 +40,7 @@ def armv8_6() -> Architecture:
 
 
 def armv9_ebf16() -> Architecture:
-    """Returns the same instructions with FPCR.EBF = 1: a pair summed and rounded once, then added to c."""
+    """Returns the same instructions, and SME's, with FPCR.EBF = 1: a pair summed and rounded once, then added to c."""
     name = "armv9_ebf16"
     sources = {
         "pair": "Arm ARM, FPDot: one rounding of the sum of two products",
@@ -49,20 +49,25 @@ def armv9_ebf16() -> Architecture:
         "negate_pair": "Arm ARM: no sum is negated",
     }
 
-    def unit(opcode: str, m: int, n: int, k: int) -> Instruction:
-        spec = DotAdd(k, bf16, bf16, fp32, fp32, Rnd2(IEEE_FP32, IEEE_FP32, NanRule.DEFAULT))
-        return Instruction(opcode, name, m, n, spec, sources=sources)
+    def unit(opcode: str, m: int, n: int, k: int, negated: str = "") -> Instruction:
+        pairs = Rnd2(IEEE_FP32, IEEE_FP32, NanRule.DEFAULT)
+        spec = DotAdd(k, bf16, bf16, fp32, fp32, pairs, negated=negated)
+        own = sources | (
+            {"negated": "Arm ARM, BFMOPS: the signs of the first factors are changed"} if negated else {}
+        )
+        return Instruction(opcode, name, m, n, spec, sources=own)
 
+    outer = [unit("BFMOPA", 4, 4, 2), unit("BFMOPS", 4, 4, 2, "a")]
     return Architecture(
         name,
         "FEAT_EBF16, FPCR.EBF = 1",
-        [unit("BFDOT", 1, 1, 2), unit("BFMMLA", 2, 2, 4), unit("BFMOPA", 4, 4, 2)],
+        [unit("BFDOT", 1, 1, 2), unit("BFMMLA", 2, 2, 4), *outer],
         standing=SPECIFIED,
     )
 
 
-#: The largest FPMR.LSCALE that is modelled; of fp16 results there is no larger one, of fp32 ones 127 is the largest.
-_MOST_SCALE = 15
+#: The largest FPMR.LSCALE; of fp16 results the lowest 4 bits count.
+_MOST_SCALE = 127
 
 
 def _scaled(fmt: Format, scale: int) -> Format:
@@ -71,50 +76,60 @@ def _scaled(fmt: Format, scale: int) -> Format:
     return replace(fmt, name=name, bias=fmt.bias + scale, dtype=None if scale else fmt.dtype)
 
 
-def _lscale(scale: int) -> Revision:
+def _fpmr(scale: int, saturates: bool) -> Revision:
+    """Returns the instructions with another FPMR.LSCALE or FPMR.OSM."""
+
     def revise(i: Instruction) -> Instruction:
         """Halves of the scale go to a and to b: 2^-S·Σ a·b = Σ (2^-s·a)·(2^-(S-s)·b), exactly."""
-        half = scale // 2
-        a, b = _scaled(i.spec.a_format, half), _scaled(i.spec.b_format, scale - half)
-        return replace(i, spec=replace(i.spec, a_format=a, b_format=b))
+        own = scale % 16 if i.d_format is fp16 else scale
+        a, b = _scaled(i.spec.a_format, own // 2), _scaled(i.spec.b_format, own - own // 2)
+        spec = replace(i.spec, a_format=a, b_format=b)
+        if saturates:
+            rho = spec.parameters.last_rounding
+            spec = spec.replace(rho=f"{rho.name}-SatPropagate")
+        return replace(i, spec=spec)
 
-    summary = f"FPMR.LSCALE = {scale}: the sum of products is scaled by 2^-{scale}"
-    return Revision(f"lscale-{scale}", summary, revise)
+    words = [f"LSCALE = {scale}: the sum of products is scaled by 2^-{scale}"] if scale else []
+    words += ["OSM = 1: overflow gives the largest number"] if saturates else []
+    name = "-".join((["osm"] if saturates else []) + ([f"lscale-{scale}"] if scale else []))
+    return Revision(name, f"FPMR.{', '.join(words)}", revise)
 
 
 def armv9_fp8() -> Architecture:
-    """Returns FDOT and FMMLA of 8-bit formats, with FPMR.LSCALE = 0 and FPMR.OSM = 0.
+    """Returns FDOT, FMMLA and FMOPA of 8-bit formats, with FPMR.LSCALE = 0 and FPMR.OSM = 0.
 
     FPMR.F8S1 and F8S2 choose the formats of a and b, which stand in the names.  `armv9_fp8@lscale-4` has
-    FPMR.LSCALE = 4.  FMOPA of these formats is FDOT in each element.
+    FPMR.LSCALE = 4, `armv9_fp8@osm` FPMR.OSM = 1, and `armv9_fp8@osm-lscale-4` both.
     """
     name = "armv9_fp8"
     sources = {
-        "L": "Arm ARM, FDOT, FMMLA: as many products as one element of the result has",
-        "nan": "Arm ARM, FP8DotAddFP: the default NaN",
+        "L": "Arm ARM, FDOT, FMMLA, FMOPA: as many products as one element of the result has",
+        "nan": "Arm ARM, FP8DotAddFP: the default NaN, whatever FPCR.DN; FPCR.AH = 0",
         "flush_inputs": "Arm ARM, FP8DotAddFP: subnormals kept",
         "minus_zero": "Arm ARM, FP8DotAddFP: the sign of an exact zero as IEEE 754 has it",
-        "rho": "Arm ARM, FP8DotAddFP: RN whatever FPCR.RMode, no intermediate rounding, subnormals kept; FPMR.OSM = 0",
+        "rho": "Arm ARM, FP8DotAddFP: RN whatever FPCR.RMode, no intermediate rounding, subnormals kept; FPMR.OSM says "
+        "whether overflow is infinity or the largest number (FPRoundBase, satoflo)",
     }
 
     def unit(opcode: str, size: int, k: int, a: Format, b: Format) -> Instruction:
         d, rho = (fp16, IEEE_FP16) if size == 16 else (fp32, IEEE_FP32)
-        m = 2 if opcode == "FMMLA" else 1
+        m = {"FDOT": 1, "FMMLA": 2, "FMOPA": 128 // size}[opcode]
         full = f"{opcode}.F{size}.{a.name.upper()}.{b.name.upper()}"
-        return Instruction(
-            full, name, m, m, DotAdd(k, a, b, d, d, Efda(k, rho, minus_zero=True)), sources=sources
-        )
+        spec = DotAdd(k, a, b, d, d, Efda(k, rho, minus_zero=True, nan=NanRule.DEFAULT))
+        return Instruction(full, name, m, m, spec, sources=sources)
 
-    shapes = (("FDOT", 16, 2), ("FDOT", 32, 4), ("FMMLA", 16, 4), ("FMMLA", 32, 8))
+    shapes = [(opcode, size, size // 8) for opcode in ("FDOT", "FMOPA") for size in (16, 32)]
+    shapes += [("FMMLA", 16, 4), ("FMMLA", 32, 8)]
     units = [unit(*shape, a, b) for shape in shapes for a in (e4m3, e5m2) for b in (e4m3, e5m2)]
-    scales = [_lscale(scale) for scale in range(1, _MOST_SCALE + 1)]
+    settings = [
+        _fpmr(scale, osm) for osm in (False, True) for scale in range(_MOST_SCALE + 1) if scale or osm
+    ]
     return Architecture(
         name,
-        "FEAT_FP8DOT2, FEAT_FP8DOT4, FEAT_F8F16MM, FEAT_F8F32MM",
+        "FEAT_FP8DOT2, FEAT_FP8DOT4, FEAT_F8F16MM, FEAT_F8F32MM, FEAT_SME_F8F16, FEAT_SME_F8F32",
         units,
-        scales,
+        settings,
         standing=SPECIFIED,
-        unsettled={"FPMR.OSM = 1": "overflow gives the largest number: no ρ here does"},
     )
 
 

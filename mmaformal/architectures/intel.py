@@ -109,8 +109,8 @@ _UNSETTLED = {
     "TDPBF8PS, TDPBHF8PS, TDPHBF8PS, TDPHF8PS": "the sign of 0 where c is negative and subnormal and the sum 0: −0 by "
     "the ISE (DAZ = 0), +0 by the emulator Bochs; whether +∞, −∞ and ∞ among four products that share a word are ∞, as "
     "Bochs says that Intel's SDE has it, or a NaN, as the ISE and this model have it",
-    "TMMULTF32PS": "texts differ on whether c is added first or last, and say not whether a product and its addition "
-    "are fused, nor which NaN comes out; not modelled",
+    "TMMULTF32PS": "withdrawn: Intel removed AMX-TF32 in revision 62 of the ISE reference, and no machine has it; "
+    "texts differed on whether c is added first or last, a product is fused, a subnormal factor kept; not modelled",
 }
 
 

@@ -16,6 +16,7 @@ from mmaformal.cli.running import SETTLED, answered, tabulated
 from mmaformal.display import width_to_fit
 from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
 from mmaformal.recordings.report import Checks, recordings_in
+from mmaformal.recordings.states import StatesReport
 
 
 @click.command()
@@ -92,10 +93,12 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
 
 def _text(outcome: Outcome, name: str) -> str:
     first, *others = outcome.columns()
-    if isinstance(outcome, CheckReport) and outcome.note:
+    if isinstance(outcome, (CheckReport, StatesReport)) and outcome.note:
         others.append(outcome.note)
     room = (width_to_fit() or 1 << 30) - len("   ".join((name, "", *others)))
     line = "   ".join((name, first.ljust(min(room, 40)) if others else first, *others))
+    if isinstance(outcome, StatesReport) and outcome.mismatches:
+        return f"{line}\n  {outcome.first}"
     if not isinstance(outcome, CheckReport) or outcome.smallest is None:
         return line
     from mmaformal.shown_stages import explain_case

@@ -58,7 +58,7 @@ def fits(pairing: Pairing, spec: DotAdd, each: StepSum, small: Small) -> None:
             pairing.derive("align", "a term is within its bits", [link], [], each.signed[n])
         else:
             assert each.step is not None
-            given = _finite(pairing, each.step, n)
+            given = _finite(pairing, spec, each.step, n)
             pairing.derive("align", "a term is within its bound", [link], given)
         x, bound = term if x is None else x + term, bound + most
         before, running = running, within(x, bound)
@@ -66,13 +66,13 @@ def fits(pairing: Pairing, spec: DotAdd, each: StepSum, small: Small) -> None:
         pairing.derive("accumulate", text, [running], [link] if before is None else [before, link])
 
 
-def _finite(pairing: Pairing, step: Decodes, n: int) -> list[Link]:
+def _finite(pairing: Pairing, spec: DotAdd, step: Decodes, n: int) -> list[Link]:
     """For sums in fixed point: the factors are finite, which is assumed; infinities make the sum irrelevant."""
     links: list[Link] = []
-    for x in (step.a[n], step.b[n]):
+    for x, fmt in ((step.a[n], spec.a_format), (step.b[n], spec.b_format)):
         raw = Link(z3.Not(z3.Or(x.nan, x.infinite)), ())
         pairing.assume("factors are finite", raw)
-        top = z3.BitVecVal((1 << x.field.size()) - 2, x.field.size())
+        top = z3.BitVecVal(fmt.max_exponent + fmt.bias, x.field.size())
         link = Link(z3.And(z3.UGE(x.field, 1), z3.ULE(x.field, top)), (x.field, x.significand, x.sign))
         links += pairing.derive(
             "decode", "a finite factor has a finite exponent", [link], [raw], operand_codes(x)

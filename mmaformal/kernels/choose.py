@@ -11,6 +11,7 @@ from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.reordered import ReorderedKernel
 from mmaformal.kernels.signed import SignedKernel
+from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 notice.install()
@@ -27,12 +28,21 @@ def found() -> dict[str, type[Kernel]]:
     return {name: each for each in classes if issubclass(each, Kernel) for name in each.algorithms}
 
 
+def compiled(spec: DotAdd) -> type[Kernel] | None:
+    """Return the kernel of the algorithm; None if there is none, or results saturate, which no kernel does: those of
+    P3109's formats, and of an overflow to the largest number."""
+    rho = getattr(spec.parameters, "rho", None)
+    saturates = isinstance(rho, Conversion) and rho.saturates_ieee
+    if saturates or spec.d_format.one_nan is not None:
+        return None
+    return found().get(spec.parameters.algorithm)
+
+
 def kernel_for(spec: DotAdd) -> Kernel:
     """The compiled kernel of `spec`; where there is none, or numbers are too wide for it, its rows, compiled or not."""
     if spec.product_order:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
-    saturates = spec.d_format.one_nan is not None  # results of P3109, which no kernel has
-    kernel = None if saturates else found().get(spec.parameters.algorithm)
+    kernel = compiled(spec)
     if spec.is_signed:
         return SignedKernel(spec, kernel or RowsKernel)
     if kernel is None:

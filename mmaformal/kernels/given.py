@@ -45,6 +45,7 @@ class GivenConversion(NamedTuple):
     rounding: int  #: its place in `ROUNDINGS`
     signed_zero: bool
     ieee: bool
+    stays: bool  #: as `ieee`: no compiled algorithm has a ρ that saturates
 
 
 class GivenFormats(NamedTuple):
@@ -133,4 +134,4 @@ def scale_block(given: Plane) -> int:
 def conversion(given: Plane, at: int, target: Format) -> Conversion:
     """The conversion whose numbers begin at `at`."""
     rounding, signed_zero, ieee = given[at + 1], given[at + 2] != 0, given[at + 3] != 0
-    return GivenConversion(target, given[at], rounding, signed_zero, ieee)  # type: ignore[arg-type, return-value]
+    return GivenConversion(target, given[at], rounding, signed_zero, ieee, ieee)  # type: ignore[arg-type, return-value]

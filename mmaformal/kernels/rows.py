@@ -104,5 +104,5 @@ def _runner(spec: DotAdd) -> Callable[[DotAdd, Batch], None]:
     from mmaformal.kernels import choose
     from mmaformal.kernels.batch import on_lanes
 
-    kernel = choose.found().get(spec.parameters.algorithm)
+    kernel = choose.compiled(spec)
     return on_lanes if kernel is None or not kernel.compiles_rows(spec) else kernel.run_rows

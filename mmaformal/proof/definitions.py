@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.formats import Format
+from mmaformal.formats import Format, Specials
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.rounding import Conversion, Rounding, Saturation
 
@@ -35,7 +35,7 @@ def last_index(rho: Conversion) -> int:
     the largest number: as saturation says, or with a rounding that is not to nearest.
     """
     fmt = rho.format
-    if rho.saturation is not None:
+    if rho.saturation is not None and fmt.specials is not Specials.IEEE:
         nearest = rho.rounding in (Rounding.RNE, Rounding.RNA) and rho.saturation is Saturation.NONE
         follows = fmt.signed and fmt.infinity is not None and fmt.fraction_bits > 0
         if not (nearest and follows):
@@ -66,10 +66,12 @@ def index_of(code: int, rho: Conversion) -> int | None:
 
 def rounded_index(x: Fraction, rho: Conversion) -> int:
     """The index of ρ(x)."""
-    below = index_below(x, rho)
-    if below == last_index(rho):
-        inward = {Rounding.RZ: True, Rounding.RD: x > 0, Rounding.RU: x < 0}
-        return below - 1 if rho.ieee and inward[rho.rounding] else below
+    below, last = index_below(x, rho), last_index(rho)
+    inward = {Rounding.RZ: True, Rounding.RD: x > 0, Rounding.RU: x < 0}.get(rho.rounding, True)
+    if rho.stays and inward and below >= last - 1:
+        return last - 1
+    if below == last:
+        return below
     inexact = abs(x) != grid_value(below, rho)
     twice = 2 * abs(x) - grid_value(below, rho) - grid_value(below + 1, rho)
     up = {
@@ -101,7 +103,7 @@ def is_faithful(code: int, x: Fraction, rho: Conversion) -> bool:
     exact = not beyond and grid_value(below, rho) == abs(x)
     allowed = (
         (below,)
-        if exact or (beyond and not rho.ieee)
+        if exact or (beyond and not rho.stays)
         else (below - 1, below)
         if beyond
         else (below, below + 1)
@@ -193,12 +195,12 @@ def _rounds_alike(
         possible.append(z3.Extract(drop - 1, 0, code) == 0)
 
     significand, q = read(index, t.size(), rho)
+    if rho.stays and rounding is not None:
+        infinity = infinity - 1  # the largest number, of all that is larger
+        possible.append(z3.ULE(index, infinity))
     if rounding is Rounding.RZ:
         next_up = significand + 1
         no_higher = z3.Not(at_least(m, t, next_up, q)) if one_number else at_least(next_up, q, top, t)
-        if rho.ieee:
-            infinity = infinity - 1  # the largest number, of all that is larger
-            possible.append(z3.ULE(index, infinity))
         return z3.And(*possible, at_least(m, t, significand, q), z3.Or(index == infinity, no_higher))
 
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)

@@ -50,6 +50,9 @@ TEXTS = {
     **{f"riscv vfbdota.vv.n{2 << i}": "the RISC-V ISA manual's draft of Zvfbdota32f" for i in range(6)},
 }
 
+#: States of each instruction of Apple AMX whose bytes after are kept as a digest (tests/support/amx_states.py)
+STATE_DIGESTS = 100
+
 #: Architectures that the authors of mmasim had no GPU of (MMA-Sim, appendix C: "we do not have a CDNA1 GPU")
 UNSEEN_BY_MMASIM = ("cdna1",)
 
@@ -63,10 +66,18 @@ class Measured(TypedDict):
     products: int
 
 
+class MeasuredStates(TypedDict):
+    """A recording of states (`recordings.states`), as it is written down."""
+
+    device: str
+    rows: dict[str, int]  #: of each instruction
+
+
 class BackingFacts(TypedDict):
     """The contents of `backing.json`."""
 
     recordings: list[Measured]
+    states: list[MeasuredStates]
     mmasim: dict[str, int]  #: dot product-adds, by instruction
 
 
@@ -265,6 +276,7 @@ def page() -> str:
     none = [each.instruction.label for each in alone if each.kind == NONE]
     texts = [each for each in alone if not each.mmasim and each.kind != NONE]
     without = [name for name in ARCHITECTURES if not any(each.recorded for each in rows if _is(each, name))]
+    without = [f"{name} (but states, below)" if name == _STATEFUL else name for name in without]
     kinds = [each.kind for each in rows]
     counted = ", ".join(
         f"{kinds.count(kind)} {kind}"
@@ -293,7 +305,7 @@ def page() -> str:
             f"| {i.architecture} | {i.name} | {behind} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | "
             f"{exact} |"
         )
-    return _HEAD + "\n".join([*lines, *_specified()]) + "\n"
+    return _HEAD + "\n".join([*lines, *_specified(), *_states()]) + "\n"
 
 
 def _specified() -> list[str]:
@@ -312,6 +324,37 @@ def _specified() -> list[str]:
             each = backing(i)
             assert each is not None
             lines.append(f"| {name} | {i.name} | {each.kind}: {each.whose} | {opened(i) or '–'} |")
+    return lines
+
+
+#: The architecture whose instructions act on a state.
+_STATEFUL = "apple_amx"
+
+
+def _states() -> list[str]:
+    """Return the lines about Apple AMX's instructions, which act on a state."""
+    from mmaformal.apple import NUMBERS
+
+    recorded = dict.fromkeys(NUMBERS, 0)
+    for each in _facts()["states"]:
+        for name, rows in each["rows"].items():
+            recorded[name] += rows
+    lines = [
+        "",
+        "## Apple AMX, by instruction",
+        "",
+        "Instructions on a state of X, Y and Z (apple-amx.md), no dot product-adds but fma's. *Recorded*: states of a",
+        "file, every byte reproduced. *Digests*: states whose bytes after, as the emulator has them, are kept as a",
+        "digest in tests/package/test_apple_states.py, generations M1 to M4. None was compared with the silicon here.",
+        "",
+        "| instruction | behind it | recorded | digests |",
+        "|---|---|---:|---:|",
+    ]
+    for name in NUMBERS:
+        lines.append(
+            f"| {name} | {EMULATOR}: {EMULATORS[_STATEFUL]} | {recorded[name] or '–'} | {STATE_DIGESTS} |"
+        )
+    lines += [f"| {name} | {SPECIFICATION}: corsix/amx, setclr.md | – | – |" for name in ("set", "clr")]
     return lines
 
 

@@ -19,6 +19,7 @@ from mmaformal.kernels import rows as kernels
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.read import Progress, Recording, RowBlock, read, require_fit
+from mmaformal.recordings.states import StatesReport, check_states, holds_states
 from mmaformal.spec import DotAdd
 
 #: The widest formats, in bits, of which the parts of every code are kept.
@@ -201,7 +202,7 @@ class FileFailure(HtmlText):
         return {"file": str(self.path), "status": "error", "reason": self.reason}
 
 
-Outcome = CheckReport | NotModelled | FileFailure
+Outcome = CheckReport | StatesReport | NotModelled | FileFailure
 
 
 def check(
@@ -270,8 +271,15 @@ def check_file(
 
     architecture, instruction: as for `read`.  replace: parameters of the algorithm to change, as a
     hypothesis to test (`{"F": 23}`).  reading: called as the file is gone through, before rows are checked.
+    A recording of states (`states`) names its instructions itself, and takes none of these.
     """
     try:
+        if Path(path).suffix == ".npz" and holds_states(Path(path)):
+            if architecture or instruction or replace:
+                return FileFailure(
+                    Path(path), "a recording of states names its instructions, which have no parameters"
+                )
+            return check_states(Path(path))
         recording = read(path, architecture=architecture, instruction=instruction, progress=reading)
         if recording.instruction is None:
             return NotModelled(recording)

@@ -9,10 +9,14 @@ from typing import overload
 
 from mmaformal.display import counted, html_folded, html_table, html_text, html_title
 from mmaformal.recordings.check import CheckReport, FileFailure, NotModelled, Outcome, check_files, exit_code
+from mmaformal.recordings.states import StatesReport
 from mmaformal.result import Result
 
 #: Suffixes of files that hold a recording each.
 _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
+
+#: Outcomes that say how many rows are not the model's.
+_CHECKED = (CheckReport, StatesReport)
 
 
 class Checks(Sequence[Outcome], Result):
@@ -24,7 +28,7 @@ class Checks(Sequence[Outcome], Result):
     @property
     def matches(self) -> bool:
         """Whether every file could be checked, has a model, and has no row that differs from it."""
-        return all(isinstance(each, CheckReport) and not each.mismatches for each in self.outcomes)
+        return all(isinstance(each, _CHECKED) and not each.mismatches for each in self.outcomes)
 
     @property
     def verdict(self) -> str:
@@ -39,7 +43,7 @@ class Checks(Sequence[Outcome], Result):
     @property
     def summary(self) -> str:
         """`26 files: 25 match, 1 not modelled yet`."""
-        checked = [each for each in self.outcomes if isinstance(each, CheckReport)]
+        checked = [each for each in self.outcomes if isinstance(each, _CHECKED)]
         differ = sum(each.mismatches > 0 for each in checked)
         counts = {
             "match" if len(checked) - differ != 1 else "matches": len(checked) - differ,

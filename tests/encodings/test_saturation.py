@@ -5,6 +5,7 @@ All formats of K ≤ 8, all roundings, all saturation modes; numbers that are co
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -15,14 +16,14 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import hopper, prove, verify
+from mmaformal import ARCHITECTURES, hopper, prove, verify
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import both_results
 from mmaformal.encodings.executable import blocks, saturating
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import saturating as smt_saturating
-from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e3m2, e4m3fnuz, exponent_of, fp16
+from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e3m2, e4m3fnuz, exponent_of, fp16, fp32
 from mmaformal.rounding import Conversion, Rounding, Saturation
 from mmaformal.solver.answers import Holds
 
@@ -175,6 +176,33 @@ def test_executable_rounds_as_the_report(fmt: Format) -> None:
         )
 
 
+#: by K: SHA-256 (its first half) of the codes that gfloat 0.5.2 (`round_float`, `encode_float`) rounds `numbers` to,
+#: one byte each, in the order of the loops below: RNE, RNA, RZ, RD, RU of every format, without saturation (of extended
+#: formats, the only ones where it follows the report) and with SatFinite; of unsigned formats numbers from 0
+GFLOAT = {
+    3: "533549a4b155cc1ebd591bfcd0163e7a",
+    4: "b2a9cd0551db47590a53190b65716cfa",
+    5: "3748163184c1b537a3ff035d3fd7c97f",
+    6: "f3d0c11942b2fc00d8e4f1583e5845aa",
+    7: "1dd415392a5b58f31529386edff34c85",
+    8: "9129f7edcda669e23284807f3342026d",
+}
+
+
+@pytest.mark.parametrize("K", GFLOAT)
+def test_executable_rounds_as_gfloat(K: int) -> None:
+    """190,090 roundings in all."""
+    digest = hashlib.sha256()
+    for fmt in (f for f in P3109_FORMATS if f.storage_bits == K):
+        codes = {*range(0, fmt.largest + 1, max(1, fmt.largest // 40)), fmt.largest}
+        xs = [x for x in numbers(fmt, sorted(codes)) if fmt.signed or x >= 0]
+        for mode, saturation in product(("RNE", "RNA", "RZ", "RD", "RU"), ("", "-SatFinite")):
+            if saturation or fmt.infinity is not None:
+                rho = Conversion.named(f"{mode}-{fmt.name.upper()}{saturation}")
+                digest.update(bytes(executable(xs, rho)))
+    assert digest.hexdigest().startswith(GFLOAT[K])
+
+
 @pytest.mark.parametrize("fmt", [f for f in P3109_FORMATS if f.storage_bits == 3], ids=str)
 def test_smt_rounds_as_the_report(fmt: Format) -> None:
     xs = numbers(fmt, range(fmt.largest + 1))
@@ -220,11 +248,16 @@ def test_names_of_conversions() -> None:
     assert Conversion.named("RZ-BINARY6P3SF-SatFinite").saturation is Saturation.FINITE
     assert Conversion.named("RO-E4M3FNUZ-SatPropagate").format is e4m3fnuz
     assert "3 fractional bits, RO, SatPropagate" in repr(Conversion.named("RO-E4M3FNUZ-SatPropagate"))
-    for name in ("RNE-BINARY8P4SE±0", "RNE-BINARY8P8SE", "XX-BINARY8P4SE", "RNE-FP16-SatFinite"):
+    for name in ("RNE-BINARY8P4SE±0", "RNE-BINARY8P8SE", "XX-BINARY8P4SE", "RNE-FP12-SatFinite"):
         with pytest.raises(ValueError, match="no ρ named"):
             Conversion.named(name)
-    with pytest.raises(ValueError, match="saturation is of formats of P3109"):
+    with pytest.raises(ValueError, match="keeps its infinities"):
         Conversion("x", fp16, 10, Rounding.RNE, saturation=Saturation.FINITE)
+    with pytest.raises(ValueError, match="to nearest even"):
+        Conversion.named("IEEE-RZ-FP16-SatPropagate")
+    assert Conversion.named("IEEE-FP16-SatPropagate").saturates_ieee
+    with pytest.raises(ValueError, match="efda has"):
+        hopper["HMMA.16816.F32"].replace(rho="IEEE-FP32-SatPropagate")
     with pytest.raises(ValueError, match="all of them kept"):
         Conversion("x", FORMATS["binary8p4se"], 2, Rounding.RNE)
     with pytest.raises(ValueError, match="are not modelled"):
@@ -269,9 +302,60 @@ def test_units_by_name_and_by_replace() -> None:
     assert other.dot_add(a, b, np.uint32(0)) == np.float32(other.k).view(np.uint32)
 
 
+def test_unsigned_factors() -> None:
+    """Exact sums of every product of two small unsigned formats, with c of either sign; what needs a sign says so."""
+    unit = datapaths.fda(k=1, frac_bits=40, a="binary4p3ue", b="binary3p2uf", rho="RNE-FP32")
+    a_format, b_format = unit.a_format, unit.b_format
+    cs = [fp32.code(text) for text in ("0", "1.5", "-1.5", "inf", "-inf")]
+    rows = list(product(range(a_format.codes), range(b_format.codes), cs))
+    a, b, c = (np.array(each) for each in zip(*rows, strict=True))
+    d = unit.dot_add(a.astype(np.uint8)[:, None], b.astype(np.uint8)[:, None], c.astype(np.uint32))
+    for x, y, z, got in zip(a, b, c, d, strict=True):
+        if all(f.is_finite(int(code)) for f, code in ((a_format, x), (b_format, y), (fp32, z))):
+            assert fp32.value(int(got)) == a_format.value(int(x)) * b_format.value(int(y)) + fp32.value(
+                int(z)
+            )
+        else:
+            infinite = a_format.is_infinite(int(x)), y == 0, fp32.is_infinite(int(z)) and z >> 31
+            nan = a_format.is_nan(int(x)) or b_format.is_nan(int(y)) or (infinite[0] and any(infinite[1:]))
+            assert fp32.is_nan(int(got)) == nan
+    assert isinstance(verify(unit, timeout=60), Holds)
+    assert "binary4p3ue has no −a" in str(prove("sign-symmetry", unit, timeout=60))
+    assert isinstance(prove("commutativity", unit, timeout=60), Holds)
+
+
+#: of every algorithm that takes factors of any format: by these it is found
+TAKES = [
+    "hopper HMMA.16816.F32",
+    "cdna2 v_mfma_f32_4x4x4f16",
+    "cdna3 v_mfma_f32_16x16x16_f16",
+    "apple_amx fma16.F32",
+]
+TAKES += [
+    "cdna3 v_mfma_f32_16x16x32_fp8_fp8",
+    "hopper mma.m16n8k32.f32.e4m3.e4m3.f32",
+    "riscv vfqwbdota.vv.E4M3.n4",
+]
+TAKES += ["armv9_fp8 FDOT.F32.E4M3.E4M3", "diamond_rapids TDPHF8PS.K4"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factors", [("binary8p4se", "binary8p3se"), ("binary8p4ue", "binary6p3uf")], ids=str)
+@pytest.mark.parametrize("unit", TAKES)
+def test_units_of_p3109_factors_are_proved_equal(unit: str, factors: tuple[str, str]) -> None:
+    architecture, name = unit.split()
+    i = ARCHITECTURES[architecture][name].replace(a_format=factors[0], b_format=factors[1])
+    assert isinstance(verify(i, timeout=300), Holds)
+
+
 def test_what_is_not_modelled_is_refused() -> None:
-    with pytest.raises(ValueError, match="a cannot be binary8p4ue, a format of scales, without sign"):
-        datapaths.fda(k=2, frac_bits=12, a="binary8p4ue", rho="RNE-FP32")
+    with pytest.raises(ValueError, match="c cannot be binary8p4ue, a format of scales, without sign"):
+        hopper["HMMA.16816.F32"].replace(
+            c_format="binary8p4ue", d_format="binary8p4ue", rho="RNE-BINARY8P4UE"
+        )
+    for fmt in ("binary8p4ue", "binary8p4se"):
+        with pytest.raises(ValueError, match="which has no −0, cannot be negated"):
+            hopper["HMMA.16816.F32"].replace(a_format=fmt, negated="a")
     with pytest.raises(ValueError, match="muladd gives no binary8p4se"):
         datapaths.mul_add(k=1, a="binary8p4se", rho="RNE-BINARY8P4SE")
     unit = datapaths.fda(k=1, frac_bits=12, a="binary3p2sf", rho="RZ-BINARY3P2SF")

@@ -225,3 +225,10 @@ def test_signs_of_an_fma_that_flushes_its_results() -> None:
     """The stage that flushes gives a code without a number beside it, and is still related to its double."""
     point = datapaths.named("fma(k=1,a=e5m2,rho=IEEE-E5M2,flush_inputs=1,tiny=AFTER)")
     assert isinstance(settled(PROPERTIES["sign-symmetry"], point), Holds)
+
+
+@pytest.mark.slow
+def test_exact_sums_with_signs_of_zeros_grow_with_c() -> None:
+    """A sum of zeros that are all −0 is −0; the theorem of the exact sum knows that sign."""
+    i = datapaths.named("exact(k=1,a=e4m3,c=e5m2,rho=IEEE-E5M2)")
+    assert isinstance(settled(PROPERTIES["monotonicity-in-c"], i), Holds)

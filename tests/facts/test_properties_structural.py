@@ -14,7 +14,7 @@ import property_table
 import pytest
 import z3
 
-from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, datapath, hopper, rtx_blackwell, volta
 from mmaformal.cases.codes import same
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
@@ -459,6 +459,12 @@ def test_carry_bits_of_formats_without_numbers_near_one(
     answer = settled(solvers, "accumulator-width", one)
     assert isinstance(answer, Holds), answer
     assert any("carry bits" in str(number) for number in answer.numbers)
+
+
+def test_carry_bits_of_numbers_whose_exponent_field_is_all_ones(solvers: LazyPortfolio) -> None:
+    """In e4m3 the largest numbers have the exponent field of the NaN: they are finite factors, too."""
+    answer = settled(solvers, "accumulator-width", datapath["exact(k=1,a=e4m3,c=e5m2,rho=IEEE-E5M2)"])
+    assert isinstance(answer, Holds), answer
 
 
 def test_carry_bits_that_no_input_is_known_to_need(solvers: LazyPortfolio) -> None:

@@ -92,6 +92,34 @@ def test_what_a_kernel_does_not_know_is_run_on_lanes() -> None:
     assert (assert_same(i, given) == 0x80000000).all()
 
 
+@pytest.mark.parametrize(
+    "i",
+    [
+        datapath["fda(k=4,frac_bits=24,a=e4m3,c=binary8p4se,rho=RNE-BINARY8P4SE)"],
+        ARCHITECTURES["cdna1"]["v_mfma_f32_4x4x2bf16"].replace(rho="RNE-FP32-SatPropagate"),
+    ],
+    ids=label,
+)
+def test_results_that_saturate_are_run_on_lanes(i: Instruction) -> None:
+    given = inputs(np.random.default_rng(1), i, 400, random_codes)
+    given["a"][:200], given["b"][:200] = i.a_format.largest, i.b_format.largest
+    given["c"][:200] = i.c_format.largest
+    assert (assert_same(i, given)[:200] == i.d_format.largest + (i.d_format is not fp32)).all()
+
+
+@pytest.mark.parametrize("b", ["binary6p3uf", "binary8p4se"])
+@pytest.mark.parametrize(
+    "unit", ["hopper HMMA.16816.F32", "cdna2 v_mfma_f32_4x4x4f16", "armv9_fp8 FDOT.F32.E4M3.E4M3"]
+)
+def test_rows_of_unsigned_factors_are_the_executable(unit: str, b: str) -> None:
+    architecture, name = unit.split()
+    i = ARCHITECTURES[architecture][name].replace(a_format="binary8p4ue", b_format=b)
+    given = inputs(np.random.default_rng(2), i, 700, random_codes)
+    found = assert_same(i, given)
+    assert len(np.unique(found)) > 20
+    np.testing.assert_array_equal(i.dot_add(**given), found)
+
+
 @settings(max_examples=40)
 @given(st.sampled_from([*SEEDS]), st.integers(0, 10**9))
 def test_rows_of_any_parameters_are_the_executable(algorithm: str, seed: int) -> None:

@@ -25,8 +25,8 @@ from mmaformal.apple import (
     move,
     tables,
 )
-from mmaformal.apple.terms import execute_terms
 from mmaformal.encodings.amx import executable as amx
+from mmaformal.studies.amx.terms import execute_terms
 
 RECORDED = (
     Path(__file__).resolve().parents[3] / "shared" / "recordings" / "processors" / "apple_amx_emulated.npz"

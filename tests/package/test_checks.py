@@ -93,7 +93,7 @@ WRONG = [
     (fmt(8, 4, 3, 7, 2, None), TypeError, "a Specials"),
     (fmt(8, 5, 3, 15, Specials.IEEE, None), ValueError, "9 to 64 bits of storage"),
     (fmt(80, 15, 64, 16383, Specials.IEEE, None), ValueError, "1 to 11 exponent bits"),
-    (fmt(16, 5, 10, 64, Specials.IEEE, None), ValueError, "a bias"),
+    (fmt(16, 5, 10, 129, Specials.IEEE, None), ValueError, "a bias"),
     (fmt(16, 5, 0, 15, Specials.IEEE, None), ValueError, "fraction bits"),
     (fmt(8, 8, 0, 127, Specials.IEEE, None, signed=False, has_zero=False), ValueError, "where there is no zero"),
     (fmt(8, 4, 3, 7, Specials.FNUZ, None, signed=False), ValueError, "a sign"),

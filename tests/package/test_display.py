@@ -9,6 +9,7 @@ import inspect
 import io
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -87,6 +88,7 @@ from mmaformal.recordings.check import CheckReport, FileFailure, Mismatch, NotMo
 from mmaformal.recordings.products import RecordedProduct
 from mmaformal.recordings.read import Recording, RowBlock
 from mmaformal.recordings.report import Checks
+from mmaformal.recordings.states import StatesReport
 from mmaformal.rounding import CONVERSIONS, Rounding
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.evidence import EvidenceStore, Record
@@ -176,6 +178,7 @@ def samples(folder: Path) -> Iterator[Any]:
     outcomes = (
         CheckReport(recording, HMMA, 10**9, 10**8, row, 1),
         NotModelled(recording),
+        StatesReport(Path("x" * 1000), "a device", Counter(vecint=10**9), 1, 0, "row 0"),
         FileFailure(path, LONG),
     )
     yield recording, Checks(outcomes * 100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -136,6 +137,33 @@ PRINTED = {
     "binary3p2ue": ("0x1.8p0", "0x1p-2", 0x4),
     "binary3p3ue": ("0x1.4p0", "0x1p-2", 0x4),
 }
+
+
+#: by K: SHA-256 (its first half) of the lines "name datum datum …" of the working group's own tables of values, in the
+#: order of `P3109_FORMATS`: github.com/P3109/Public, "Value Tables/Hexadecimal", commit 26df0d04 of 28 June 2026;
+#: numbers as Python's float.hex writes them.  gfloat 0.5.2 (`format_info_p3109`, `decode_float`) gives the same.
+DIGESTS = {
+    3: "a992646b32979f3839319ced64264d09",
+    4: "450594294ce2a4095cdc3e01bccf29ea",
+    5: "f705f9b0686e2c132dac007bf9f04f5e",
+    6: "a2059b4cd5bac88d677a2d91951a5922",
+    7: "de61af439f6515507ad531a0a5ab636a",
+    8: "e38311105e7bcb4eebc320466399785a",
+}
+
+
+@pytest.mark.parametrize("K", DIGESTS)
+def test_every_value_is_the_published_table_s(K: int) -> None:
+    """All 13,296 values of 120 tables."""
+    lines = hashlib.sha256()
+    for fmt in P3109_FORMATS:
+        if fmt.storage_bits == K:
+            data = (
+                float(fmt.value(code)).hex() if fmt.is_finite(code) else fmt.text(code)
+                for code in range(fmt.codes)
+            )
+            lines.update(f"{fmt.name} {' '.join(data)}\n".encode())
+    assert lines.hexdigest().startswith(DIGESTS[K])
 
 
 @pytest.mark.parametrize("name", PRINTED)

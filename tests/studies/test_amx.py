@@ -12,9 +12,8 @@ import pytest
 import z3
 from support.slow import slow
 
-from mmaformal.apple import AmxState, execute, terms
+from mmaformal.apple import AmxState, execute
 from mmaformal.apple.operand import OPS, AmxOperand
-from mmaformal.apple.terms import execute_terms
 from mmaformal.apple.witness import AmxWitness, smaller
 from mmaformal.cli import main
 from mmaformal.cli.amx import CLAIM_NAMES
@@ -29,9 +28,11 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.amx import prover as query
+from mmaformal.studies.amx import terms
 from mmaformal.studies.amx.alu import argue
 from mmaformal.studies.amx.claims import CLAIMS, AmxClaim
 from mmaformal.studies.amx.prover import BOTH, STATEMENTS, AmxProver
+from mmaformal.studies.amx.terms import execute_terms
 
 
 def claim_of(name: str) -> AmxClaim:

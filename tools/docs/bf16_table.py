@@ -23,7 +23,8 @@ APPLE = Instruction("vecfp.BF16", "apple_amx", 1, 1, DotAdd(1, bf16, bf16, fp32,
 
 #: Names of rows, and the instruction that each is about
 UNITS: dict[str, Instruction] = {
-    "NVIDIA `HMMA.16816`": ARCHITECTURES["hopper"]["HMMA.16816.F32.BF16"],
+    "NVIDIA Ampere, Ada `HMMA.16816`": ARCHITECTURES["ampere"]["HMMA.16816.F32.BF16"],
+    "NVIDIA Hopper, Blackwell `HMMA.16816`": ARCHITECTURES["hopper"]["HMMA.16816.F32.BF16"],
     "AMD CDNA1 `…16x16x8bf16`": ARCHITECTURES["cdna1"]["v_mfma_f32_16x16x8bf16"],
     "AMD CDNA2 `…16x16x16bf16_1k`": ARCHITECTURES["cdna2"]["v_mfma_f32_16x16x16bf16_1k"],
     "AMD CDNA3 `…16x16x16_bf16`": ARCHITECTURES["cdna3"]["v_mfma_f32_16x16x16_bf16"],

@@ -23,7 +23,7 @@ from typing import NotRequired, TypedDict
 import click
 
 import mmaformal.encodings.smt
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
 from mmaformal.cli import options
 from mmaformal.cli.running import DEFECT, SETTLED, execute
 from mmaformal.identity import identity
@@ -35,6 +35,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 
+_UNITS = (*ARCHITECTURES, *SPECIFIED_UNITS)  #: whose properties the table has
 _VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
 _SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}
 
@@ -42,8 +43,8 @@ _SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}
 def distinct() -> dict[DotAdd, list[Instruction]]:
     """The instructions of each specification."""
     found: dict[DotAdd, list[Instruction]] = {}
-    for architecture in ARCHITECTURES.values():
-        for instruction in architecture:
+    for name in _UNITS:
+        for instruction in ARCHITECTURES[name]:
             found.setdefault(instruction.spec, []).append(instruction)
     return found
 
@@ -312,7 +313,7 @@ def _names(instructions: Iterable[Instruction]) -> str:
     "--architecture",
     "units",
     multiple=True,
-    type=click.Choice(list(ARCHITECTURES)),
+    type=click.Choice(_UNITS),
     help="Only this; repeatable.",
 )
 @click.option(

@@ -17,7 +17,13 @@ import z3
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.efda.proofs.sorted_sums import JammedSum, SortedSumClaims, SortedTerms
-from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range, negate_if, product_range
+from mmaformal.encodings.smt.blocks import (
+    ExponentRange,
+    exponent_range,
+    negate_if,
+    product_range,
+    sign_of_zero,
+)
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, fixed_terms, prove_sticky, span_of
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
@@ -172,7 +178,10 @@ class EfdaSum(OneStepModel):
 
     @property
     def zero(self) -> z3.BitVecRef:
-        return z3.BitVecVal(0, 1)
+        step = self.step
+        if not self.p.minus_zero:
+            return z3.BitVecVal(0, 1)
+        return sign_of_zero([x.sign for x in (*step.products, step.addend)], self.p.rho)
 
     def prove(self, grid: RoundingGrid) -> ExactSum:
         step = self.step

@@ -39,6 +39,8 @@ class FfmaFacts(Facts[Step]):
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        if on_taken(instruction.spec) != instruction.spec:
+            self.lack("what is lost where factors are converted first")
         return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> ResultFact:

@@ -61,6 +61,8 @@ class PfmaFacts(Facts[Step]):
         return replace(case, a=(case.a[0], *rest), b=(case.b[0], *rest))
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        if on_taken(instruction.spec) != instruction.spec:
+            self.lack("what is lost where factors are converted first")
         return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> ResultFact:

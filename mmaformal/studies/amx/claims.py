@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.apple.terms import OpenElements, constants
 from mmaformal.encodings.amx import smt as amx
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee
@@ -20,6 +19,7 @@ from mmaformal.encodings.smt.blocks import BitVec, Bool
 from mmaformal.proof.kernel import Link, Theorem
 from mmaformal.rounding import Conversion
 from mmaformal.studies.amx.alu import equal
+from mmaformal.studies.amx.terms import OpenElements, constants
 
 ROWS = amx.ROWS
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import z3
 
-from mmaformal.apple.terms import OpenElements, constants
 from mmaformal.cases.encodings import SAMPLES, check_samples, sample
 from mmaformal.encodings.amx import executable, smt
 from mmaformal.lanes import BITS, INT64, Lane, Tracer
@@ -25,6 +24,7 @@ from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 from mmaformal.rounding import Conversion
 from mmaformal.studies.amx.alu import range_of, skips
+from mmaformal.studies.amx.terms import OpenElements, constants
 
 ROWS = smt.ROWS
 

@@ -18,7 +18,6 @@ import z3
 from mmaformal.apple import AmxState, execute
 from mmaformal.apple.operand import NUMBERS, OPS, AmxOperand
 from mmaformal.apple.state import SIZES
-from mmaformal.apple.terms import Pairs, execute_terms, named_words
 from mmaformal.apple.witness import AmxWitness, smaller
 from mmaformal.encodings.amx import smt as amx
 from mmaformal.lanes import LaneError
@@ -34,6 +33,7 @@ from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
 from mmaformal.studies.amx import lanes as amx_lanes
 from mmaformal.studies.amx.claims import CLAIMS, OPERAND, AmxClaim, AmxQuestion, ElementOperation
+from mmaformal.studies.amx.terms import Pairs, execute_terms, named_words
 
 BOTH = "both-encodings"
 STATEMENTS = {BOTH: "both encodings make the same state of every state"} | {
