@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import re
@@ -58,7 +59,7 @@ def asking(known: dict[str, Record], found: dict[str, Record]) -> Iterator[None]
         self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], Asked], **_
     ) -> Asked:
         answer = work()
-        found[self.shipped_key] = short(recorded(answer, timeout))
+        found.setdefault(self.shipped_key, short(recorded(answer, timeout)))
         return answer
 
     def ask_if_unknown(  # type: ignore[no-untyped-def]
@@ -103,13 +104,12 @@ def main() -> int:
     again = parser.parse_args().again
     before: dict[str, Record] = json.loads(SHIPPED.read_text(encoding="utf-8")) if SHIPPED.exists() else {}
     found: dict[str, Record] = {}
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ["XDG_CACHE_HOME"] = cache
-        with asking({} if again else before, found):
-            for words in commands():
-                print("mmaformal", shlex.join(words), file=sys.stderr)
-                with contextlib.redirect_stdout(None):
-                    cli.main([*words, "--timeout", "600"])
+    with asking({} if again else before, found):
+        for words in commands():
+            print("mmaformal", shlex.join(words), file=sys.stderr)
+            with tempfile.TemporaryDirectory() as cache, contextlib.redirect_stdout(io.StringIO()):
+                os.environ["XDG_CACHE_HOME"] = cache  # nothing is known of the questions before
+                cli.main([*words, "--timeout", "600"])
     kept = {key: record for key, record in found.items() if is_settled(record)}
     changed = [key for key in kept if key in before and timeless(before[key]) != timeless(kept[key])]
     SHIPPED.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
