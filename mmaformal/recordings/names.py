@@ -72,8 +72,8 @@ _SME = re.compile(r"fmop[as](?:\.f(?:16|32|64))*|bfmop[as]", re.ASCII)
 _MMA = re.compile(r"xv(?:f16|bf16)ger2(?:pp|np|pn|nn)?|xvf(?:32|64)ger(?:pp|np|pn|nn)?", re.ASCII)
 
 
-#: RISC-V's dot products, with a's type where it is not bf16, and the products of one sum
-_RISCV = re.compile(r"vfq?wbdota(?:\.alt)?\.vv(?:\.e4m3|\.e5m2)?(?:\.n[1-9]\d?)?", re.ASCII)
+#: RISC-V's dot products, with the type of a where it has several, and the products of one sum
+_RISCV = re.compile(r"vf(?:q?w)?bdota(?:\.alt)?\.vv(?:\.e4m3|\.e5m2)?(?:\.n[1-9]\d?)?", re.ASCII)
 
 #: Those of corsix/amx that multiply floats
 _AMX = re.compile(r"fm[as](?:16|32|64)(?:\.f32)?", re.ASCII)
