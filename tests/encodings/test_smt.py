@@ -541,6 +541,7 @@ def rounding_to(fmt: Format) -> Any:
         signed_zero=True,
         ieee=False,
         saturation=None,
+        stays=False,
     )
 
 
