@@ -28,6 +28,7 @@ _T = TypeVar("_T")
 _own = threading.local()
 _all: list[Portfolio] = []
 _at_end: list[Callable[[], object]] = []
+_hiding = threading.Lock()
 
 
 def decide(
@@ -78,12 +79,13 @@ class _Processes(ProcessPoolExecutor):
 @contextmanager
 def _without_main() -> Iterator[None]:
     """Hide the module `__main__` from `multiprocessing`, which would import its file in each new process."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    with _hiding:  # another thread would take what stands in its place for it
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 @contextmanager
