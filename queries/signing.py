@@ -140,9 +140,14 @@ class Signing:
         self.why = ""  #: why a proof that was complete but for its last lemma was none
         self.same = same = same or Agreement()
         self.nans, self.zeros = "nan" in same.alike or not self.spec.nan_is_canonical, "zero" in same.alike
-        self.question = f"{module.name} gives the d of {instruction.label} for every input{same.said}"
+        self.question = self.asked
         self._compiled: Compiled | None = None
         self.notes = (*told, *unused(module, inputs))
+
+    @property
+    def asked(self) -> str:
+        """Return the question, in words."""
+        return f"{self.module.name} gives the d of {self.instruction.label} for every input{self.same.said}"
 
     @classmethod
     def of(

@@ -10,8 +10,9 @@ those of models are (`queries/conformance.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import z3
@@ -21,15 +22,12 @@ from mmaformal.cases.inputs import Codes, Inputs, Rows
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.formats import fp32
-from mmaformal.hardware.module import Module
 from mmaformal.hardware.undefined import drawn
-from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct, together
 from mmaformal.queries.conformance import conforming
-from mmaformal.queries.signing import Agreement, Signing, SmallestWrong
+from mmaformal.queries.signing import Signing, SmallestWrong
 from mmaformal.queries.signoff_program import SigningProgram
 from mmaformal.queries.standard_units import Standard
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
@@ -49,24 +47,24 @@ class SigningStandard(Signing):
 
     nothing = "every result is that of a conforming unit"
 
-    def __init__(
-        self,
-        instruction: Instruction,
-        inputs: Inputs,
-        module: Module,
-        asker: Asker,
-        progress: Progress,
-        told: Sequence[str] = (),
-        same: Agreement | None = None,
-    ) -> None:
-        super().__init__(instruction, inputs, module, asker, progress, told, same)
-        self.standard = Standard(self.spec)
-        own = (self.spec,) if self.standard.step_of(self.spec) else ()
-        self.members = (*own, *self.standard.models(), *self.standard.members())
-        self.question = (
-            f"{module.name}: every result is one that RISC-V's standard allows of {counted(instruction.k, 'product')}, "
-            f"{self.spec.types}{replace(self.same, alike=self._plain).said}"
+    @property
+    def asked(self) -> str:
+        """Return the question, in words.  Raises ValueError where the standard has no such dot product."""
+        return (
+            f"{self.module.name}: every result is one that RISC-V's standard allows of "
+            f"{counted(self.standard.spec.k, 'product')}, {self.spec.types}{replace(self.same, alike=self._plain).said}"
         )
+
+    @cached_property
+    def standard(self) -> Standard:
+        """The set.  Raises ValueError where the standard has no such dot product."""
+        return Standard(self.spec)
+
+    @cached_property
+    def members(self) -> tuple[DotAdd, ...]:
+        """Members of the set that the design may be: the model, if it is one, first."""
+        own = (self.spec,) if self.standard.step_of(self.spec) else ()
+        return *own, *self.standard.models(), *self.standard.members()
 
     @property
     def _plain(self) -> list[str]:
