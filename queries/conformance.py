@@ -49,6 +49,11 @@ from mmaformal.witness import WitnessError
 #: Cases drawn in the search for a result that is not allowed.
 _CASES = 600
 
+#: What is not proved of a smallest input: smaller ones are refuted up to these symmetries.
+_SYMMETRIC = (
+    "the unit's symmetries are proved; that the set of the standard has them is read from its definition"
+)
+
 #: The part of the time left in which a case is made smaller, and of that for each question whether fewer products do.
 _SHRINKING, _FEWER = 0.9, 0.3
 
@@ -177,7 +182,10 @@ class _SmallestOutside(SmallestSearch):
             raise WitnessError(
                 f"{self.instruction.label}: {codes} was to give what is not allowed, and does not"
             )
-        witness = replace(witness, notes=(self.standard.nearest(codes, witness.results[0]),))
+        notes = [self.standard.nearest(codes, witness.results[0])]
+        if any(line.endswith("proved minimal") for line in minimality):
+            notes.append(_SYMMETRIC)
+        witness = replace(witness, notes=tuple(notes))
         why = "its result is none of those that the standard allows"
         return Fails(self.question, witness, why, self.asker.elapsed)
 

@@ -199,6 +199,7 @@ def test_the_smallest_input_outside_is_proved_minimal(
     assert isinstance(answer.witness, CaseWitness)
     assert answer.witness.codes.text == text
     assert all(line.endswith("proved minimal") for line in answer.witness.minimality)
+    assert answer.witness.notes[-1].startswith("the unit's symmetries are proved")
 
 
 ODD = "rho=RO-FP32"
