@@ -59,6 +59,10 @@ _SMALL = as_instruction(
 )
 _CLAMP = "a long shift wraps around"
 _NAN = "∞·0 is no NaN"
+#: Bugs of designs that are signed off against a standard, with c of the smallest input, whose products are 1·1 and 0·0
+#: (tests/hardware/test_signoff_standard.py).
+OF_STANDARD = {("rv_dot2", "STICKY"): 0x32000000, ("rv_dot2", "NEAREST"): 0x33800000}
+
 BUGGY = {
     "fda": Buggy(
         _VOLTA,
