@@ -49,6 +49,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def mismatches_of(count: int, rows: int) -> str:
+    """`3 mismatches (0.02%)`: with as many digits as it takes to show neither 0.0% nor 100.0% for what is not."""
+    share = 100 * count / rows if rows else 0.0
+    for digits in range(1, 18):
+        text = f"{share:.{digits}f}"
+        if (float(text) == 0) == (count == 0) and (float(text) == 100) == (count == rows):
+            break
+    return f"{count} {'mismatch' if count == 1 else 'mismatches'} ({text}%)"
+
+
 # ---- tables ------------------------------------------------------------------------------------------------------
 
 _width: ContextVar[int | None] = ContextVar("width", default=None)

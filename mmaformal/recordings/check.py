@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.display import HtmlText, ShortRepr, short_text
+from mmaformal.display import HtmlText, ShortRepr, mismatches_of, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -117,9 +117,7 @@ class CheckReport(HtmlText):
         return f"(behind the model: {self.evidence})" if self.evidence not in ("", HARDWARE) else ""
 
     def columns(self) -> tuple[str, ...]:
-        noun = "mismatch" if self.mismatches == 1 else "mismatches"
-        found = f"{self.mismatches} {noun} ({_percentage(self.mismatches, self.rows)})"
-        return self.instruction.label, _rows(self.rows), found
+        return self.instruction.label, _rows(self.rows), mismatches_of(self.mismatches, self.rows)
 
     def __str__(self) -> str:
         """One line, and the smallest mismatching row where there is one."""
@@ -408,12 +406,3 @@ def _hex(code: int, fmt: Format) -> str:
 
 def _rows(rows: int) -> str:
     return f"{rows} row" if rows == 1 else f"{rows} rows"
-
-
-def _percentage(part: int, whole: int) -> str:
-    """With as many digits as it takes to show neither 0.0% nor 100.0% for what is not."""
-    for digits in range(1, 18):
-        text = f"{100 * part / whole:.{digits}f}"
-        if (float(text) == 0) == (part == 0) and (float(text) == 100) == (part == whole):
-            break
-    return text + "%"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mmaformal.apple import NUMBERS, AmxState, execute
 from mmaformal.apple.state import SIZES
-from mmaformal.display import HtmlText, counted, short_text
+from mmaformal.display import HtmlText, counted, mismatches_of, short_text
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.backing import EMULATOR, EMULATORS
 
@@ -49,10 +49,8 @@ class StatesReport(HtmlText):
         return 1 if self.mismatches else 0
 
     def columns(self) -> tuple[str, ...]:
-        noun = "mismatch" if self.mismatches == 1 else "mismatches"
-        share = f"{100 * self.mismatches / max(self.rows, 1):.1f}%"
         names = f"apple_amx {', '.join(sorted(self.counts))}"
-        return names, counted(self.rows, "state"), f"{self.mismatches} {noun} ({share})"
+        return names, counted(self.rows, "state"), mismatches_of(self.mismatches, self.rows)
 
     @property
     def evidence(self) -> str:
