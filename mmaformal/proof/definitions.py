@@ -236,13 +236,7 @@ def _rounds_alike(
         not_above = at_least(significand, q, top, t)
         return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
     if rounding.is_stochastic:
-        lower, upper, q = _thresholds(index, t.size(), rho)
-        low, high = (z3.Concat(x, z3.BitVecVal(0, rho.random_bits + 2)) for x in (m, top))
-        not_reached = (
-            z3.Not(_is_reached(upper, q, high, t, rho)) if one_number else at_least(upper, q, high, t)
-        )
-        reached = _is_reached(lower, q, low, t, rho) if one_number else at_least(low, t, lower, q)
-        return z3.And(*possible, z3.Or(index == infinity, not_reached), z3.Or(index == 0, reached))
+        return z3.And(*possible, *_rounds_randomly(m, t, top, index, rho))
     demand(
         rounding in (Rounding.RNE, Rounding.RNA),
         f"no definition of {rounding.name}: definitions.py has none of this mode",
@@ -257,6 +251,17 @@ def _rounds_alike(
             no_higher = z3.And(no_higher, z3.Or(even, below_upper))
             no_lower = z3.And(no_lower, z3.Or(even, z3.Not(at_least(lower, quarter, m, t))))
     return z3.And(*possible, z3.Or(index == infinity, no_higher), z3.Or(index == 0, no_lower))
+
+
+def _rounds_randomly(
+    m: z3.BitVecRef, t: z3.BitVecRef, top: z3.BitVecRef, index: z3.BitVecRef, rho: Conversion
+) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """Whether the next number is not rounded to, and the index-th is: infinity and 0 always may be."""
+    one_number, (lower, upper, q) = top.eq(m), _thresholds(index, t.size(), rho)
+    low, high = (z3.Concat(x, z3.BitVecVal(0, rho.random_bits + 2)) for x in (m, top))
+    below = z3.Not(_is_reached(upper, q, high, t, rho)) if one_number else at_least(upper, q, high, t)
+    reached = _is_reached(lower, q, low, t, rho) if one_number else at_least(low, t, lower, q)
+    return z3.Or(index == last_index(rho), below), z3.Or(index == 0, reached)
 
 
 def _thresholds(

@@ -269,7 +269,7 @@ def test_numbers_far_below_the_least_are_rounded_by_all_random_bits(letter: str)
 
 @pytest.mark.parametrize("N", [1, 2, 3])
 def test_as_many_random_numbers_go_up_as_the_place_says(N: int) -> None:
-    """Of variant C, and of A but for what is below its N bits: the share of R that rounds ν up is ν to N bits."""
+    """The share of R that rounds ν up is ν, where N bits hold that, with variants A and C."""
     fmt = FORMATS["binary8p4se"]
     for n in range(1 << N):
         x = 1 + Fraction(n, 8 << N)
