@@ -157,3 +157,22 @@ def test_flags_are_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     many = ["--against", "datapath", "fda(k=2,frac_bits=13,a=e5m2,rho=RNE-FP16)"]
     assert cli.main(["signoff", *design, *many, "--flags", "status_o"]) == 2
     assert "no single fma" in capsys.readouterr().err
+
+
+# ---- blocks with scales ----------------------------------------------------------------------------------------------
+
+NVFP4 = "gfda(k=4,group=4,frac_bits=35,rho=RZ-FP32,scale=ue4m3,block=4)"
+MXFP4 = "gfda(k=4,group=4,frac_bits=35,rho=RZ-FP32,scale=ue8m0,block=4)"
+
+
+@pytest.mark.parametrize(("model", "parameters"), [(NVFP4, {}), (MXFP4, {"SE": 8, "SM": 0})])
+def test_a_block_with_scales_gives_the_models_d(model: str, parameters: Mapping[str, int]) -> None:
+    answer = signed("scaled_dot.sv", model, parameters=parameters, timeout=20)
+    assert not isinstance(answer, Fails), answer  # no random case refutes it
+
+
+@pytest.mark.parametrize(
+    ("bug", "results"), [("SUBNORMAL", (0x3A800000, 0x3B000000)), ("NAN", (0, 0x7FFFFFFF))]
+)
+def test_a_bug_of_scales_is_found(bug: str, results: tuple[int, int]) -> None:
+    assert told(signed("scaled_dot.sv", NVFP4, f"BUG_{bug}"))[1] == results
