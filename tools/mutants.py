@@ -55,6 +55,8 @@ INSTRUCTIONS: dict[str, tuple[str, ...]] = {
     "adder_tree": ("datapath tree(k=2,a=e4m3)",),
     "esda": ("diamond_rapids TDPHF8PS.K4",),
     "fma": ("datapath fma(a=bf16,nan=DEFAULT)",),
+    "fma_flags": ("datapath flags(a=e5m2,rho=IEEE-E5M2)",),
+    "integer_dot": ("datapath integer(k=4,a=int4,clamp=1,group=2,inner=6)",),
     "joined_fda": ("datapath joined(k=2,frac_bits=20,a=e4m3)",),
     "sorted_fda": ("datapath two_largest(frac_bits=26,a=e4m3)",),
     "rnd2": ("datapath pair_add(k=2,a=e4m3)",),
