@@ -20,12 +20,13 @@ from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.given_scales import GivenScales
 from mmaformal.instruction import Instruction
-from mmaformal.kernels import Kernel, kernel_for
-from mmaformal.queries.lane_search import LaneOrders, SampledElements, dealt, is_vector
+from mmaformal.kernels import kernel_for
+from mmaformal.kernels.kernel import Planes
+from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, dealt, is_vector
 from mmaformal.queries.structure_classes import ORDERS
 from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
-from mmaformal.structure_plans import Chain
+from mmaformal.structure_plans import Chain, products_of, scales_of
 from mmaformal.structures import Codes, CPlace, Structure, exactly, made
 
 #: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
@@ -186,11 +187,13 @@ class StructureSearch:
 
 
 def is_usual(structure: Structure, K: int) -> bool:
-    """Whether kernels are mostly so: one chain, lanes, K in blocks of a power of two, or in a few even parts."""
+    """Whether kernels are mostly so: one chain, lanes, blocks of a power of two or for a cache, a few even parts."""
     block, k = structure.block, structure.instruction.k
     if structure.halved is not None:
-        return False
+        return block in LARGE and structure.order == "sequential"
     if block is None or not block & (block - 1):
+        return True
+    if block in LARGE and structure.order == "sequential":
         return True
     steps = -(-K // k)
     return block in {-(-steps // parts) * k for parts in range(2, _FEW + 1)}
@@ -211,12 +214,16 @@ class ChainsOfRows:
         self.K = a.shape[1]
         self.steps = -(-self.K // k)
         missing = self.steps * k - a.shape[1]
-        self.kernel: Kernel = kernel_for(instruction.spec)
-        of_a, of_b = (None, None) if scales is None else _padded(scales, self.steps * instruction.spec.scales)
-        self.a = self.kernel.rows(np.pad(a, ((0, 0), (0, missing))), of_a)
-        self.b = self.kernel.columns(np.pad(b, ((0, missing), (0, 0))), of_b)
+        self._scales = None if scales is None else _padded(scales, self.steps * instruction.spec.scales)
+        self.k, self.kernel = k, kernel_for(instruction.spec)
+        self._codes = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
+        self.a, self.b = self._planes(*self._codes, self._scales)
         self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
         self._known: dict[Chain, Codes] = {}
+
+    def _planes(self, a: Codes, b: Codes, scales: tuple[Codes, Codes] | None) -> tuple[Planes, Planes]:
+        of_a, of_b = (None, None) if scales is None else scales
+        return self.kernel.rows(a, of_a), self.kernel.columns(b, of_b)
 
     def made(self, structure: Structure, c: Codes | None = None) -> Codes:
         """The codes of D that a structure of the instruction gives."""
@@ -231,8 +238,11 @@ class ChainsOfRows:
             if part.step == 1:
                 self.kernel.run(self.a, self.b, d, part.start, part.stop)
                 continue
-            for step in part:
-                self.kernel.run(self.a, self.b, d, step, step + 1)
+            taken = products_of((part,), self.k, self.steps * self.k)
+            left, right = (np.ascontiguousarray(x) for x in (self._codes[0][:, taken], self._codes[1][taken]))
+            block, K = self.kernel.spec.scale_block, self.steps * self.k
+            scales = None if self._scales is None else scales_of(*self._scales, block, taken, K)
+            self.kernel.run(*self._planes(left, right, scales), d, 0, len(part))
         if begin is None:
             if len(self._known) * self.shape[0] * self.shape[1] > _REMEMBERED:
                 self._known.clear()

@@ -138,7 +138,7 @@ def _interleaved(texts: list[str]) -> list[str]:
 
 def pages() -> list[Path]:
     """The documents that list phrases."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [path for path in found if _BLOCK.search(path.read_text(encoding="utf-8"))]
 
 

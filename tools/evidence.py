@@ -3,8 +3,8 @@
     R=../shared/recordings
     python tools/evidence.py $R $R/lowered $R/processors/{emr,qemu,apple}_*.npz $R/emulators/*.npz
 
-Checks every recording named or in a folder named, reads the cases of docs/validation-mmasim.md, and writes
-mmaformal/recordings/backing.json and docs/evidence.md.  Exits with 1 if a model does not reproduce a recording.
+Checks every recording named or in a folder named, reads the cases of tables/validation-mmasim.md, and writes
+mmaformal/recordings/backing.json and tables/evidence.md.  Exits with 1 if a model does not reproduce a recording.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def measured_states(path: Path) -> MeasuredStates:
 
 
 def of_mmasim(text: str) -> dict[str, int]:
-    """Cases by instruction, of the table in docs/validation-mmasim.md.  Raises ValueError on a disagreement."""
+    """Cases by instruction, of the table in tables/validation-mmasim.md.  Raises ValueError on a disagreement."""
     cases = {}
     for architecture, name, count, disagreements in _ROW.findall(text):
         if int(disagreements):
@@ -70,13 +70,13 @@ def main() -> int:
         facts: BackingFacts = {
             "recordings": [measured(file) for file in found if file not in states],
             "states": [measured_states(file) for file in states],
-            "mmasim": of_mmasim((ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")),
+            "mmasim": of_mmasim((ROOT / "tables" / "validation-mmasim.md").read_text(encoding="utf-8")),
         }
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
     save(facts, ROOT / "mmaformal" / "recordings" / FILE)
-    (ROOT / "docs" / "evidence.md").write_text(page(), encoding="utf-8")
+    (ROOT / "tables" / "evidence.md").write_text(page(), encoding="utf-8")
     return 0
 
 

@@ -3,7 +3,7 @@
     python tools/mutate.py encodings                       a sample of a subject; goes on where it was
     python tools/mutate.py proofs --only 'kernel.py:derive' --limit 0   every mutant whose id contains that
     python tools/mutate.py --list kernels                  their ids and texts
-    python tools/mutate.py --write docs/mutants.md         the table of what is known
+    python tools/mutate.py --write tables/mutants.md         the table of what is known
 
 Mutants are made by operators on the syntax tree (`operators` below) of the functions that tools/mutants.py names, and
 have ids `file:function:operator:number`.  A sample is drawn by `--seed`, at most `--limit` of a function.  Each mutant

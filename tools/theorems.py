@@ -4,13 +4,12 @@
     python tools/theorems.py --write --out after.jsonl --only exactness --jobs 2 --timeout 120
     python tools/theorems.py --compare benchmarks/theorems.jsonl after.jsonl
 
-A question is an instruction of each distinct specification with `verify`, with each property of docs/properties.md and
-with `bound`; an emulation with `bound`, `verify` and two properties; a claim of docs/e9s12.md and docs/apple-amx.md; a
-format's rounding model (`roundoff`); a theorem about narrow ranges.  Its line has the verdict, the digests of what is
-said (`states`: the answer's words and numbers) and of the formulas that were concluded (`concludes`), how many
-obligations there are, and the seconds.  Answers are appended as they come, and sorted at the end; a run that was
-stopped goes on where it was.
-"""
+A question is an instruction of each distinct specification with `verify`, with each property of tables/properties.md
+and with `bound`; an emulation with `bound`, `verify` and two properties; a claim of docs/e9s12.md and
+docs/apple-amx.md; a format's rounding model (`roundoff`); a theorem about narrow ranges.  Its line has the verdict,
+the digests of what is said (`states`: the answer's words and numbers) and of the formulas that were concluded
+(`concludes`), how many obligations there are, and the seconds.  Answers are appended as they come, and sorted at the
+end; a run that was stopped goes on where it was."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def atlas() -> None:
     "--properties",
     type=options.FILE,
     metavar="FILE",
-    help="A table as docs/properties.md (default: that of the checkout).",
+    help="A table as tables/properties.md (default: that of the checkout).",
 )
 def build(out: Path, pyodide: Path | None, properties: Path | None) -> int:
     """Write the pages, their data, and the playground.

@@ -1,7 +1,7 @@
 """The backing of an instruction's model: recorded outputs of hardware, mmasim, or nothing of its own.
 
 `backing.json` has the facts, `python tools/evidence.py` measures them (from folders of recordings and the table of
-docs/validation-mmasim.md) and writes docs/evidence.md with them.  Nothing here is typed by hand.
+tables/validation-mmasim.md) and writes tables/evidence.md with them.  Nothing here is typed by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mmaformal.instruction import Instruction
 
 FILE = "backing.json"
 
-#: Kinds of evidence behind a model, the strongest first; `check` and docs/evidence.md have these words.
+#: Kinds of evidence behind a model, the strongest first; `check` and tables/evidence.md have these words.
 HARDWARE, EMULATOR, SPECIFICATION, SIMULATOR, NONE = (
     "hardware",
     "emulator",
@@ -267,7 +267,7 @@ What stands behind each instruction's model. Made by `python tools/evidence.py`;
 
 
 def page() -> str:
-    """docs/evidence.md."""
+    """tables/evidence.md."""
     rows = [each for architecture in ARCHITECTURES.values() for i in architecture if (each := backing(i))]
     recorded = [each for each in rows if each.recorded]
     alike = [each for each in rows if each.alike]

@@ -37,7 +37,7 @@ class BuiltSite(ShortRepr):
                 "the playground has no Python: `npm install pyodide`, then --pyodide node_modules/pyodide"
             )
         if not self.properties:
-            lines.append("no table of properties: --properties docs/properties.md of a checkout")
+            lines.append("no table of properties: --properties tables/properties.md of a checkout")
         return "\n".join(lines)
 
 
@@ -45,7 +45,7 @@ def build(out: Path, *, pyodide: Path | None = None, properties: Path | None = N
     """Write the site into a folder: pages, data, and the playground with its Python.
 
     `pyodide`: a folder of the npm package of that name (default: node_modules/pyodide, where it is there).
-    `properties`: a table as docs/properties.md (default: that of the checkout).  Raises NoPyodideError where the
+    `properties`: a table as tables/properties.md (default: that of the checkout).  Raises NoPyodideError where the
     folder that is named lacks a file, OSError and ValueError where a table cannot be read.
     """
     table = properties or shipped_page()

@@ -21,7 +21,7 @@ VERDICTS = {"✓": "holds", "✗": "fails", "?": "open", "": "not run"}
 
 @dataclass(frozen=True, repr=False)
 class PropertyTable(ShortRepr):
-    """docs/properties.md as data: statements, verdicts and witnesses."""
+    """tables/properties.md as data: statements, verdicts and witnesses."""
 
     statements: dict[str, str]  #: by the names of properties, in their order
     signs: dict[str, dict[str, str]]  #: by the label of an instruction, then by property
@@ -53,8 +53,8 @@ NO_PROPERTIES = PropertyTable({}, {}, {})
 
 
 def shipped_page() -> Path:
-    """docs/properties.md of the checkout that this package is in, which an installed package has none of."""
-    return Path(__file__).resolve().parents[2] / "docs" / "properties.md"
+    """tables/properties.md of the checkout that this package is in, which an installed package has none of."""
+    return Path(__file__).resolve().parents[2] / "tables" / "properties.md"
 
 
 class Atlas:

@@ -1,7 +1,7 @@
 """The SMT encoding on the golden vectors, by substituting constants and simplifying; the table in
-docs/validation-smt.md.
+tables/validation-smt.md.
 
-    python tests/golden/check_smt.py --cases 50 --markdown docs/validation-smt.md
+    python tests/golden/check_smt.py --cases 50 --markdown tables/validation-smt.md
 
 Exit status 1 if anything disagrees with mmasim.  (`pytest tests/encodings/test_golden.py` does the same on a few cases
 each.)
@@ -27,7 +27,7 @@ _HEAD = """\
 The bit-vector terms, with constants substituted and simplified, against what mmasim 2.1.1 returned on the golden
 vectors (tests/golden, 510 cases of each behaviour over 15 families of inputs; rows drawn at random, seeded). Made by
 
-    python tests/golden/check_smt.py --cases {cases} --markdown docs/validation-smt.md
+    python tests/golden/check_smt.py --cases {cases} --markdown tables/validation-smt.md
 
 The executable encoding reproduces all of the golden vectors (tests/encodings/test_golden.py) and is compared with
 mmasim on far more cases in validation-mmasim.md; that both encodings are equal for all inputs is proved by

@@ -1,4 +1,4 @@
-"""Inputs for which one part of a kernel alone makes a difference, found by changing it (docs/mutants.md)."""
+"""Inputs for which one part of a kernel alone makes a difference, found by changing it (tables/mutants.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compare `Instruction.dot_add` with mmasim, the simulator of MMA-Sim's authors, bit for bit.
 
-    python tests/oracle/compare_mmasim.py --arch ampere --cases 100000 --markdown docs/validation-mmasim.md
+    python tests/oracle/compare_mmasim.py --arch ampere --cases 100000 --markdown tables/validation-mmasim.md
 
 For every instruction that both have, at least `--cases` dot product-adds from all of `families.py`.  Where
 the hardware's NaN payload is unspecified (DMMA and AMD, semantics §3) any two NaNs are equal; everything else

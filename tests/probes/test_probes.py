@@ -101,7 +101,7 @@ def test_groups_of_fp4_are_told_by_c_alone() -> None:
 def test_the_page_is_what_is_read_of_every_model() -> None:
     text, wrong = page(lambda line: None)
     assert wrong == 0
-    assert text == (Path(__file__).resolve().parents[2] / "docs" / "probes.md").read_text()
+    assert text == (Path(__file__).resolve().parents[2] / "tables" / "probes.md").read_text()
 
 
 # ---- a wrong model is noticed --------------------------------------------------------------------------------------

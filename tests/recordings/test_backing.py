@@ -36,7 +36,7 @@ def test_the_facts_are_those_of_the_recordings() -> None:
 
 
 def test_the_facts_are_those_of_the_comparison_with_mmasim() -> None:
-    text = (ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")
+    text = (ROOT / "tables" / "validation-mmasim.md").read_text(encoding="utf-8")
     assert evidence.of_mmasim(text) == FACTS["mmasim"]
     assert len(FACTS["mmasim"]) == 316
     with pytest.raises(ValueError, match=r"mmasim disagrees with volta HMMA\.884\.F32\.F32"):
@@ -44,7 +44,7 @@ def test_the_facts_are_those_of_the_comparison_with_mmasim() -> None:
 
 
 def test_the_page_is_the_facts() -> None:
-    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == page()
+    assert (ROOT / "tables" / "evidence.md").read_text(encoding="utf-8") == page()
 
 
 def test_every_row_of_the_tables_has_a_line() -> None:

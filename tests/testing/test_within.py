@@ -71,7 +71,7 @@ def test_just_inside_and_just_outside() -> None:
 
 
 def hopper_U() -> Fraction:
-    """U of a step of 16: n = 16 · (1 − 2^−21) terms lose less than 2^−25 each (docs/unit-bounds.md), cut to 23."""
+    """U of a step of 16: n = 16 · (1 − 2^−21) terms lose less than 2^−25 each (tables/unit-bounds.md), cut to 23."""
     stage = StructureBound.of(hopper["HMMA.16816.F32"], 16).unit.stages[0]
     assert stage.F == 25
     assert 15.9 < stage.n < 16

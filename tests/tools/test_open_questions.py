@@ -1,4 +1,4 @@
-"""docs/open-questions.md: what is no table of witnesses says what the models do."""
+"""tables/open-questions.md: what is no table of witnesses says what the models do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from open_questions import infinities, nvfp4_width, overflow_bound
 
-PAGE = Path(__file__).parents[2] / "docs" / "open-questions.md"
+PAGE = Path(__file__).parents[2] / "tables" / "open-questions.md"
 
 
 def test_the_page_ends_with_what_the_models_say() -> None:

@@ -1,6 +1,6 @@
-"""How far apart HMMA instructions are: docs/max-difference.md, and a table of docs/who-agrees.md.
+"""How far apart HMMA instructions are: tables/max-difference.md, and a table of docs/who-agrees.md.
 
-python tools/docs/apart_table.py --seconds 20 --out docs/max-difference.md
+python tools/docs/apart_table.py --seconds 20 --out tables/max-difference.md
 """
 
 from __future__ import annotations

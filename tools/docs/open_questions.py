@@ -1,6 +1,6 @@
 """The points on which sources differ (docs/semantics.md §9), each with the input that settles it on hardware.
 
-python tools/docs/open_questions.py > docs/open-questions.md
+python tools/docs/open_questions.py > tables/open-questions.md
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Readings of the probes of every model of the registry, beside its parameters: docs/probes.md.
+"""Readings of the probes of every model of the registry, beside its parameters: tables/probes.md.
 
-    python tools/docs/probe_table.py --out docs/probes.md
+    python tools/docs/probe_table.py --out tables/probes.md
 
 The probes are told nothing but types and K.  Each parameter is `read`, when what was read is what the model has;
 `bounded`, when the types reach no farther and what was read is true; `not told`, when the types cannot tell; `WRONG`
@@ -355,7 +355,7 @@ def _alike(found: list[tuple[str, str]]) -> Iterator[str]:
 
 _HEAD = """# What the probes read of every model
 
-Made by `python tools/docs/probe_table.py --out docs/probes.md`; a test compares it with what is read.
+Made by `python tools/docs/probe_table.py --out tables/probes.md`; a test compares it with what is read.
 
 Each of the {specs} specifications of the registry was probed as a black box: the probes (`mmaformal/probes/`)
 know types and K and ask for results. Then each of its parameters was compared with what was read: **{read}** are read

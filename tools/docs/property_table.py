@@ -1,7 +1,7 @@
-"""Every property of every instruction, as a table: docs/properties.md.
+"""Every property of every instruction, as a table: tables/properties.md.
 
-    python tools/docs/property_table.py --cache properties.jsonl --out docs/properties.md
-    python tools/docs/property_table.py --architecture sme --architecture riscv --keep docs/properties.md --out …
+    python tools/docs/property_table.py --cache properties.jsonl --out tables/properties.md
+    python tools/docs/property_table.py --architecture sme --architecture riscv --keep tables/properties.md --out …
 
 With `--architecture` these are settled alone; with `--keep` rows of all others are taken from a table made before.
 Instructions with equal `DotAdd`s compute the same function and are settled once.  Answers are appended to the cache
@@ -192,7 +192,7 @@ class Page:
 
 
 def markdown(known: dict[str, Kept], properties: Sequence[Property], before: Page) -> str:
-    """docs/properties.md: what is known, and what was `before` where nothing is."""
+    """tables/properties.md: what is known, and what was `before` where nothing is."""
     specs = distinct()
     old = {spec: before.row_of(names) for spec, names in specs.items()}
     numbers = {each.name: n for n, each in enumerate(properties, 1)}

@@ -1,6 +1,6 @@
-"""Bounds of whole products on units against what units do: docs/unit-bounds.md.
+"""Bounds of whole products on units against what units do: tables/unit-bounds.md.
 
-    python tools/docs/unit_table.py --elements 600000 --rows unit-bounds.jsonl --out docs/unit-bounds.md
+    python tools/docs/unit_table.py --elements 600000 --rows unit-bounds.jsonl --out tables/unit-bounds.md
 
 Of every instruction that computes something of its own: its constants (`analysis/units`), and how near the bound the
 errors of many results come, of operands of several kinds; and of the input that loses most in one step, which
@@ -161,7 +161,7 @@ def table(found: Sequence[Row]) -> str:
         "# Bounds of units",
         "",
         "What a product on an instruction is off at most (`mmaformal/analysis/units.py`; [narrow-range.md]"
-        "(narrow-range.md)), and how near errors came.",
+        "(../docs/narrow-range.md)), and how near errors came.",
         "Made by `python tools/docs/unit_table.py`.",
         "",
         f"{len(found)} instructions that differ, {total:,} finite results: **{sum(row.nearest > 1 for row in found)} "
