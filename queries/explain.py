@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -98,7 +99,10 @@ def explain(
     against = structure_or_name(against)
     scales = scaled(scale_a, scale_b, scale_layout, scale_format)
     given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format), call, scales)
-    return explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
+    found = explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
+    if found.accepted or not found.tried:
+        return found
+    return replace(found, told=(*found.told, *_elsewhere(device, against)))
 
 
 def explain_given(
@@ -126,11 +130,7 @@ def explain_given(
         work.choose()
         with Deadline(left()):
             work.look_closer(instructions)
-        told = (
-            work.told
-            if work.accepted
-            else [*(is_reference(given) or other_products(given)), *_elsewhere(device, against)]
-        )
+        told = work.told if work.accepted else is_reference(given) or other_products(given)
     return work.found(instructions, told, complete=not searching.expired, seconds=time.monotonic() - start)
 
 
