@@ -247,7 +247,7 @@ def looked_at(given: GivenMatrices) -> GivenMatrices:
 def _scales_of(
     scales: Scaled | None, shape: tuple[int, int, int], formats: tuple[Format, Format]
 ) -> list[GivenScales | None]:
-    """What block scales may be, if there are any."""
+    """Returns the block scales that may be meant, None if there are none."""
     if scales is None:
         return [None]
     return [*ways(scales.a, scales.b, shape, formats, scales.layout, scales.format)]

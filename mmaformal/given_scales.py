@@ -71,7 +71,7 @@ def ways(
     layout: Layout = "auto",
     named: str | Format | None = None,
 ) -> list[GivenScales]:
-    """What scales of a product of M, K, N may be, the likeliest first; formats are those of A and B.
+    """Returns what scales of a product of M, K, N may be, the likeliest first; formats are those of A and B.
 
     Raises ValueError for what fits nowhere, and for another layout or format than there is.
     """

@@ -50,7 +50,7 @@ _MASK = (1 << PART) - 1
 
 
 class Division(NamedTuple):
-    """What a number leaves of a modulus, byte by byte from the top."""
+    """The remainders of a number, byte by byte from the top."""
 
     parts: tuple[Lane, ...]  #: r ← (256·r + byte) mod p
 
@@ -133,7 +133,7 @@ def bytes_of(x: Lane, count: int) -> tuple[Lane, ...]:
 
 
 def divide(parts: Sequence[Lane], p: int) -> Division:
-    """What a number of these bytes leaves of p."""
+    """The remainder of a number of these bytes."""
     left, found = parts[0] * 0, []
     for each in reversed(parts):
         left = remainder((left << 8) + each, p)

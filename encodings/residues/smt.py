@@ -96,7 +96,7 @@ def bytes_of(x: BitVec) -> tuple[BitVec, ...]:
 
 
 def divide(parts: Sequence[BitVec], modulus: int) -> tuple[BitVec, ...]:
-    """What the number of these bytes leaves, byte by byte from the top."""
+    """The remainders of the number of these bytes, byte by byte from the top."""
     found: list[BitVec] = []
     for each in reversed(parts):
         above = found[-1] if found else z3.BitVecVal(0, BYTE)

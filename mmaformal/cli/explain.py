@@ -95,5 +95,4 @@ def explain(
             timeout=timeout,
             progress=status.show,
         )
-    code = _STATUS[found.verdict]
-    return answered(found.json() if as_json else as_options(str(found)), code)
+    return answered(found.json() if as_json else as_options(str(found)), _STATUS[found.verdict])

@@ -149,7 +149,7 @@ def test_the_numbers_of_digits_are_those_that_leave_the_remainders() -> None:
 
 
 def test_names_say_what_is_needed() -> None:
-    """As many moduli as sums need, and no more; spelled as given."""
+    """There are as many moduli as sums need, and no more."""
     for name in ("ozaki2(fp32, k=1)", "ozaki2(fp64, k=1024)", "ozaki2(fp32, k=131071)"):
         i = emulation[name]
         p = i.spec.parameters_as(Residues)
