@@ -59,6 +59,7 @@ INSTRUCTIONS: dict[str, tuple[str, ...]] = {
     "integer_dot": ("datapath integer(k=4,a=int4,clamp=1,group=2,inner=6)",),
     "joined_fda": ("datapath joined(k=2,frac_bits=20,a=e4m3)",),
     "sorted_fda": ("datapath two_largest(frac_bits=26,a=e4m3)",),
+    "residues": ("emulation ozaki2(fp32, k=1, bits=4)",),
     "rnd2": ("datapath pair_add(k=2,a=e4m3)",),
     "rvbna": ("riscv@printed vfqwbdota.vv.E4M3.n2", "riscv@corrected vfwbdota.vv.n2"),
     "oddsum": ("armv8_6 BFDOT", "armv8_6 BFMMLA"),

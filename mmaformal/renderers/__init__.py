@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flushed, integers, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flushed, integers, residues, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
@@ -24,6 +24,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "integer_dot": integers.sums,
     "oddsum": flushed.pair,
     "pfma": flushed.fmas,
+    "residues": residues.remainders,
 }
 
 
