@@ -61,6 +61,11 @@ class Likely(StructureSearch):
         of = self.d.size if self.wanted is None else int(self.wanted.sum())
         return structure if count <= (1 - _GOOD) * of else None
 
+    @property
+    def explains_all(self) -> bool:
+        """Whether one leaves none wrong."""
+        return any(count == 0 for count, *_ in self._seen)
+
     def best(self) -> list[Structure]:
         """Those that leave about the fewest elements wrong, of those alike the plainest first."""
         ranked = sorted(self._seen)[:_SECOND]

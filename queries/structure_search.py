@@ -19,12 +19,12 @@ from mmaformal.cases.codes import is_nan
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction
-from mmaformal.kernels import Kernel, kernel_for
-from mmaformal.queries.lane_search import LaneOrders, SampledElements, dealt, is_vector
+from mmaformal.kernels import kernel_for
+from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, dealt, is_vector
 from mmaformal.queries.structure_classes import ORDERS
 from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
-from mmaformal.structure_plans import Chain
+from mmaformal.structure_plans import Chain, products_of
 from mmaformal.structures import Codes, CPlace, Structure, exactly, made
 
 #: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
@@ -175,11 +175,13 @@ class StructureSearch:
 
 
 def is_usual(structure: Structure, K: int) -> bool:
-    """Whether kernels are mostly so: one chain, lanes, K in blocks of a power of two, or in a few even parts."""
+    """Whether kernels are mostly so: one chain, lanes, blocks of a power of two or for a cache, a few even parts."""
     block, k = structure.block, structure.instruction.k
     if structure.halved is not None:
-        return False
+        return block in LARGE and structure.order == "sequential"
     if block is None or not block & (block - 1):
+        return True
+    if block in LARGE and structure.order == "sequential":
         return True
     steps = -(-K // k)
     return block in {-(-steps // parts) * k for parts in range(2, _FEW + 1)}
@@ -198,9 +200,9 @@ class ChainsOfRows:
         self.K = a.shape[1]
         self.steps = -(-self.K // k)
         missing = self.steps * k - a.shape[1]
-        self.kernel: Kernel = kernel_for(instruction.spec)
-        self.a = self.kernel.rows(np.pad(a, ((0, 0), (0, missing))))
-        self.b = self.kernel.columns(np.pad(b, ((0, missing), (0, 0))))
+        self.k, self.kernel = k, kernel_for(instruction.spec)
+        self._codes = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
+        self.a, self.b = self.kernel.rows(self._codes[0]), self.kernel.columns(self._codes[1])
         self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
         self._known: dict[Chain, Codes] = {}
 
@@ -217,8 +219,9 @@ class ChainsOfRows:
             if part.step == 1:
                 self.kernel.run(self.a, self.b, d, part.start, part.stop)
                 continue
-            for step in part:
-                self.kernel.run(self.a, self.b, d, step, step + 1)
+            taken = products_of((part,), self.k, self.steps * self.k)
+            a, b = (np.ascontiguousarray(x) for x in (self._codes[0][:, taken], self._codes[1][taken]))
+            self.kernel.run(self.kernel.rows(a), self.kernel.columns(b), d, 0, len(part))
         if begin is None:
             if len(self._known) * self.shape[0] * self.shape[1] > _REMEMBERED:
                 self._known.clear()
