@@ -207,6 +207,8 @@ class Jobs:
                 job.output += line
         status = process.wait()
         watching.join()
+        process.stdout.close()
+        process.stderr.close()
         with self._lock:
             job.status = status
             if job.state == "running":

@@ -177,7 +177,7 @@ def proof_page(claim: SiteProof, z3: bool) -> str:
         f"<code>mmaformal certify</code> writes that down too.</p>\n<ul>{rules}</ul>\n"
     )
     body += checker("../../../", long) if z3 else "<p>This site was built without z3 for browsers.</p>\n"
-    head = ("", "statement", "solver", "seconds", "SMT-LIB 2", "in this browser")
+    head = ("number", "statement", "solver", "seconds", "SMT-LIB 2", "in this browser")
     body += table(head, rows, "obligations")
     title = f"{claim.property} of {claim.label}"
     return page(title, body, depth=3, script="check.js" if z3 else "")

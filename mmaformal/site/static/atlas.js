@@ -88,6 +88,7 @@ function searchable() {
 function sortable(table) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
+    if (!head.textContent) return;
     const button = document.createElement("button");
     button.textContent = head.textContent;
     head.replaceChildren(button);
