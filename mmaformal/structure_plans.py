@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,14 @@ def products_of(chain: Chain, k: int, K: int) -> slice | NDArray[np.intp]:
         return slice(chain[0].start * k, min(chain[0].stop * k, K))
     taken = (np.array(instructions_of(chain), np.intp)[:, None] * k + np.arange(k)).ravel()
     return taken[taken < K]
+
+
+def scales_of(
+    a: NDArray[Any], b: NDArray[Any], block: int, taken: slice | NDArray[np.intp], K: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The block scales, (M, blocks) and (blocks, N), of some products of K: of whole blocks, but for the last."""
+    blocks = np.arange(K)[taken][::block] // block
+    return np.ascontiguousarray(a[:, blocks]), np.ascontiguousarray(b[blocks])
 
 
 # ---- orders --------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from mmaformal.structure_plans import (
     levels_of,
     products_of,
     rest_of,
+    scales_of,
 )
 from mmaformal.structure_words import structure_text
 
@@ -86,8 +87,6 @@ class Structure(ShortRepr):
 
     def __post_init__(self) -> None:
         i = self.instruction
-        if i.spec.scale_format is not None:
-            raise ValueError(f"{i.label} takes block scales; a structure has none")
         if i.c_format != i.d_format:
             raise ValueError(
                 f"{i.label} takes c as {i.c_format} and gives d as {i.d_format}: it cannot be chained"
@@ -376,13 +375,16 @@ def replay(
     structure: Structure,
     C: ArrayLike | None = None,
     *,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Codes:
     """Compute D (M×N) = A (M×K) · B (K×N) + C as the structure makes it: bit patterns of `structure.result`.
 
     A, B: bit patterns of the instruction's types, or floats of exactly these; C, broadcast to D, where the structure
-    says where it enters: floats, or bit patterns of what `Structure.c_format` is; `jobs` and `progress` as in `matmul`.
+    says where it enters: floats, or bit patterns of what `Structure.c_format` is; scales (M×⌈K/S⌉ and ⌈K/S⌉×N), `jobs`
+    and `progress` as in `matmul`.
 
     Raises ValueError for shapes that do not fit, and for a C that the structure does not have, TypeError for other
     types.
@@ -394,12 +396,22 @@ def replay(
     if (C is None) != (structure.c_enters is None):
         raise ValueError("C is given where the structure has `c_enters`, and only there")
     c = None if C is None else addend(C, structure, (len(a), b.shape[1]))
-    K = a.shape[1]
+    K, sides = a.shape[1], (scale_a, scale_b)
+    i.check_scales(*(x is not None for x in sides))
+    of_a, of_b = (
+        None if x is None else as_operand(x, i.spec.scale_format or fp32, name).codes
+        for x, name in zip(sides, ("scale_a", "scale_b"), strict=True)
+    )
 
     def run(chain: Chain, begin: Codes | None) -> Codes:
         taken = products_of(chain, i.k, K)
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        return np.asarray(matmul(left, right, begin, instruction=i, jobs=jobs, progress=progress))
+        scales: tuple[Codes | None, Codes | None] = (None, None)
+        if of_a is not None and of_b is not None:
+            scales = scales_of(of_a, of_b, i.spec.scale_block, taken, K)
+        s, t = scales
+        d = matmul(left, right, begin, instruction=i, scale_a=s, scale_b=t, jobs=jobs, progress=progress)
+        return np.asarray(d)
 
     return made(structure, K, run, c)
 
