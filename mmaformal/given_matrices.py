@@ -6,8 +6,10 @@ D, only as its transpose is taken so, and that is said.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,9 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format, format_called, fp32, fp64
 from mmaformal.gemm import holds, rounded, values
+from mmaformal.given_scales import GivenScales, Layout, ways
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
+from mmaformal.scale_layouts import from_pairs
 from mmaformal.structures import Codes, exactly
 
 Floats = NDArray[np.float64]
@@ -81,6 +85,26 @@ def is_of(codes: Codes, given: Format, fmt: Format) -> bool:
     return True
 
 
+class Scaled(NamedTuple):
+    """Block scales as they were given."""
+
+    a: Matrix
+    b: Matrix
+    layout: Layout = "auto"
+    format: str | Format | None = None
+
+
+def scaled(
+    scale_a: Matrix | None, scale_b: Matrix | None, layout: Layout, fmt: str | Format | None
+) -> Scaled | None:
+    """Returns the block scales, if there are any.  Raises ValueError for those of one side alone."""
+    if scale_a is not None and scale_b is not None:
+        return Scaled(scale_a, scale_b, layout, fmt)
+    if scale_a is not None or scale_b is not None:
+        raise ValueError("block scales are of both A and B: give scale_a and scale_b")
+    return None
+
+
 @dataclass(frozen=True, repr=False)
 class GivenMatrices(ShortRepr):
     """D (M, N), A (M, K), B (K, N) and C (M, N) as codes."""
@@ -95,6 +119,8 @@ class GivenMatrices(ShortRepr):
     c_format: Format | None
     notes: tuple[str, ...] = ()  #: how they were taken, where not as they were given
     call: tuple[int, int] | None = None  #: rows and columns of one call, where D is of several
+    scales: GivenScales | None = None
+    paired: tuple[tuple[str, str], ...] = ()  #: factors in pairs of fp4, and what makes numbers of them
 
     @classmethod
     def of(
@@ -105,10 +131,12 @@ class GivenMatrices(ShortRepr):
         C: Matrix | None = None,
         formats: tuple[str | Format | None, ...] = (None, None, None, None),
         call: tuple[int, int] | None = None,
+        scales: Scaled | None = None,
     ) -> GivenMatrices:
         """Read them; formats are of A, B, C and D, None for that of its floats; call: the rows and columns of one call.
 
-        Raises ValueError for shapes that do not fit or are empty, and as `codes_of`.
+        Of fp4, a byte above 15 is two numbers, along K.  Raises ValueError for shapes that do not fit or are empty, and
+        as `codes_of` and `given_scales.ways`.
         """
         given = {"A": A, "B": B, "C": C, "D": D}
         named = {
@@ -116,8 +144,10 @@ class GivenMatrices(ShortRepr):
             for name, fmt in zip(given, formats, strict=True)
             if given[name] is not None
         }
-        codes = {name: codes_of(given[name], fmt, name) for name, fmt in named.items()}
-        a, b, d, notes = _arranged(codes["A"], codes["B"], codes["D"], named)
+        whole = {name: _of_pairs(given, fmt, name) for name, fmt in named.items()}
+        codes = {name: codes_of(x, named[name], name) for name, (x, _) in whole.items()}
+        paired = tuple((name, how) for name, (_, how) in whole.items() if how)
+        d, fitting = _arranged(codes["A"], codes["B"], codes["D"])
         c = codes.get("C")
         if c is not None:
             try:
@@ -130,7 +160,14 @@ class GivenMatrices(ShortRepr):
                 ) from None
         if call is not None and (min(call) < 1 or d.shape[0] % call[0] or d.shape[1] % call[1]):
             raise ValueError(f"D of {d.shape[0]}×{d.shape[1]} is not of calls of {call[0]}×{call[1]} each")
-        return cls(d, a, b, c, named["D"], named["A"], named["B"], named.get("C"), tuple(notes), call)
+        formats_ = named["D"], named["A"], named["B"], named.get("C")
+        found = [
+            cls(d, a, b, c, *formats_, _notes(turned, each), call, each, paired)
+            for a, b, turned in fitting
+            for each in _scales_of(scales, (len(a), a.shape[1], b.shape[1]), (named["A"], named["B"]))
+        ]
+        near = (x for x in found if is_near(*looked_at(x).sums())) if len(found) > 1 else iter(())
+        return next(near, found[0])
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -142,7 +179,21 @@ class GivenMatrices(ShortRepr):
         """Returns D, A, B and C as a program writes them that has them as they were given."""
         turned = {note.split()[0] for note in self.notes if "as its transpose" in note}
         names = ["D", "A", "B"] if self.c is None else ["D", "A", "B", "C"]
-        return [f"{name}.T" if name in turned else name for name in names]
+        read = {name: dict(self.paired).get(name, name) for name in names}
+        return [f"{read[name]}.T" if name in turned else read[name] for name in names]
+
+    @property
+    def written_scales(self) -> str:
+        """Returns two more arguments of such a program, the block scales as they were given."""
+        if self.scales is None:
+            return ""
+        (M, _, N), blocks = self.shape, self.scales.a.shape[1]
+        read = {"tiles": "from_tiles", "padded": "unpadded"}.get(self.scales.words)
+        codes = ".view(np.uint8)" if self.scales.typed else ""
+        a, b = (f"scale_{x}{codes}" for x in "ab")
+        if read:
+            a, b = f"{read}({a}, {M}, {blocks})", f"{read}({b}, {N}, {blocks})"
+        return f"scale_a={a}, scale_b={b}" + (".T" if read or self.scales.turned else "")
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> GivenMatrices:
         """Returns some rows and columns of D, with what they are made of."""
@@ -152,7 +203,13 @@ class GivenMatrices(ShortRepr):
             np.ascontiguousarray(self.b[:, columns]),
             None if self.c is None else self.c[np.ix_(rows, columns)],
             *(self.d_format, self.a_format, self.b_format, self.c_format, self.notes),
+            scales=None if self.scales is None else self.scales.part(rows, columns),
         )
+
+    @property
+    def scale_codes(self) -> tuple[Codes | None, Codes | None]:
+        """Scales of A and B, as `matmul` takes them."""
+        return (None, None) if self.scales is None else (self.scales.a, self.scales.b)
 
     def sums(self) -> tuple[Floats, Floats]:
         """D and C + A·B in float64."""
@@ -161,6 +218,9 @@ class GivenMatrices(ShortRepr):
             for codes, fmt in ((self.d, self.d_format), (self.a, self.a_format), (self.b, self.b_format))
         )
         with np.errstate(all="ignore"):
+            if self.scales is not None:
+                of_a, of_b = self.scales.numbers(a.shape[1])
+                a, b = a * of_a, b * of_b
             total: Floats = a @ b
             if self.c is not None and self.c_format is not None:
                 total = total + values(self.c, self.c_format, fp64)
@@ -184,10 +244,43 @@ def looked_at(given: GivenMatrices) -> GivenMatrices:
     return given.part(rows, columns)
 
 
-def _arranged(
-    a: Codes, b: Codes, d: Codes, formats: dict[str, Format]
-) -> tuple[Codes, Codes, Codes, list[str]]:
-    """A, B and D as matrices that fit, and what was turned; a factor that gives D as its transpose alone is turned."""
+def _scales_of(
+    scales: Scaled | None, shape: tuple[int, int, int], formats: tuple[Format, Format]
+) -> list[GivenScales | None]:
+    """Returns the block scales that may be meant, None if there are none."""
+    if scales is None:
+        return [None]
+    return [*ways(scales.a, scales.b, shape, formats, scales.layout, scales.format)]
+
+
+def _notes(turned: list[str], scales: GivenScales | None) -> tuple[str, ...]:
+    notes = [f"{name} is taken as its transpose: D is no A·B of them as they were given" for name in turned]
+    if scales is not None and scales.words != "plain":
+        notes.append(f"scales of {scales.fmt} are taken as {scales.words}")
+    return tuple(notes)
+
+
+def _of_pairs(given: Mapping[str, Matrix | None], fmt: Format, name: str) -> tuple[Matrix, str]:
+    """A matrix, and nothing; of fp4 in pairs, one of its codes, and what makes it of the pairs.
+
+    Pairs of A, and of B as its transpose, lie along the last axis.
+    """
+    x = given[name]
+    assert x is not None
+    array = np.asarray(x) if fmt.storage_bits == 4 and isinstance(x, np.ndarray) else None
+    if array is None or array.dtype.itemsize != 1 or float_format(array) is not None or array.ndim != 2:
+        return x, ""
+    codes, a = array.view(np.uint8), given["A"]
+    if not (codes >= fmt.codes).any():
+        return codes, ""
+    packed = None if a is None or name != "B" else np.shape(a)[-1]
+    first = packed is not None and codes.shape[0] == packed != codes.shape[1]
+    found = from_pairs(codes.T).T if first else from_pairs(codes)
+    return np.ascontiguousarray(found), f"from_pairs({name}.T).T" if first else f"from_pairs({name})"
+
+
+def _arranged(a: Codes, b: Codes, d: Codes) -> tuple[Codes, list[tuple[Codes, Codes, list[str]]]]:
+    """D as a matrix, and A and B as they fit, with which of them are turned."""
     shown = f"A {a.shape}, B {b.shape}, D {d.shape}"
     if b.ndim > 2:
         raise ValueError(f"{shown}: give one product at a time, D[0], A[0], B[0]")
@@ -203,19 +296,13 @@ def _arranged(
     for turn_b, turn_a in product((False, True), (False, True)):
         x, y = a.T if turn_a else a, b.T if turn_b else b
         if a.ndim == d.ndim == 2 and x.shape[1] == y.shape[0] and d.shape == (len(x), y.shape[1]):
-            fitting.append((x, y, ["A"] * turn_a + ["B"] * turn_b))
+            turned = ["A"] * turn_a + ["B"] * turn_b
+            fitting.append((np.ascontiguousarray(x), np.ascontiguousarray(y), turned))
     if not fitting:
         raise ValueError(
             f"{shown}: M×K, K×N and M×N are needed, or a transpose of A or B{_exchanged(a, b, d)}"
         )
-    x, y, turned = fitting[0]
-    for each in fitting if len(fitting) > 1 else ():
-        tried = GivenMatrices(d, *each[:2], None, formats["D"], formats["A"], formats["B"], None)
-        if is_near(*looked_at(tried).sums()):
-            x, y, turned = each
-            break
-    notes = [f"{name} is taken as its transpose: D is no A·B of them as they were given" for name in turned]
-    return np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(d), notes
+    return np.ascontiguousarray(d), fitting
 
 
 def _exchanged(a: Codes, b: Codes, d: Codes) -> str:

@@ -13,6 +13,8 @@ from mmaformal.formats import FORMATS, Format, Specials, bf16, e5m2, fp16, fp32,
 
 #: formats of results, as a name of ρ spells them
 _RESULTS = {"E5M2": e5m2, "FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
+#: the most random bits of a stochastic rounding, which 64-bit lanes hold beside what is lost
+MOST_RANDOM_BITS = 30
 #: the same by their exponent bits, where ρ keeps fewer fraction bits: RNE-E8M10
 _WORDS = {"5": fp16, "8": fp32, "11": fp64}
 #: the names that RISC-V has for roundings, where they are others
@@ -33,7 +35,8 @@ def _member(kind: type[E], value: object, name: str, word: str) -> E:
 
 
 class Rounding(Enum):
-    """How a significand is cut to its last place (IEEE 754-2019 §4.3; RO: Boldo and Melquiond 2008)."""
+    """How a significand is cut to its last place (IEEE 754-2019 §4.3; RO: Boldo and Melquiond 2008; SA, SB and SC:
+    P3109's interim report §4.7.4)."""
 
     RZ = "toward zero"
     RNE = "to nearest, ties to even"
@@ -41,11 +44,23 @@ class Rounding(Enum):
     RD = "down, toward −∞"
     RU = "up, toward +∞"
     RO = "to odd: toward zero, and the last bit set if anything was lost"
+    SA = "stochastic, A: away from zero if the first N bits that are lost, and R, are 2^N or more"
+    SB = "stochastic, B: away from zero if the first N + 1 bits that are lost, and 2·R + 1, are 2^(N + 1) or more"
+    SC = "stochastic, C: away from zero if what is lost, to N bits to nearest even, and R, are 2^N or more"
+
+    @property
+    def is_stochastic(self) -> bool:
+        """Return whether it takes random bits: R, of N bits."""
+        return self in (Rounding.SA, Rounding.SB, Rounding.SC)
 
     @classmethod
     def named(cls, value: object, name: str) -> Rounding:
         """A rounding, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
         return _member(cls, value, name, "rounding ")
+
+
+#: the roundings that take no random bits
+DETERMINISTIC = tuple(each for each in Rounding if not each.is_stochastic)
 
 
 class NanRule(Enum):
@@ -127,6 +142,10 @@ class Conversion:
     the NaN without saturation, and the largest number with it, infinities too.  A format of IEEE 754 whose overflow is
     the largest number, to nearest, has PROPAGATE: infinities stay (Arm ARM, FPRoundBase, `satoflo`).
 
+    A stochastic rounding is a function of its `random_bits`, N, and of the `random` number R that they are, which is
+    part of the report's name of it: SA4.7 has N = 4 and R = 7.  A unit that draws R anew is the set of the 2^N
+    conversions.
+
     Raises ValueError unless the format is one of these, or has infinities and every bit of its word is used, and keeps
     1 to all of its fraction bits; TypeError for what is no number.
     """
@@ -140,6 +159,8 @@ class Conversion:
         None  #: of formats of P3109, of e4m3, and of overflow to the largest number
     )
     ieee: bool = False  #: whether a directed rounding overflows, and signs zeros, as in IEEE 754
+    random_bits: int = 0  #: N of a stochastic rounding
+    random: int = 0  #: R of it, below 2^N
 
     def __post_init__(self) -> None:
         text(self.name, "name")
@@ -149,8 +170,11 @@ class Conversion:
             ("rounding", Rounding.named),
             ("signed_zero", truth),
             ("ieee", truth),
+            ("random_bits", integer),
+            ("random", integer),
         ):
             object.__setattr__(self, name, kind(getattr(self, name), name))
+        self._check_random()
         fmt = self.format
         directed = self.rounding in (Rounding.RZ, Rounding.RD, Rounding.RU)
         if self.ieee and not (directed and self.signed_zero and fmt.one_nan is None):
@@ -182,6 +206,14 @@ class Conversion:
             raise ValueError(
                 f"ρ = {self.name}: {fmt} holds 1 to {fmt.fraction_bits} fraction bits, not {self.fraction_bits}"
             )
+
+    def _check_random(self) -> None:
+        stochastic, bits = self.rounding.is_stochastic, self.random_bits
+        if not (1 <= bits <= MOST_RANDOM_BITS if stochastic else bits == 0):
+            allowed = f"1 to {MOST_RANDOM_BITS} random bits" if stochastic else "no random bits"
+            raise ValueError(f"ρ = {self.name}: {self.rounding.name} takes {allowed}, not {bits}")
+        if not 0 <= self.random < 1 << bits:
+            raise ValueError(f"ρ = {self.name}: {bits} random bits are no {self.random}")
 
     def __str__(self) -> str:
         return self.name
@@ -215,8 +247,9 @@ class Conversion:
         """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16; or
         its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word); IEEE 754's, as IEEE-BF16
         (to nearest even), IEEE-RD-FP32, IEEE-RZ-E8M10, whose roundings may have RISC-V's names, as IEEE-RMM-FP16; or
-        one of P3109, as RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate; or
-        one that overflows to the largest number, as IEEE-FP16-SatPropagate.
+        one of P3109, as RNE-BINARY8P4SE (without saturation), RZ-BINARY6P3SF-SatFinite, RO-BINARY8P3SE-SatPropagate,
+        SC4.7-BINARY8P4SE (stochastic, of N = 4 random bits that are R = 7); or one that overflows to the largest
+        number, as IEEE-FP16-SatPropagate.
 
         Raises ValueError for an unknown name, TypeError for anything else.
         """
@@ -228,26 +261,47 @@ class Conversion:
             return CONVERSIONS[value]
         if value.startswith("IEEE-"):
             return _ieee(value, name)
-        found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(?:(±0)|-Sat(None|Finite|Propagate))?", value)
-        if found and found[1] in Rounding.__members__ and found[2].lower() in FORMATS:
-            other = FORMATS[found[2].lower()]
-            if (other.one_nan is not None and not found[3]) or other.specials is Specials.FN:
-                mode = Saturation[(found[4] or "None").upper()]
-                short_name, zero = value.removesuffix("-SatNone"), bool(found[3])
-                return Conversion(short_name, other, other.fraction_bits, Rounding[found[1]], zero, mode)
-        fmt = _RESULTS.get(found[2]) if found else None
-        short = re.fullmatch(r"E(\d+)M(\d+)", found[2]) if found and fmt is None else None
-        if short:
-            fmt = _WORDS.get(short[1])
-        if not found or fmt is None or found[1] not in Rounding.__members__:
-            raise ValueError(
-                f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
-                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}|E8M…|BINARY8P4SE…[-SatFinite|-SatPropagate]"
+        found = re.fullmatch(
+            r"([A-Z]+)(?:(\d+)\.(\d+))?-([A-Z0-9]+?)(?:(±0)|-Sat(None|Finite|Propagate))?", value
+        )
+        if not found or found[1] not in Rounding.__members__:
+            raise _unnamed(value)
+        rounding, zero, mode = Rounding[found[1]], bool(found[5]), (found[6] or "").upper()
+        bits, random = int(found[2] or 0), int(found[3] or 0)
+        target = found[4].lower()
+        known = target in FORMATS  # which makes those of P3109 when they are asked for
+        other = FORMATS[target] if known else fp32
+        if (other.one_nan is not None and not zero) or other.specials is Specials.FN:
+            saturation, short = Saturation[mode or "NONE"], value.removesuffix("-SatNone")
+            return Conversion(
+                short, other, other.fraction_bits, rounding, zero, saturation, False, bits, random
             )
-        bits = int(short[2]) if short else fmt.fraction_bits
-        saturation = Saturation[found[4].upper()] if found[4] else None
-        made = Conversion(value.removesuffix("±0"), fmt, bits, Rounding[found[1]], saturation=saturation)
-        return made.with_signed_zero() if found[3] else made
+        fmt, keep = _word(found[4])
+        if fmt is None:
+            raise _unnamed(value)
+        short, kept = value.removesuffix("±0"), Saturation[mode] if mode else None
+        keep = fmt.fraction_bits if keep is None else keep
+        made = Conversion(short, fmt, keep, rounding, False, kept, False, bits, random)
+        return made.with_signed_zero() if zero else made
+
+
+def _word(name: str) -> tuple[Format | None, int | None]:
+    """Return the format of IEEE 754's kind of a name, as FP32; or of an E8M10, and how many fraction bits it keeps."""
+    short = re.fullmatch(r"E(\d+)M(\d+)", name)
+    if name in _RESULTS or not short:
+        return _RESULTS.get(name), None
+    return _WORDS.get(short[1]), int(short[2])
+
+
+def _unnamed(value: str) -> ValueError:
+    """Return the error of a name that no conversion has."""
+    roundings = "|".join(
+        f"{name}N.R" if each.is_stochastic else name for name, each in Rounding.__members__.items()
+    )
+    return ValueError(
+        f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
+        f"{roundings} - {'|'.join(_RESULTS)}|E8M…|BINARY8P4SE…[-SatFinite|-SatPropagate]"
+    )
 
 
 def _ieee(value: str, name: str) -> Conversion:

@@ -76,8 +76,14 @@ def to_pairs(codes: ArrayLike) -> NDArray[np.uint8]:
     return found
 
 
+def padded_shape(rows: int, blocks: int) -> tuple[int, int]:
+    """Rows and blocks of whole tiles."""
+    down, across = _tiles(rows, blocks)
+    return down * _ROWS, across * _BLOCKS
+
+
 def _tiles(rows: int, blocks: int) -> tuple[int, int]:
     return -(-rows // _ROWS), -(-blocks // _BLOCKS)
 
 
-__all__ = ["from_pairs", "from_tiles", "to_pairs", "to_tiles", "unpadded"]
+__all__ = ["from_pairs", "from_tiles", "padded_shape", "to_pairs", "to_tiles", "unpadded"]

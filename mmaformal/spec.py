@@ -151,6 +151,8 @@ class Parameters:
     gives_e4m3: ClassVar[bool] = False
     #: whether results of IEEE 754's formats may overflow to the largest number, to nearest (`Saturation.PROPAGATE`)
     gives_largest: ClassVar[bool] = False
+    #: whether its sum is rounded with all its bits, so that ρ may be stochastic
+    rounds_randomly: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
@@ -411,6 +413,8 @@ class DotAdd:
         roundings = [x for x in map(p.__getitem__, p.keys()) if isinstance(x, Conversion)]
         if not p.gives_largest and any(x.saturates_ieee for x in roundings):
             raise ValueError(f"{p.algorithm} has no ρ that saturates a format of IEEE 754: efda has")
+        if not p.rounds_randomly and any(x.rounding.is_stochastic for x in roundings):
+            raise ValueError(f"{p.algorithm} has no stochastic rounding: fda and gfda have")
         if self.scale_format is None and self.scale_block:
             raise ValueError(f"a scale block of {self.scale_block} without a scale format")
         if self.scale_format is not None:

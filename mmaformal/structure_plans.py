@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,6 @@ class Segment(ShortRepr):
 
     chains: tuple[Chain | None, ...]  #: None: a lane without an instruction
     onto: bool = False
-    in_order: bool = False  #: whether they are added in order, whatever the order of lanes is
     apart: bool = False  #: whether each instruction of a chain begins at +0, and these are added in order
 
     @property
@@ -69,6 +68,14 @@ def products_of(chain: Chain, k: int, K: int) -> slice | NDArray[np.intp]:
         return slice(chain[0].start * k, min(chain[0].stop * k, K))
     taken = (np.array(instructions_of(chain), np.intp)[:, None] * k + np.arange(k)).ravel()
     return taken[taken < K]
+
+
+def scales_of(
+    a: NDArray[Any], b: NDArray[Any], block: int, taken: slice | NDArray[np.intp], K: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The block scales, (M, blocks) and (blocks, N), of some products of K: of whole blocks, but for the last."""
+    blocks = np.arange(K)[taken][::block] // block
+    return np.ascontiguousarray(a[:, blocks]), np.ascontiguousarray(b[blocks])
 
 
 # ---- orders --------------------------------------------------------------------------------------------------
@@ -165,8 +172,12 @@ class Dealing(ShortRepr):
     fused: Fused  #: how the rest is a chain
     chained: Fused = "yes"  #: how the others are
 
-    def segments(self, taken: range) -> list[Segment]:
-        """The chains of some instructions, and what goes on from their sum."""
+    def segments(self, taken: range, peeled: int = 0) -> list[Segment]:
+        """The chains of some instructions, and what goes on from their sum.
+
+        peeled: so many of them go to the first lane before the others are dealt.
+        """
+        peel, taken = taken[:peeled], taken[peeled:]
         n = len(taken)
         left = n % self.unit if self.unit else 0
         if self.rest == "head" and self.unit and not left:
@@ -175,7 +186,7 @@ class Dealing(ShortRepr):
         head, main = taken[:lead], taken[lead : lead + n - left]
         tail = taken[lead + n - left :]
         chains: list[Chain | None] = [self._lane(main, lane) for lane in range(self.lanes)]
-        for more, where in ((head, 0), (tail if self.rest == "lane" else range(0), 1)):
+        for more, where in ((head, 0), (peel, 0), (tail if self.rest == "lane" else range(0), 1)):
             if more:
                 own = chains[0] or ()
                 chains[0] = (*own, more) if where else (more, *own)
@@ -184,7 +195,7 @@ class Dealing(ShortRepr):
         there = any(x is not None for x in chains)
         found = [Segment(tuple(chains), apart=self.chained == "no")] if there else []
         if tail and self.rest in ("onto", "apart"):
-            found += rest_of(tail, onto=self.rest == "onto", fused=self.fused)
+            found.append(rest_of(tail, onto=self.rest == "onto", fused=self.fused))
         return found
 
     def _lane(self, main: range, lane: int) -> Chain | None:
@@ -207,14 +218,10 @@ def second_first(chain: Chain) -> Chain:
     return tuple(range(step, step + 1) for step in (steps[1], steps[0], *steps[2:]))
 
 
-def rest_of(left: range, *, onto: bool, fused: Fused) -> list[Segment]:
-    """Return segments of what is left, onto the sum or apart: a chain, or unfused, each from +0 and then added."""
-    if fused == "second first":
-        return [Segment((second_first((left,)),), onto)]
-    if fused != "no":
-        return [Segment(((left,),), onto)]
-    each = tuple((range(step, step + 1),) for step in left)
-    return [Segment((x,)) for x in each] if onto else [Segment(each, in_order=True)]
+def rest_of(left: range, *, onto: bool, fused: Fused) -> Segment:
+    """Return what is left, onto the sum or apart: a chain, or each from +0 and then added."""
+    chain = second_first((left,)) if fused == "second first" else (left,)
+    return Segment((chain,), onto, apart=fused == "no")
 
 
 def blocks_of(steps: int, block: int, smaller: Sequence[int], keep_rest: bool) -> tuple[list[range], range]:
@@ -259,15 +266,14 @@ def evaluated(
     for number, segment in enumerate(segments):
         start = begin if number == 0 else None
         if segment.onto and total is not None:
-            total = run(segment.present[0], total)
+            total = segment.value(segment.present[0], total, run, add)
         else:
             lanes = [
                 None if chain is None else segment.value(chain, start if lane == 0 else None, run, add)
                 for lane, chain in enumerate(segment.chains)
             ]
-            how = "sequential" if segment.in_order else order
             value = (
-                merged_lanes(lanes, how, add) if len(lanes) > 1 else next(x for x in lanes if x is not None)
+                merged_lanes(lanes, order, add) if len(lanes) > 1 else next(x for x in lanes if x is not None)
             )
             total = value if total is None else add(total, value)
         if stored is not None:

@@ -68,6 +68,8 @@ def _parts(x: Structure) -> str:
     said = list[str]()
     if x.block is not None:
         blocks = f"blocks of {x.block}"
+        if x.onto:
+            blocks += f", the first {x.onto} of each onto the sum"
         if x.smaller:
             blocks += f", then of {' and '.join(map(str, x.smaller))}"
         if x.halved is not None:
@@ -79,6 +81,8 @@ def _parts(x: Structure) -> str:
         lanes = f"{x.lanes} lanes by turns"
         if x.dealt_from > 1:
             lanes += f" (of fewer than {x.dealt_from}: one chain)"
+        if x.peeled:
+            lanes += f", {x.peeled} before them onto the first lane"
         if x.short == "first":
             lanes += ", a short turn first"
         if x.unit is not None and x.rest is not None:

@@ -39,6 +39,7 @@ from mmaformal.structure_plans import (
     levels_of,
     products_of,
     rest_of,
+    scales_of,
 )
 from mmaformal.structure_words import structure_text
 
@@ -80,11 +81,12 @@ class Structure(ShortRepr):
     stored: Format | None = None  #: what the sum is rounded to after each block, to nearest even
     chained: Fused = "yes"  #: how chains are made, but for the rest
     dealt_from: int = 1  #: blocks of fewer products than these are one chain, and not dealt to lanes
+    #: Products that the first lane takes before the others are dealt, as where vectors start at an aligned address.
+    peeled: int = 0
+    onto: int = 0  #: products of each whole block that go on from the sum; its others are apart
 
     def __post_init__(self) -> None:
         i = self.instruction
-        if i.spec.scale_format is not None:
-            raise ValueError(f"{i.label} takes block scales; a structure has none")
         if i.c_format != i.d_format:
             raise ValueError(
                 f"{i.label} takes c as {i.c_format} and gives d as {i.d_format}: it cannot be chained"
@@ -144,6 +146,7 @@ class Structure(ShortRepr):
                 raise ValueError(f"{name} is {', '.join(get_args(Fused))}, not {how!r}")
         if integer(self.dealt_from, "dealt_from") != 1 and (self.block is None or self.lanes == 1):
             raise ValueError("dealt_from is of blocks that are dealt to lanes; there are none")
+        self._check_beginnings()
         if self.chained != "yes" and i.k != 1:
             raise ValueError(f"chains of single products are fused or not; {i.label} takes {i.k} at a time")
         if self.fused != "yes" and (self.rest not in ("onto", "apart") or i.k != 1):
@@ -153,6 +156,23 @@ class Structure(ShortRepr):
         if self.stored is not None and not (self.block and holds(self.total, self.stored)):
             raise ValueError(
                 "the sum is stored after each block, in a type that holds no more than the sum's"
+            )
+
+    def _check_beginnings(self) -> None:
+        i = self.instruction
+        for name in ("peeled", "onto"):
+            size = getattr(self, name)
+            if size and (integer(size, name) < 1 or size % i.k):
+                raise ValueError(f"{name} of {size} products; {i.label} takes {i.k} at a time")
+        if self.peeled and (self.lanes == 1 or self.block is not None or self.rest in ("first", "head")):
+            raise ValueError("peeled is of lanes without blocks, whose rest is not before them")
+        if self.onto and (
+            self.block is None or self.onto >= self.block or self.lanes > 1 or self.order != "sequential"
+        ):
+            raise ValueError("onto is a part of blocks without lanes, which are added in order")
+        if self.onto and self.chained != "no" and self.total != i.d_format:
+            raise ValueError(
+                f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {self.total}"
             )
 
     @classmethod
@@ -175,6 +195,8 @@ class Structure(ShortRepr):
         stored: str | None = None,
         chained: Fused = "yes",
         dealt_from: int = 1,
+        peeled: int = 0,
+        onto: int = 0,
     ) -> Structure:
         """Returns the structure of names: `Structure.named("h100 HMMA.16816.F32", block=128, d_format="fp16")`.
 
@@ -200,6 +222,8 @@ class Structure(ShortRepr):
             None if stored is None else FORMATS[stored],
             chained,
             dealt_from,
+            peeled,
+            onto,
         )
 
     @property
@@ -236,18 +260,20 @@ class Structure(ShortRepr):
         rest = None if own else self.rest
         dealt = Dealing(self.lanes, unit, rest, self.short, self.fused, self.chained)
         alone = Dealing(1, None, None, "last", self.fused, self.chained)
-        found = [
-            each
-            for block in blocks
-            for each in (dealt if len(block) * k >= self.dealt_from else alone).segments(block)
-        ]
+        found = list[Segment]()
+        for block in blocks:
+            if self.onto and len(block) * k == self.block:
+                chain, block = (block[: self.onto // k],), block[self.onto // k :]
+                found.append(Segment((chain,), onto=True, apart=self.chained == "no"))
+            how = dealt if len(block) * k >= self.dealt_from else alone
+            found += how.segments(block, self.peeled // k)
         if self.order != "sequential" and self.lanes == 1:
             chains = tuple(chain for each in found for chain in each.chains)
             found = [Segment(chains, apart=self.chained == "no")] if found else []
         elif self.block is None:  # so that what was there before may be added to the first
             found = [y for x in found for y in (_apart(x) if self.order == "sequential" else [x])]
         if left:
-            found += rest_of(left, onto=self.rest == "onto", fused=self.fused)
+            found.append(rest_of(left, onto=self.rest == "onto", fused=self.fused))
         return found
 
     def chains(self, K: int) -> list[Chain]:
@@ -290,8 +316,7 @@ class Structure(ShortRepr):
             },
             "smaller": list(self.smaller),
             "stored": None if self.stored is None else self.stored.name,
-            "chained": self.chained,
-            "dealt_from": self.dealt_from,
+            **{name: getattr(self, name) for name in ("chained", "dealt_from", "peeled", "onto")},
             "order": self.order,
             "total": self.total.name,
             "d_format": self.result.name,
@@ -335,11 +360,7 @@ def structure_or_name(x: Instruction | Structure | str | None) -> Instruction | 
 
 
 def _apart(segment: Segment) -> list[Segment]:
-    return (
-        [Segment((chain,), segment.onto, apart=segment.apart) for chain in segment.present]
-        if not segment.in_order
-        else [segment]
-    )
+    return [Segment((chain,), segment.onto, segment.apart) for chain in segment.present]
 
 
 def plain_name(instruction: Instruction) -> str:
@@ -354,13 +375,16 @@ def replay(
     structure: Structure,
     C: ArrayLike | None = None,
     *,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Codes:
     """Compute D (M×N) = A (M×K) · B (K×N) + C as the structure makes it: bit patterns of `structure.result`.
 
     A, B: bit patterns of the instruction's types, or floats of exactly these; C, broadcast to D, where the structure
-    says where it enters: floats, or bit patterns of what `Structure.c_format` is; `jobs` and `progress` as in `matmul`.
+    says where it enters: floats, or bit patterns of what `Structure.c_format` is; scales (M×⌈K/S⌉ and ⌈K/S⌉×N), `jobs`
+    and `progress` as in `matmul`.
 
     Raises ValueError for shapes that do not fit, and for a C that the structure does not have, TypeError for other
     types.
@@ -372,12 +396,22 @@ def replay(
     if (C is None) != (structure.c_enters is None):
         raise ValueError("C is given where the structure has `c_enters`, and only there")
     c = None if C is None else addend(C, structure, (len(a), b.shape[1]))
-    K = a.shape[1]
+    K, sides = a.shape[1], (scale_a, scale_b)
+    i.check_scales(*(x is not None for x in sides))
+    of_a, of_b = (
+        None if x is None else as_operand(x, i.spec.scale_format or fp32, name).codes
+        for x, name in zip(sides, ("scale_a", "scale_b"), strict=True)
+    )
 
     def run(chain: Chain, begin: Codes | None) -> Codes:
         taken = products_of(chain, i.k, K)
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        return np.asarray(matmul(left, right, begin, instruction=i, jobs=jobs, progress=progress))
+        scales: tuple[Codes | None, Codes | None] = (None, None)
+        if of_a is not None and of_b is not None:
+            scales = scales_of(of_a, of_b, i.spec.scale_block, taken, K)
+        s, t = scales
+        d = matmul(left, right, begin, instruction=i, scale_a=s, scale_b=t, jobs=jobs, progress=progress)
+        return np.asarray(d)
 
     return made(structure, K, run, c)
 

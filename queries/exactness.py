@@ -24,6 +24,9 @@ from mmaformal.solver.asking import Asker
 
 def settle(instruction: Instruction, asker: Asker) -> Answer:
     spec, proving = instruction.spec, Composing(asker)
+    wrong = facts_of(spec).inexact(instruction, asker.elapsed)
+    if wrong is not None:
+        return wrong
     try:
         text = conclude(proving, spec, facts_of(spec).exactness(proving, spec))
     except NotProvedError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from mmaformal.architectures import Architecture
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32, fp64
-from mmaformal.given_matrices import GivenMatrices, is_of
+from mmaformal.given_matrices import GivenMatrices, is_of, scaled
+from mmaformal.given_scales import Layout
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.queries.explained import Explanation, WrongPart
@@ -59,6 +61,10 @@ def explain(
     b_format: str | Format | None = None,
     c_format: str | Format | None = None,
     d_format: str | Format | None = None,
+    scale_a: Matrix | None = None,
+    scale_b: Matrix | None = None,
+    scale_layout: Layout = "auto",
+    scale_format: str | Format | None = None,
     timeout: float = 60.0,
     progress: Progress | None = None,
 ) -> Explanation:
@@ -72,6 +78,10 @@ def explain(
     structure, that is to have made it; without either all that are built are tried.  Tried are the usual structures,
     and where none is D's, or with `every_block=True`, the whole space of `diagnose_gemm`; C enters where the chain
     starts, before or after the chains' results, or after D is rounded.
+
+    `scale_a` and `scale_b`: block scales, of the blocks of K of each row of A and column of B: plain, M×⌈K/S⌉ and
+    ⌈K/S⌉×N or its transpose, padded to 128 rows and 4 blocks, or in cuBLAS's tiles of these, as `scale_layout` says, or
+    their shape; of `scale_format`, where their type does not say it.  Of fp4, bytes above 15 are pairs of numbers.
 
     `call=(M, N)`: D is of several calls of the library, each of so many rows and columns, side by side and below one
     another; regions are those of a call, and each of their elements is seen in all calls.
@@ -87,8 +97,12 @@ def explain(
     checked_timeout(timeout)
 
     against = structure_or_name(against)
-    given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format), call)
-    return explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
+    scales = scaled(scale_a, scale_b, scale_layout, scale_format)
+    given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format), call, scales)
+    found = explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
+    if found.accepted or not found.tried:
+        return found
+    return replace(found, told=(*found.told, *_elsewhere(device, against)))
 
 
 def explain_given(
@@ -116,11 +130,7 @@ def explain_given(
         work.choose()
         with Deadline(left()):
             work.look_closer(instructions)
-        told = (
-            work.told
-            if work.accepted
-            else [*(is_reference(given) or other_products(given)), *_elsewhere(device, against)]
-        )
+        told = work.told if work.accepted else is_reference(given) or other_products(given)
     return work.found(instructions, told, complete=not searching.expired, seconds=time.monotonic() - start)
 
 
@@ -139,9 +149,13 @@ def _instructions(
         among, of = list(arch), f"no instruction of {arch.name} chains"
     else:
         among, of = built(), "no instruction chains"
-    found = [first for first, *_ in chained_ones(among, *formats)]
+    found = [first for first, *_ in chained_ones(among, *formats, given.scales)]
     if not found:
-        raise ValueError(f"{of} {formats[0]} × {formats[1]} to what rounds to {formats[2]}{_instead(given)}")
+        scales = given.scales
+        with_ = "" if scales is None else f", with scales of {scales.fmt} for {scales.block} products,"
+        raise ValueError(
+            f"{of} {formats[0]} × {formats[1]}{with_} to what rounds to {formats[2]}{_instead(given)}"
+        )
     return found
 
 

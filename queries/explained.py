@@ -146,7 +146,7 @@ class Explanation(Result):
             lines += [
                 "as a test:",
                 f"  made = {self.structure.python}",
-                f"  assert_matches({operands}, structure=made)",
+                *self._assertion(operands),
             ]
         elif self._no_product:
             lines += self.told[1:]
@@ -156,6 +156,12 @@ class Explanation(Result):
             lines += [f"  {counted(count, 'element')} wrong: {x}" for count, x in self.nearest]
             lines += self.told
         return "\n".join([*lines, self._tried()])
+
+    def _assertion(self, operands: str) -> list[str]:
+        """The call of a test, on two lines where there are scales."""
+        scales = self.given.written_scales
+        call = f"  assert_matches({operands}, structure=made"
+        return [f"{call},", f"                 {scales})"] if scales else [f"{call})"]
 
     @property
     def _more(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial, reduce
+from functools import cache, partial
 from typing import get_args
 
 import numpy as np
@@ -48,6 +48,8 @@ SMALL, LARGE = (2, 4, 8, 16, 32), (128, 192, 240, 256, 300, 320, 336, 352, 384, 
 _NARROW = 16
 #: Numbers of which halves of less than two such blocks are multiples.
 _HALVED = (8, 4, 1, 16)
+#: The most lanes that start where an address is aligned, and products before that.
+_PEELED = 8
 #: The most lanes with which K is also cut into blocks.
 _IN_BLOCKS = 8
 
@@ -100,6 +102,7 @@ def _narrow(one: Structure, K: int) -> Iterator[Structure]:
     for block in SMALL:
         if block < K:
             yield from _small_blocks(replace(one, block=block), K)
+    yield from _peeled(one, K)
 
 
 def _of_lanes(one: Structure, K: int, of: Sequence[int]) -> Iterator[Structure]:
@@ -107,6 +110,20 @@ def _of_lanes(one: Structure, K: int, of: Sequence[int]) -> Iterator[Structure]:
         if lanes <= K:
             units = [lanes * part // 4 for part in UNITS if lanes * part // 4 > 1]
             yield from _with_rest(replace(one, lanes=lanes, order="pairwise"), K, units)
+
+
+def _peeled(one: Structure, K: int) -> Iterator[Structure]:
+    """Lanes that start where an address is aligned."""
+    for lanes in (x for x in LANES if x <= _PEELED):
+        for peeled in range(1, min(_PEELED, K - lanes) + 1):
+            cut = replace(one, lanes=lanes, order="pairwise", peeled=peeled)
+            yield cut
+            if (K - peeled) % lanes:
+                yield from (
+                    replace(cut, unit=lanes, rest=rest, fused=fused)
+                    for rest, fused in _RESTS
+                    if rest is not None
+                )
 
 
 def _wide(one: Structure, K: int) -> Iterator[Structure]:
@@ -137,6 +154,11 @@ def _with_rest(structure: Structure, K: int, units: Sequence[int]) -> Iterator[S
 def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
     """Blocks of that size, what is left in blocks of half the size and so on, or one product after the other."""
     block = structure.block or 1
+    if block > 2:
+        half = replace(structure, onto=block // 2)
+        yield half
+        if K % block:
+            yield from (replace(half, rest="onto", fused=fused) for fused in ("yes", "no"))
     falling = tuple(block >> n for n in range(1, block.bit_length()))
     for count in range(len(falling) + 1):
         smaller = falling[:count]
@@ -190,11 +212,7 @@ class LaneOrders:
         lanes = list[Floats]()
         for number, segment in enumerate(x.segments):
             begin = x.c if structure.c_enters == "start" and number == 0 else None
-            if segment.in_order:
-                x.own[number] = reduce(
-                    np.add, [self._value(x, segment, each, None) for each in segment.present]
-                )
-            elif len(segment.chains) > 1:
+            if len(segment.chains) > 1:
                 lanes.append(self._lanes(x, segment, begin))
             elif not segment.onto or number == 0:
                 x.own[number] = self._value(x, segment, segment.present[0], begin)
@@ -230,7 +248,7 @@ class LaneOrders:
         c = np.zeros(len(a), wide.word) if begin is None else begin.view(wide.word)
         if wide != i.c_format:
             c = rounded(values(c, wide, wide), wide, i.c_format, quiet_nan(i.c_format))
-        found = values(rows.dot_add(i.spec.replace(k=a.shape[1]), a, b, c), i.d_format, wide)
+        found = values(rows.dot_add(_of_length(i.spec, a.shape[1]), a, b, c), i.d_format, wide)
         if begin is None:
             self._known[i.spec, chain, False] = found
         return found
@@ -300,7 +318,7 @@ class LaneOrders:
         of_lanes, total = iter(() if sums is None else sums), x.c if x.structure.c_enters == "first" else None
         for number, segment in enumerate(x.segments):
             if segment.onto and total is not None:
-                total = self._chain(x.structure, segment.present[0], total)
+                total = self._value(x, segment, segment.present[0], total)
                 continue
             own = x.own[number] if number in x.own else next(of_lanes)
             total = own if total is None else total + own
@@ -324,6 +342,11 @@ class _Dealt(ShortRepr):
     c: Floats | None
     segments: list[Segment]
     own: dict[int, Floats] = field(default_factory=dict)
+
+
+@cache
+def _of_length(spec: DotAdd, k: int) -> DotAdd:
+    return spec.replace(k=k)
 
 
 @cache

@@ -42,7 +42,7 @@ class Likely(StructureSearch):
         rows, columns = _of_halves(m, _ROWS), _of_halves(n, _COLUMNS)
         some = given.part(rows, columns)
         c = None if some.c is None or some.c_format is None else (some.c, some.c_format)
-        super().__init__(some.a, some.b, some.d, some.d_format, c)
+        super().__init__(some.a, some.b, some.d, some.d_format, c, some.scales)
         self.wanted = None if wanted is None else wanted[np.ix_(rows, columns)]
         self._count = 0
         self._seen: list[tuple[int, tuple[int, ...], int, Structure]] = []
@@ -60,6 +60,11 @@ class Likely(StructureSearch):
         count, *_, structure = min(self._seen)
         of = self.d.size if self.wanted is None else int(self.wanted.sum())
         return structure if count <= (1 - _GOOD) * of else None
+
+    @property
+    def explains_all(self) -> bool:
+        """Whether one leaves none wrong."""
+        return any(count == 0 for count, *_ in self._seen)
 
     def best(self) -> list[Structure]:
         """Those that leave about the fewest elements wrong, of those alike the plainest first."""
@@ -157,7 +162,9 @@ class Tournament:
 
 def made_of(given: GivenMatrices, structure: Structure) -> Codes:
     """Returns what a structure gives."""
-    return replay(given.a, given.b, structure, _addend(given, structure), progress=False)
+    of_a, of_b = given.scale_codes
+    c = _addend(given, structure)
+    return replay(given.a, given.b, structure, c, scale_a=of_a, scale_b=of_b, progress=False)
 
 
 def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tuple[Structure, Codes]]:
@@ -167,7 +174,7 @@ def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tup
     for x in structures:
         check()
         if x.instruction not in chains:
-            chains[x.instruction] = ChainsOfRows(x.instruction, given.a, given.b)
+            chains[x.instruction] = ChainsOfRows(x.instruction, given.a, given.b, given.scales)
         made.append((x, chains[x.instruction].made(x, _addend(given, x))))
     return made
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp64
-from mmaformal.gemm import holds, rounded, values
+from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp64, tf32
+from mmaformal.gemm import rounded, values
 from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
 
 #: The share of D that is left without what explains it, at most, of what was left before.
@@ -69,8 +69,8 @@ def _tiles(K: int) -> Iterator[tuple[int, int]]:
 
 def _rounded_before(given: GivenMatrices, d: Floats, lack: Floats) -> list[str]:
     """A narrower format of A and B, whose product D is nearer to."""
-    for fmt in (bf16, fp16, e4m3, e5m2):
-        if not all(x != fmt and holds(x, fmt) for x in (given.a_format, given.b_format)):
+    for fmt in (tf32, bf16, fp16, e4m3, e5m2):
+        if not all(fmt.fraction_bits < x.fraction_bits for x in (given.a_format, given.b_format)):
             continue
         a, b = _in(fmt, given.a, given.a_format), _in(fmt, given.b, given.b_format)
         left = (
@@ -86,6 +86,10 @@ def _rounded_before(given: GivenMatrices, d: Floats, lack: Floats) -> list[str]:
 
 def _in(fmt: Format, codes: NDArray[np.unsignedinteger], given: Format) -> Floats:
     wide = values(codes, given, fp64)
+    if fmt == tf32:  # which no unit gives, so that no rounding is named so
+        significand, exponent = np.frexp(wide)
+        places = fmt.fraction_bits + 1
+        return np.asarray(np.ldexp(np.rint(np.ldexp(significand, places)), exponent - places))
     found: Floats = values(rounded(wide, fp64, fmt, quiet_nan(fmt)), fmt, fp64)
     return found
 

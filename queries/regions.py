@@ -17,10 +17,11 @@ from mmaformal.display import ShortRepr
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.queries.likely_structures import Compared, Likely, Tournament
+from mmaformal.queries.structure_search import STAGES
 from mmaformal.structures import Codes, Structure
 
 #: Structures of one product, at most; kinds of rows; and elements that no other structure explains, of each region.
-_MOST, _KINDS, _OWN = 5, 16, 6
+_MOST, _KINDS, _OWN = 6, 16, 6
 #: Rows and columns with elements that are left, in which another structure is looked for.
 _ROWS, _COLUMNS = 16, 128
 
@@ -71,9 +72,11 @@ def _search_of(given: GivenMatrices, left: Wrong, instructions: Sequence[Instruc
     rows = _fullest(left.sum(axis=1), _ROWS)
     columns = _fullest(left[rows].sum(axis=0), _COLUMNS)
     search = Likely(given.part(rows, columns), left[np.ix_(rows, columns)])
-    for each in instructions:
-        for stage in ("usual", "lanes"):
+    for stage in STAGES[:-1]:
+        for each in instructions:
             search.run(each, stage)
+        if search.explains_all:
+            break
     return search
 
 

@@ -18,13 +18,15 @@ from mmaformal.architectures.known import without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
+from mmaformal.given_scales import GivenScales
 from mmaformal.instruction import Instruction
-from mmaformal.kernels import Kernel, kernel_for
-from mmaformal.queries.lane_search import LaneOrders, SampledElements, dealt, is_vector
+from mmaformal.kernels import kernel_for
+from mmaformal.kernels.kernel import Planes
+from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, dealt, is_vector
 from mmaformal.queries.structure_classes import ORDERS
 from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
-from mmaformal.structure_plans import Chain
+from mmaformal.structure_plans import Chain, products_of, scales_of
 from mmaformal.structures import Codes, CPlace, Structure, exactly, made
 
 #: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
@@ -47,15 +49,19 @@ SPACE = (
 
 
 def chained_ones(
-    instructions: Iterable[Instruction], a: Format, b: Format, d: Format
+    instructions: Iterable[Instruction], a: Format, b: Format, d: Format, scales: GivenScales | None = None
 ) -> list[list[Instruction]]:
-    """Those that take the types and can be chained, of each function that of the fewest products.
+    """Those that take the types, and such block scales, and can be chained; of each function that of the fewest
+    products.
 
     Functions that differ only in which NaNs they give stand together, that of the fewest products first.
     """
     found: dict[DotAdd, dict[DotAdd, Instruction]] = {}
     for i in instructions:
-        takes = (i.a_format, i.b_format) == (a, b) and i.spec.scale_format is None and not i.spec.is_signed
+        scaled = (i.spec.scale_format, i.spec.scale_block) == (
+            (None, 0) if scales is None else (scales.fmt, scales.block)
+        )
+        takes = (i.a_format, i.b_format) == (a, b) and scaled and not i.spec.is_signed
         if not takes or i.c_format != i.d_format or not holds(i.d_format, d) or not holds(fp64, i.d_format):
             continue
         # A longer K is a chain of steps, as a chain of instructions is.
@@ -85,10 +91,16 @@ class StructureSearch:
     """Structures run on some rows and columns of a product."""
 
     def __init__(
-        self, a: Codes, b: Codes, d: Codes, d_format: Format, c: tuple[Codes, Format] | None = None
+        self,
+        a: Codes,
+        b: Codes,
+        d: Codes,
+        d_format: Format,
+        c: tuple[Codes, Format] | None = None,
+        scales: GivenScales | None = None,
     ) -> None:
-        """a (m, K), b (K, n), d (m, n) as codes, and c (m, n) with its format, if there is one."""
-        self.a, self.b, self.d, self.d_format, self.c = a, b, d, d_format, c
+        """a (m, K), b (K, n), d (m, n) as codes, and c (m, n) with its format, and block scales, if there are any."""
+        self.a, self.b, self.d, self.d_format, self.c, self.scales = a, b, d, d_format, c, scales
         self.tried = 0
         self.wanted: NDArray[np.bool_] | None = None  #: the elements of d that are to be explained; None: all
         self._chains: dict[Instruction, ChainsOfRows] = {}
@@ -100,7 +112,7 @@ class StructureSearch:
     def run(self, instruction: Instruction, stage: Stage | None = None) -> None:
         """Run all structures of one instruction, or those of one stage of a search; each is `seen`."""
         if instruction not in self._chains:
-            self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b)
+            self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b, self.scales)
         chains, K = self._chains[instruction], self.a.shape[1]
         for structure in self._all(instruction) if stage in (None, "usual", "others") else ():
             check()
@@ -175,11 +187,13 @@ class StructureSearch:
 
 
 def is_usual(structure: Structure, K: int) -> bool:
-    """Whether kernels are mostly so: one chain, lanes, K in blocks of a power of two, or in a few even parts."""
+    """Whether kernels are mostly so: one chain, lanes, blocks of a power of two or for a cache, a few even parts."""
     block, k = structure.block, structure.instruction.k
     if structure.halved is not None:
-        return False
+        return block in LARGE and structure.order == "sequential"
     if block is None or not block & (block - 1):
+        return True
+    if block in LARGE and structure.order == "sequential":
         return True
     steps = -(-K // k)
     return block in {-(-steps // parts) * k for parts in range(2, _FEW + 1)}
@@ -193,16 +207,23 @@ def _narrows(structure: Structure) -> bool:
 class ChainsOfRows:
     """Chains of one instruction over any part of K, of a few rows; operands are decoded once, each chain run once."""
 
-    def __init__(self, instruction: Instruction, a: Codes, b: Codes) -> None:
+    def __init__(
+        self, instruction: Instruction, a: Codes, b: Codes, scales: GivenScales | None = None
+    ) -> None:
         k = instruction.k
         self.K = a.shape[1]
         self.steps = -(-self.K // k)
         missing = self.steps * k - a.shape[1]
-        self.kernel: Kernel = kernel_for(instruction.spec)
-        self.a = self.kernel.rows(np.pad(a, ((0, 0), (0, missing))))
-        self.b = self.kernel.columns(np.pad(b, ((0, missing), (0, 0))))
+        self._scales = None if scales is None else _padded(scales, self.steps * instruction.spec.scales)
+        self.k, self.kernel = k, kernel_for(instruction.spec)
+        self._codes = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
+        self.a, self.b = self._planes(*self._codes, self._scales)
         self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
         self._known: dict[Chain, Codes] = {}
+
+    def _planes(self, a: Codes, b: Codes, scales: tuple[Codes, Codes] | None) -> tuple[Planes, Planes]:
+        of_a, of_b = (None, None) if scales is None else scales
+        return self.kernel.rows(a, of_a), self.kernel.columns(b, of_b)
 
     def made(self, structure: Structure, c: Codes | None = None) -> Codes:
         """The codes of D that a structure of the instruction gives."""
@@ -217,13 +238,22 @@ class ChainsOfRows:
             if part.step == 1:
                 self.kernel.run(self.a, self.b, d, part.start, part.stop)
                 continue
-            for step in part:
-                self.kernel.run(self.a, self.b, d, step, step + 1)
+            taken = products_of((part,), self.k, self.steps * self.k)
+            left, right = (np.ascontiguousarray(x) for x in (self._codes[0][:, taken], self._codes[1][taken]))
+            block, K = self.kernel.spec.scale_block, self.steps * self.k
+            scales = None if self._scales is None else scales_of(*self._scales, block, taken, K)
+            self.kernel.run(*self._planes(left, right, scales), d, 0, len(part))
         if begin is None:
             if len(self._known) * self.shape[0] * self.shape[1] > _REMEMBERED:
                 self._known.clear()
             self._known[chain] = d
         return d
+
+
+def _padded(scales: GivenScales, blocks: int) -> tuple[Codes, Codes]:
+    """Scales of so many blocks: those that there are not are as the last."""
+    more = blocks - scales.a.shape[1]
+    return np.pad(scales.a, ((0, 0), (0, more)), "edge"), np.pad(scales.b, ((0, more), (0, 0)), "edge")
 
 
 def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:

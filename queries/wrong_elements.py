@@ -139,7 +139,7 @@ def _left_out(given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool
 def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes, str]]:
     """Yield what the structure gives without each of its parts, with what is left out."""
     i, K = structure.instruction, part.shape[1]
-    rows, chains = ChainsOfRows(i, part.a, part.b), structure.chains(K)
+    rows, chains = ChainsOfRows(i, part.a, part.b, part.scales), structure.chains(K)
     c = None
     if part.c is not None and part.c_format is not None and structure.c_enters is not None:
         c = exactly(part.c, part.c_format, structure.c_format)

@@ -56,6 +56,7 @@ INSTRUCTIONS: dict[str, tuple[str, ...]] = {
     "esda": ("diamond_rapids TDPHF8PS.K4",),
     "fma": ("datapath fma(a=bf16,nan=DEFAULT)",),
     "joined_fda": ("datapath joined(k=2,frac_bits=20,a=e4m3)",),
+    "residues": ("emulation ozaki2(fp32, k=1, bits=4)",),
     "rnd2": ("datapath pair_add(k=2,a=e4m3)",),
     "rvbna": ("riscv@printed vfqwbdota.vv.E4M3.n2", "riscv@corrected vfwbdota.vv.n2"),
     "oddsum": ("armv8_6 BFDOT", "armv8_6 BFMMLA"),

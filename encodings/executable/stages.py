@@ -38,6 +38,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.ieee import Addition, convert_exactly, ieee_add
 from mmaformal.encodings.executable.saturating import saturated
+from mmaformal.encodings.executable.stochastic import round_randomly
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded, Value
@@ -170,7 +171,8 @@ class Stages(Recorded):
 
     def round(self, x: Aligned, e_max: Lane, F: int, rho: Conversion, special: Special, nan: int) -> Code:
         """The code of a sum whose last place is 2^(e_max - F), rounded with ρ, or of a special value."""
-        rounded = normalise_and_round(x.total, e_max - F, rho)
+        rounding = round_randomly if rho.rounding.is_stochastic else normalise_and_round
+        rounded = rounding(x.total, e_max - F, rho)
         if rho.saturation is None:
             code = select_special(special, encode(rounded, rho), rho, nan)
         else:

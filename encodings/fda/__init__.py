@@ -42,6 +42,7 @@ class Fda(Parameters):
 
     algorithm: ClassVar[str] = "fda"
     saturates: ClassVar[bool] = True
+    rounds_randomly: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.TERMS
     aligns: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"cut": "how aligned magnitudes are cut to F bits"}

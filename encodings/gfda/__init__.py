@@ -41,6 +41,7 @@ class Gfda(Parameters):
 
     algorithm: ClassVar[str] = "gfda"
     saturates: ClassVar[bool] = True
+    rounds_randomly: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.TERMS_AND_GROUPS
     aligns: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {

@@ -402,16 +402,20 @@ def normalise(magnitude: BitVec, top: BitVec) -> tuple[BitVec, BitVec]:
     return magnitude, top
 
 
-def round_code(code: BitVec, drop: int, sign: BitVec, rounding: Rounding) -> BitVec:
+def round_code(
+    code: BitVec, drop: int, sign: BitVec, rounding: Rounding, random: tuple[int, int] = (0, 0)
+) -> BitVec:
     """The code of a magnitude without its lowest `drop` ≥ 1 bits, rounded; of the same width less `drop`.
 
     Fields of one sign order like their values, so a carry out of the trailing significand gives the right exponent.
-    The caller leaves room above for it.
+    The caller leaves room above for it.  `random` are N and R of a stochastic rounding.
     """
     kept = z3.Extract(code.size() - 1, drop, code)
     lost = z3.Extract(drop - 1, 0, code)
     if rounding is Rounding.RZ:
         return kept
+    if rounding.is_stochastic:
+        return kept + resize(_is_carried(lost, rounding, *random), kept.size())
     half = z3.Extract(drop - 1, drop - 1, code) == 1
     odd = z3.Extract(0, 0, kept) == 1
     match rounding:
@@ -427,6 +431,19 @@ def round_code(code: BitVec, drop: int, sign: BitVec, rounding: Rounding) -> Bit
         case _:
             raise ValueError(f"a rounding that is not modelled: {rounding.name}")
     return kept + resize(bit(up), kept.size())
+
+
+def _is_carried(lost: BitVec, rounding: Rounding, bits: int, random: int) -> BitVec:
+    """The carry out of `bits` random bits and the first bits that are lost (P3109's interim report §4.7.4)."""
+    if rounding is Rounding.SB:
+        bits, random = bits + 1, 2 * random + 1
+    lost = pad(lost, bits - lost.size())
+    more = lost.size() - bits
+    if rounding is Rounding.SC and more > 0:
+        first = round_code(resize(lost, lost.size() + 1), more, z3.BitVecVal(0, 1), Rounding.RNE)
+    else:
+        first = resize(z3.Extract(lost.size() - 1, more, lost), bits + 1)
+    return z3.Extract(bits, bits, first + z3.BitVecVal(random, bits + 1))
 
 
 def round_magnitude(
@@ -451,7 +468,8 @@ def round_magnitude(
     fraction_bits = max(fraction_bits, keep)
     for bits, rounding in (*cuts, (keep, rho.rounding)):
         if fraction_bits > bits:
-            code = round_code(code, fraction_bits - bits, sign, rounding)
+            random = rho.random_bits, rho.random
+            code = round_code(code, fraction_bits - bits, sign, rounding, random)
             fraction_bits = bits
     return Rounded(sign, code)
 

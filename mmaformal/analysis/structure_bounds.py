@@ -24,7 +24,7 @@ from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
-from mmaformal.structure_plans import instructions_of, levels_of
+from mmaformal.structure_plans import Chain, evaluated, instructions_of
 from mmaformal.structures import Structure
 
 #: Room for what numbers of binary64 lose on the way, generously: a bound is not below the theorem's.
@@ -72,8 +72,9 @@ class StructureBound(ShortRepr):
             raise ValueError("of chains whose products are rounded apart there is no bound")
         if structure is not None and structure.c_enters is not None:
             raise ValueError("of a structure with C there is no bound: leave c_enters out")
-        unit, chains = Unit.of(i), [1] if structure is None else _lengths(structure, K)
-        several = structure is not None and len(chains) > 1
+        unit = Unit.of(i)
+        depth, chains = (_Depth(1, 0), 1) if structure is None else _depth(structure, K)
+        several = structure is not None and chains > 1
         made = structure.total if several and structure is not None else i.d_format
         said = structure.d_format if structure is not None else None
         wanted = d_format or said or made
@@ -84,10 +85,10 @@ class StructureBound(ShortRepr):
             return cls(unit, K, unit.factor(K), 1, made, narrowed, structure)
         if unit.flushing is not None:
             raise ValueError(f"{i.label}: its bound is of one chain, not of chains that are added")
-        one = unit.factor(max(chains) * i.k)
+        one = unit.factor(depth.steps * i.k)
         u = Fraction(1, 1 << (made.fraction_bits + 1))
-        f = (1 + one) * raised(1 + u, _height(structure, len(chains))) - 1
-        return cls(unit, K, f, len(chains), made, narrowed, structure)
+        f = (1 + one) * raised(1 + u, depth.additions + 1) - 1  # one more, for a C that is added to all
+        return cls(unit, K, f, chains, made, narrowed, structure)
 
     @property
     def u(self) -> Fraction:
@@ -139,17 +140,25 @@ class StructureBound(ShortRepr):
         return found
 
 
-def _lengths(structure: Structure, K: int) -> list[int]:
-    """How many instructions each chain takes; one that goes on from the sum makes every other as much longer."""
-    segments = structure.segments(K)
-    onto = sum(len(instructions_of(x.present[0])) for x in segments if x.onto)
-    return [onto + sum(map(len, chain)) for x in segments if not x.onto for chain in x.present] or [onto]
+@dataclass(repr=False)
+class _Depth(ShortRepr):
+    """The most that lies between a product and the sum: instructions of chains, and additions."""
+
+    steps: int
+    additions: int
 
 
-def _height(structure: Structure, chains: int) -> int:
-    """How many additions a chain's result goes through at most; one more, for a C that is added to all."""
-    if structure.order == "sequential" or (structure.block is not None and structure.lanes > 1):
-        return chains
-    levels = levels_of(structure.order, structure.lanes if structure.lanes > 1 else chains)
-    height = (chains - 1).bit_length() if levels is None else sum(count - 1 for _, count in levels)
-    return height + (2 if structure.rest is not None else 1)
+def _depth(structure: Structure, K: int) -> tuple[_Depth, int]:
+    """The deepest product of a structure, and how many chains it has that begin at +0."""
+    begun = 0
+
+    def run(chain: Chain, begin: _Depth | None) -> _Depth:
+        nonlocal begun
+        begun += begin is None
+        before = _Depth(0, 0) if begin is None else begin
+        return _Depth(before.steps + len(instructions_of(chain)), before.additions)
+
+    def add(x: _Depth, y: _Depth) -> _Depth:
+        return _Depth(max(x.steps, y.steps), max(x.additions, y.additions) + 1)
+
+    return evaluated(structure.segments(K), structure.order, run, add), begun

@@ -258,9 +258,11 @@ def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
             terms = (4 if spec.a_format == fp32 else 1) * p.D + 2
             n = Fraction(terms + p.D // p.N)
         case LossModel.PROGRAM:
-            raise ValueError(
+            other = (
                 "a program over instructions has another bound: `mmaformal bound`, studies/emulation/programs"
             )
+            words = f"{p.algorithm}: what its words lose is said by `mmaformal prove exactness`"
+            raise ValueError(other if p.is_program else words)
         case _:
             raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
     return (SumStage(n, p.kept_places(spec), rho, L),)

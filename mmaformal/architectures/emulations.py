@@ -6,7 +6,8 @@
     ARCHITECTURES["emulation"]["bf16x3(ampere HMMA.16816.F32.BF16)"]
 
 A scheme says in which words fp32 factors are cut, which products of words there are, and where their sums go; the
-instruction is any with fp32 c and d.  What it computes is the algorithm `emulated`.  `k` is the K of the program: as
+instruction is any with fp32 c and d.  What it computes is the algorithm `emulated`; of `ozaki2`, which is of integers,
+`residues`.  `k` is the K of the program: as
 many blocks of the instruction's own K; a greater K is a chain of programs, each one's d the next one's c.
 There are as many as instructions and K, so the architecture "emulation" is found by its name, and not listed; what it
 lists is a table of examples.
@@ -15,6 +16,7 @@ lists is a table of examples.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,9 +25,10 @@ from types import MappingProxyType
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
 from mmaformal.encodings.emulated import MOST_SHIFT, Emulated, Part
-from mmaformal.formats import FORMATS, Format, bf16, fp32
+from mmaformal.encodings.residues import PRODUCT_BITS, SUM_BITS, WHOLE_BITS, Residues
+from mmaformal.formats import FORMATS, Format, bf16, fp32, fp64
 from mmaformal.instruction import Instruction
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import IEEE_FP32, IEEE_FP64, Conversion
 from mmaformal.spec import DotAdd
 
 #: The name of the architecture that has them all.
@@ -34,6 +37,9 @@ NAME = "emulation"
 #: φ for words of a format, to nearest: what conversions of the devices do (tf32: `cvt.rna.tf32.f32` of PTX)
 _WORDS = {"fp16": "IEEE-FP16", "bf16": "RNE-BF16±0", "tf32": "RNA-E8M10±0"}
 
+#: rows and columns of `mma.m16n8k32` of int8
+_INT8_M, _INT8_N = 16, 8
+
 #: places of fp16 and tf32 significands: by so much Ootomo and Yokota scale what a word leaves
 _SCALED = 11
 
@@ -41,6 +47,7 @@ _SOURCES = {
     "markidis": "Markidis et al. §V (refinement by two residuals)",
     "ootomo": "Ootomo and Yokota §4.4",
     "ozaki": "Ozaki et al. (2012); Mukunoki et al. (2020)",
+    "ozaki2": "Ozaki, Uchino and Imamura (2025)",
     "promoted": "DeepSeek-V3 §3.3.2",
     "fp16_alt": "rocBLAS's tests of gemm_ex, whose reference truncates",
 }
@@ -129,6 +136,47 @@ def ozaki(unit: Instruction, *, k: int | None = None, words: int | None = None) 
     return _program(ozaki, unit, k, count, bits + 1, *parts, common=bits, told={"words": words})
 
 
+def ozaki2(
+    fmt: str | Format, *, k: int = 64, moduli: int | None = None, bits: int | None = None
+) -> Instruction:
+    """Ozaki's second scheme: integers below an exponent in common, multiplied by their remainders in int8 and int32.
+
+    fmt is fp32 or fp64, of all four matrices.  The moduli are the largest coprime numbers up to 256, as many as are
+    needed for sums of k products of words of `bits` bits; words have all of a factor's bits, or as many as a sum has
+    room for.  With fewer `moduli` large sums are wrong.  Raises ValueError for what there is no room for.
+    """
+    of = Format.named(fmt)
+    if of not in (fp32, fp64):
+        raise ValueError(f"ozaki2 takes fp32 or fp64, not {of}")
+    most = ((1 << SUM_BITS) - 1) >> PRODUCT_BITS
+    if not 1 <= k <= most:
+        raise ValueError(f"ozaki2 takes k from 1 to {most}, whose sums int32 holds, not {k}")
+    room = (WHOLE_BITS - 2 - (k - 1).bit_length()) // 2
+    kept = min(room, of.fraction_bits + 1) if bits is None else bits
+    told = {"k": k, "moduli": moduli, "bits": bits}
+    all_of = _coprime()
+    rho = IEEE_FP32 if of == fp32 else IEEE_FP64
+    if moduli is not None and not 1 <= moduli <= len(all_of):
+        raise ValueError(f"ozaki2 takes 1 to {len(all_of)} moduli, not {moduli}")
+    for count in range(1, len(all_of) + 1) if moduli is None else (moduli,):
+        parameters = Residues(k, all_of[:count], kept, rho)
+        if parameters.suffices or moduli is not None:
+            name = f"ozaki2({', '.join([of.name, *_arguments(told)])})"
+            spec = DotAdd(k, of, of, of, of, parameters)
+            sources = dict.fromkeys(spec.parameters, _SOURCES["ozaki2"])
+            return Instruction(name, NAME, _INT8_M, _INT8_N, spec, sources=sources)
+    raise ValueError(f"sums of {k} products of words of {kept} bits need more than {len(all_of)} moduli")
+
+
+def _coprime() -> tuple[int, ...]:
+    """The largest numbers up to 256 that have no divisor in common, each the largest that is left."""
+    found: list[int] = []
+    for each in range(256, 1, -1):
+        if math.gcd(each, math.prod(found)) == 1 and math.prod(found) * each < 1 << WHOLE_BITS:
+            found.append(each)
+    return tuple(found)
+
+
 def promoted(unit: Instruction, *, k: int | None = None, every: int = 1) -> Instruction:
     """One word, the factor itself: after `every` blocks the unit's sum is added to the total, outside of the unit.
 
@@ -190,6 +238,7 @@ SCHEMES: dict[str, Callable[..., Instruction]] = {
         fp16_alt,
         tf32x3,
         ozaki,
+        ozaki2,
         promoted,
         converted,
     )
@@ -248,8 +297,11 @@ def _spelled(
     scheme: Callable[..., Instruction], unit: Instruction, k: int | None, more: Mapping[str, int | str | None]
 ) -> str:
     given = {"k": None if k == unit.k else k, **more}
-    told = [f"{name}={value}" for name, value in given.items() if value is not None]
-    return f"{scheme.__name__}({', '.join([unit.label, *told])})"
+    return f"{scheme.__name__}({', '.join([unit.label, *_arguments(given)])})"
+
+
+def _arguments(given: Mapping[str, int | str | None]) -> list[str]:
+    return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
 def _instruction(
@@ -262,8 +314,9 @@ def _instruction(
 
 # ---- spelled out -----------------------------------------------------------------------------------------------------
 
-#: a scheme, an architecture, an instruction (which may be spelled out with arguments of its own), arguments
-_SPELLED = re.compile(r"\s*(\w+)\s*\(\s*([^\s,()]+)\s+([^,()]+(?:\([^()]*\))?)\s*(?:,([^()]*))?\)\s*")
+#: a scheme, an architecture and an instruction (which may be spelled out with arguments of its own), or a format,
+#: arguments
+_SPELLED = re.compile(r"\s*(\w+)\s*\(\s*([^\s,()]+)(?:\s+([^,()]+(?:\([^()]*\))?))?\s*(?:,([^()]*))?\)\s*")
 
 
 def named(text: str) -> Instruction:
@@ -277,25 +330,28 @@ def named(text: str) -> Instruction:
     scheme = (
         SCHEMES.get(ALSO.get(found[1].upper().removeprefix("ALG_DOT_"), found[1].lower())) if found else None
     )
-    if found is None or scheme is None:
+    if found is None or scheme is None or (found[3] is None) != (scheme is ozaki2):
         raise ValueError(f"no emulation {text!r}: it is one of {', '.join(map(spelling, SCHEMES.values()))}")
     given: dict[str, int | str] = {}
     for part in filter(None, (each.strip() for each in (found[4] or "").split(","))):
         name, _, value = (each.strip() for each in part.partition("="))
         if (
             name not in inspect.signature(scheme).parameters
-            or name in ("unit", *given)
+            or name in ("unit", "fmt", *given)
             or not (value in FORMATS if scheme is converted else value.isdecimal())
         ):
             raise ValueError(f"{text}: {part!r} is no argument of {spelling(scheme)}")
         given[name] = value if scheme is converted else int(value)
+    if scheme is ozaki2:
+        return scheme(found[2], **given)
     return scheme(ARCHITECTURES[found[2]][found[3].strip()], **given)
 
 
 def spelling(scheme: Callable[..., Instruction]) -> str:
     """How an emulation is spelled, with the arguments that it takes."""
-    more = [f"[{name}]" for name in inspect.signature(scheme).parameters if name != "unit"]
-    return f"{scheme.__name__}({', '.join(['ARCH INSTRUCTION', *more])})"
+    of, *others = inspect.signature(scheme).parameters
+    first = "ARCH INSTRUCTION" if of == "unit" else "FORMAT"
+    return f"{scheme.__name__}({', '.join([first, *(f'[{name}]' for name in others)])})"
 
 
 # ---- as an architecture ----------------------------------------------------------------------------------------------
@@ -341,6 +397,8 @@ _EXAMPLES = (
     "fp16_alt(ampere HMMA.16816.F32.BF16)",
     "tf32x3(ampere HMMA.1688.F32.TF32)",
     "ozaki(hopper HMMA.16816.F32, k=64)",
+    "ozaki2(fp32, k=64)",
+    "ozaki2(fp64, k=64)",
     "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)",
     "converted(hopper HMMA.16816.F32, a=e4m3, b=e4m3)",
 )

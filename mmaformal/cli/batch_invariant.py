@@ -8,7 +8,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, as_options
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, as_options
 from mmaformal.cli.terminal import Status
 
 #: The exit status of each verdict.
@@ -53,10 +53,12 @@ def batch_invariant(
     Exit status: 0 if one structure made all, 1 if a row has two results, 2 for wrong use, 3 if that is not settled.
     """
     from mmaformal.queries.batch_invariant import batch_invariant as find
-    from mmaformal.recordings.matrices import read_files
+    from mmaformal.recordings.matrices import SCALES, read_files
 
     formats = {"A": a_format, "B": b_format, "C": c_format, "D": d_format}
     read = [read_files(each, formats) for each in [*((file,) for file in files), *separate]]
+    if any(name in each for each in read for name in SCALES):
+        raise UsageError("batch-invariant takes no block scales: explain each product with them")
     with Status() as status:
         found = find(
             [(each["D"], each["A"], each["B"], each.get("C")) for each in read],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, as_options
 from mmaformal.cli.terminal import Status
+
+if TYPE_CHECKING:
+    from mmaformal.given_scales import Layout
 
 #: The exit status of each verdict.
 _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": UNKNOWN}
@@ -20,6 +24,7 @@ _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": U
 @click.option("--c", "c", type=options.FILE, metavar="FILE", help="C, which A·B is added to.")
 @options.ran_on
 @options.formats("a", "b", "c", "d")
+@options.scales
 @click.option("--every-block", is_flag=True, help="Try blocks of every size, not the usual structures alone.")
 @click.option(
     "--call",
@@ -40,6 +45,10 @@ def explain(
     b_format: str | None,
     c_format: str | None,
     d_format: str | None,
+    scale_a: Path | None,
+    scale_b: Path | None,
+    scale_layout: Layout,
+    scale_format: str | None,
     every_block: bool,
     call: tuple[int, int] | None,
     timeout: float,
@@ -49,12 +58,14 @@ def explain(
 
     D, A and B are three files, or one file or folder that has all of them. Read are .npy, .npz, .safetensors, .pt and
     .parquet; FILE::NAME names a tensor of one with several. Of bit patterns, --a-format and so on say what they are;
-    of wider floats, what their elements are numbers of.
+    of wider floats, what their elements are numbers of. Of fp4, bytes are pairs. Block scales (MX, NVFP4) lie as torch,
+    transformer_engine or cuBLAS have them.
 
     \b
     mmaformal explain D.npy A.npy B.npy --device h100
     mmaformal explain D.npy A.npy B.npy --against h100 HMMA.16816.F32
     mmaformal explain out.pt x.pt w.pt --c bias.pt --d-format bf16
+    mmaformal explain out.pt x.pt w.pt --scale-a sx.pt --scale-b sw.pt
 
     Exit status: 0 if every element is explained, 1 if some are wrong or nothing tried explains D, 2 for wrong use, 3 if
     the time was up before that was settled.
@@ -63,7 +74,7 @@ def explain(
     from mmaformal.recordings.matrices import read_files
 
     formats = {"A": a_format, "B": b_format, "C": c_format, "D": d_format}
-    matrices = read_files(files, formats, c)
+    matrices = read_files(files, formats, c, (scale_a, scale_b))
     with Status() as status:
         found = find(
             matrices["D"],
@@ -77,8 +88,11 @@ def explain(
             b_format=formats["B"],
             c_format=formats["C"],
             d_format=formats["D"],
+            scale_a=matrices.get("scale_a"),
+            scale_b=matrices.get("scale_b"),
+            scale_layout=scale_layout,
+            scale_format=scale_format,
             timeout=timeout,
             progress=status.show,
         )
-    code = _STATUS[found.verdict]
-    return answered(found.json() if as_json else as_options(str(found)), code)
+    return answered(found.json() if as_json else as_options(str(found)), _STATUS[found.verdict])

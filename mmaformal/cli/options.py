@@ -355,6 +355,23 @@ def formats(*operands: str) -> Callable[[Command], Command]:
     return decorated
 
 
+def scales(command: Command) -> Command:
+    """`--scale-a` and `--scale-b`, block scales in files, how they lie, and of what format they are."""
+    for given in (
+        click.option("--scale-format", metavar="FORMAT", help="Of scales that are bytes: ue8m0 or ue4m3."),
+        click.option(
+            "--scale-layout",
+            type=click.Choice(["auto", "plain", "padded", "tiles"]),
+            default="auto",
+            help="How scales lie: rows, rows padded to 128×4, or tiles of that.  [auto: by their shape]",
+        ),
+        click.option("--scale-b", type=FILE, metavar="FILE", help="Block scales of B."),
+        click.option("--scale-a", type=FILE, metavar="FILE", help="Block scales of A, as ue8m0 of MX."),
+    ):
+        command = given(command)
+    return command
+
+
 chain = click.option(
     "--k",
     "chain",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mmaformal.proof.related_steps import RelatedStep as RelatedStep
     from mmaformal.proof.rules import Theory
     from mmaformal.proof.simulation import StageLink
-    from mmaformal.solver.answers import Answer, Proof
+    from mmaformal.solver.answers import Answer, Fails, Proof
     from mmaformal.solver.asking import Asker
     from mmaformal.spec import DotAdd
     from mmaformal.stages import Stage
@@ -239,6 +239,10 @@ class Facts(Generic[StepT]):
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         """Prove, of one step, when d is the exact sum, rounded once."""
         self.lack("when d is the exact sum")
+
+    def inexact(self, instruction: Instruction, seconds: float) -> Fails | None:
+        """Return an input whose sum is not what it is said to be; None if none is known."""
+        return None
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         """Return what each step's sum is off at most before it is rounded, and an input that reaches that."""

@@ -29,11 +29,11 @@ def found() -> dict[str, type[Kernel]]:
 
 
 def compiled(spec: DotAdd) -> type[Kernel] | None:
-    """Return the kernel of the algorithm; None if there is none, or results saturate, which no kernel does: those of
-    P3109's formats, and of an overflow to the largest number."""
+    """Return the kernel of the algorithm; None if there is none, or of what no kernel does: results that saturate, as
+    those of P3109's formats, or overflow to the largest number, and stochastic roundings."""
     rho = getattr(spec.parameters, "rho", None)
-    saturates = isinstance(rho, Conversion) and rho.saturates_ieee
-    if saturates or spec.d_format.one_nan is not None:
+    other = isinstance(rho, Conversion) and (rho.saturates_ieee or rho.rounding.is_stochastic)
+    if other or spec.d_format.one_nan is not None:
         return None
     return found().get(spec.parameters.algorithm)
 

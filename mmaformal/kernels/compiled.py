@@ -58,7 +58,7 @@ from mmaformal.encodings.pfma import executable as pfma
 from mmaformal.formats import Format
 from mmaformal.identity import identity
 from mmaformal.kernels.background import in_background
-from mmaformal.rounding import Conversion, Rounding
+from mmaformal.rounding import DETERMINISTIC, Conversion, Rounding
 from mmaformal.spec import Parameters
 
 Numba: TypeAlias = Any  #: what numba, which has no types of its own, gives and takes while it compiles
@@ -194,7 +194,7 @@ def _is(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> N
 
 
 #: A rounding that is an argument is its place here.
-ROUNDINGS = tuple(Rounding)
+ROUNDINGS = DETERMINISTIC
 
 
 @lower_builtin(operator.is_, types.Integer, Known)

@@ -2,7 +2,8 @@
 
 Neither is how an encoding rounds.  A number x is rounded correctly to a code if no other code of the kind is nearer
 (RNE, RNA; at equal distance the even one, the larger one), or nearer but not above |x| (RZ), or not below it (away from
-zero), or is x or the odd one of its neighbours (RO): a statement about the code, its two neighbours, and x.  RD is away
+zero), or is x or the odd one of its neighbours (RO): a statement about the code, its two neighbours, and x.  A
+stochastic rounding of given random bits goes away from zero from one place between two neighbours on.  RD is away
 from zero for a negative x, else RZ; RU the other way about.  Overflow is part of it: infinity is the code after the
 largest, and stands for 2^(e_max + 1); with IEEE 754's directed roundings (`Conversion.ieee`) a finite number that is
 rounded toward zero never is infinity.
@@ -11,6 +12,7 @@ rounded toward zero never is infinity.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 import z3
 
@@ -32,13 +34,14 @@ def last_index(rho: Conversion) -> int:
     """The index of infinity.
 
     Raises NotProvedError for e4m3, and for a result of P3109 that overflows otherwise than to the infinity that follows
-    the largest number: as saturation says, or with a rounding that is not to nearest.
+    the largest number: as saturation says, or with a rounding that is directed or to odd.
     """
     fmt = rho.format
     if rho.saturation is not None and fmt.specials is not Specials.IEEE:
-        nearest = rho.rounding in (Rounding.RNE, Rounding.RNA) and rho.saturation is Saturation.NONE
+        outward = rho.rounding in (Rounding.RNE, Rounding.RNA) or rho.rounding.is_stochastic
+        outward = outward and rho.saturation is Saturation.NONE
         follows = fmt.signed and fmt.infinity is not None and fmt.fraction_bits > 0
-        if not (nearest and follows):
+        if not (outward and follows):
             raise NotProvedError("rounding", "unknown", f"there is no definition of rounding with {rho}")
         return fmt.largest + 1
     return ((1 << rho.format.exponent_bits) - 1) << rho.fraction_bits
@@ -73,6 +76,9 @@ def rounded_index(x: Fraction, rho: Conversion) -> int:
     if below == last:
         return below
     inexact = abs(x) != grid_value(below, rho)
+    if rho.rounding.is_stochastic:
+        gap = grid_value(below + 1, rho) - grid_value(below, rho)
+        return below + _carries((abs(x) - grid_value(below, rho)) / gap, rho)
     twice = 2 * abs(x) - grid_value(below, rho) - grid_value(below + 1, rho)
     up = {
         Rounding.RZ: False,
@@ -83,6 +89,15 @@ def rounded_index(x: Fraction, rho: Conversion) -> int:
         Rounding.RO: inexact and below % 2 == 0,
     }
     return below + up[rho.rounding]
+
+
+def _carries(lost: Fraction, rho: Conversion) -> bool:
+    """Whether a stochastic rounding goes away from zero where `lost`, of a unit in the last place, would be cut off."""
+    places, number = rho.random_bits, rho.random
+    if rho.rounding is Rounding.SB:
+        return floor(lost * 2 ** (places + 1)) + 2 * number + 1 >= 2 ** (places + 1)
+    scaled = lost * 2**places
+    return (round(scaled) if rho.rounding is Rounding.SC else floor(scaled)) + number >= 1 << places
 
 
 def is_negative(code: int, fmt: Format) -> bool:
@@ -220,6 +235,8 @@ def _rounds_alike(
         above_last = z3.Not(at_least(last, half, m, t)) if one_number else at_least(m, t, last, half)
         not_above = at_least(significand, q, top, t)
         return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
+    if rounding.is_stochastic:
+        return z3.And(*possible, *_rounds_randomly(m, t, top, index, rho))
     demand(
         rounding in (Rounding.RNE, Rounding.RNA),
         f"no definition of {rounding.name}: definitions.py has none of this mode",
@@ -234,6 +251,43 @@ def _rounds_alike(
             no_higher = z3.And(no_higher, z3.Or(even, below_upper))
             no_lower = z3.And(no_lower, z3.Or(even, z3.Not(at_least(lower, quarter, m, t))))
     return z3.And(*possible, z3.Or(index == infinity, no_higher), z3.Or(index == 0, no_lower))
+
+
+def _rounds_randomly(
+    m: z3.BitVecRef, t: z3.BitVecRef, top: z3.BitVecRef, index: z3.BitVecRef, rho: Conversion
+) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """Whether the next number is not rounded to, and the index-th is: infinity and 0 always may be."""
+    one_number, (lower, upper, q) = top.eq(m), _thresholds(index, t.size(), rho)
+    low, high = (z3.Concat(x, z3.BitVecVal(0, rho.random_bits + 2)) for x in (m, top))
+    below = z3.Not(_is_reached(upper, q, high, t, rho)) if one_number else at_least(upper, q, high, t)
+    reached = _is_reached(lower, q, low, t, rho) if one_number else at_least(low, t, lower, q)
+    return z3.Or(index == last_index(rho), below), z3.Or(index == 0, reached)
+
+
+def _thresholds(
+    index: z3.BitVecRef, bits: int, rho: Conversion
+) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+    """(lower, upper, q): where a stochastic rounding begins to go to the index-th number, and to the next, in units of
+    2^(q - N - 2) (`_is_reached`)."""
+    keep, places = rho.fraction_bits, rho.random_bits
+    significand, q = read(index, bits, rho)
+    own = z3.Concat(significand, z3.BitVecVal(0, places + 2))
+    up = 2 * ((1 << places) - rho.random) - (
+        rho.rounding is not Rounding.SA
+    )  # of 2^(N + 1) to the next number
+    field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
+    # Below a power of two the spacing is half that above it.
+    down = z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, own.size()), 2)
+    return own - down * ((1 << (places + 1)) - up), own + 2 * up, q
+
+
+def _is_reached(
+    threshold: z3.BitVecRef, q: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVecRef, rho: Conversion
+) -> z3.BoolRef:
+    """Whether `m · 2^t` is at a threshold or above; above, where variant C has a tie that goes to an even number."""
+    if rho.rounding is Rounding.SC and rho.random % 2:
+        return z3.Not(at_least(threshold, q, m, t))
+    return at_least(m, t, threshold, q)
 
 
 def midpoints(

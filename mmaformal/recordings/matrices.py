@@ -24,6 +24,7 @@ from mmaformal.formats import Format, format_called, format_of_dtype
 from mmaformal.recordings.archive import RecordingError, array_of, meta_of, reading, refuse_objects, take
 
 NAMES = ("A", "B", "D")
+SCALES = ("scale_a", "scale_b")
 Tensors = dict[str, NDArray[Any]]
 
 #: Tensors of a file that are named, where one of them is to be said.
@@ -69,9 +70,12 @@ def is_of_matrices(path: Path) -> bool:
 
 
 def read_files(
-    files: Sequence[Path], formats: dict[str, str | None], c: Path | None = None
+    files: Sequence[Path],
+    formats: dict[str, str | None],
+    c: Path | None = None,
+    scales: tuple[Path | None, Path | None] = (None, None),
 ) -> dict[str, NDArray[Any]]:
-    """D, A, B and, if there is one, C: of three files and C's, or of one that has them all.
+    """D, A, B and, if there are any, C, scale_a and scale_b: of three files and theirs, or of one that has them all.
 
     `FILE::NAME` is the tensor of that name.  `formats`, by D, A, B, C: those that are None are filled in where an .npz
     has `meta` with `a_format` and so on.
@@ -82,7 +86,8 @@ def read_files(
         raise ValueError("give the files of D, A and B, or one that has them all")
     if len(files) == 1:
         tensors = read_tensors(files[0], formats)
-        found = {name: tensors[key] for name in "DABC" for key in (name.lower(), name) if key in tensors}
+        names = [*"DABC", *SCALES]
+        found = {name: tensors[key] for name in names for key in (name.lower(), name) if key in tensors}
         if missing := [name for name in "DAB" if name not in found]:
             there = ", ".join(list(tensors)[:_LISTED]) or "nothing else"
             raise RecordingError(
@@ -90,7 +95,8 @@ def read_files(
             )
     else:
         found = {name: _one(path, name) for name, path in zip("DAB", files, strict=True)}
-    return found if c is None else found | {"C": _one(c, "C")}
+    others = zip(("C", *SCALES), (c, *scales), strict=True)
+    return found | {name: _one(path, name) for name, path in others if path is not None}
 
 
 def _one(path: Path, role: str) -> NDArray[Any]:
@@ -208,6 +214,8 @@ def _dtype(name: str, what: str, path: Path) -> np.dtype[Any]:
         return fmt.dtype
     plain = name.lower().removeprefix("torch.")
     words = {"u": "uint", "i": "int"}
+    if plain == "float4_e2m1fn_x2":  # pairs, which NumPy has no type of
+        return np.dtype(np.uint8)
     if plain[:1] in words and plain[1:].isdigit():
         plain = words[plain[0]] + plain[1:]
     try:

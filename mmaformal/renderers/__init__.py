@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flushed, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flushed, residues, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
@@ -23,6 +23,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "gps": flushed.pairwise,
     "oddsum": flushed.pair,
     "pfma": flushed.fmas,
+    "residues": residues.remainders,
 }
 
 

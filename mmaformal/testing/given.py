@@ -52,8 +52,6 @@ class GivenProduct(ShortRepr):
         """
         structure = None if structure is None else structure_meant(structure)
         i = _unit(instruction, structure)
-        if structure is not None and scale_a is not None:
-            raise ValueError("a structure has no block scales: name the instruction, and how K is divided")
         if structure is not None and (C is None) != (structure.c_enters is None):
             raise ValueError(
                 'a structure takes C where `c_enters` says so: Structure.named(…, c_enters="last")'
@@ -92,7 +90,9 @@ class GivenProduct(ShortRepr):
         d = np.empty(self.operands.outputs, self.d_format.word)
         for where, each in self.products():
             if self.structure is not None:
-                made, fmt = replay(each.a, each.b, self.structure, each.c), self.structure.result
+                s, t = each.scale_a, each.scale_b
+                made = replay(each.a, each.b, self.structure, each.c, scale_a=s, scale_b=t)
+                fmt = self.structure.result
             else:
                 scales = {"scale_a": each.scale_a, "scale_b": each.scale_b}
                 made = matmul(each.a, each.b, each.c, instruction=self.instruction, **scales, **how)

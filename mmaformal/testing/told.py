@@ -12,12 +12,13 @@ from mmaformal.brief import more
 from mmaformal.display import counted
 from mmaformal.gemm import Codes
 from mmaformal.given_matrices import GivenMatrices
+from mmaformal.given_scales import GivenScales
 from mmaformal.instruction import Instruction
 from mmaformal.operands import ProductCodes
 from mmaformal.queries.explain import explain_given
 from mmaformal.queries.explained import Explanation
 from mmaformal.shown_stages import code_text, explain_case, ulps_apart
-from mmaformal.structure_plans import products_of
+from mmaformal.structure_plans import products_of, scales_of
 from mmaformal.structures import Structure, replay
 from mmaformal.testing.given import GivenProduct
 from mmaformal.where_wrong import where_wrong
@@ -64,9 +65,10 @@ def element_lines(
     i, (row, column) = given.instruction, place
     a, b = operands.a[row], operands.b[:, column]
     if given.structure is not None and not given.structure.whole:
-        return _chain_lines(
-            given.structure, a, b, operands.c if operands.c is None else operands.c[row, column]
-        )
+        sides = operands.scale_a, operands.scale_b
+        of_chain = None if sides[0] is None or sides[1] is None else (sides[0][[row]], sides[1][:, [column]])
+        c = operands.c if operands.c is None else operands.c[row, column]
+        return _chain_lines(given.structure, a, b, c, of_chain)
     if divided:
         return [f"  the unit's sum of a[{row}, :]·b[:, {column}] is divided as said ({divided[2:]})"]
     c = 0 if operands.c is None else int(operands.c[row, column])
@@ -98,7 +100,9 @@ def _stages(
     return [f"  {line}" for line in text.splitlines()]
 
 
-def _chain_lines(structure: Structure, a: Codes, b: Codes, c: Codes | None = None) -> list[str]:
+def _chain_lines(
+    structure: Structure, a: Codes, b: Codes, c: Codes | None, scales: tuple[Codes, Codes] | None
+) -> list[str]:
     """Returns what each chain gives, and the first chain stage by stage."""
     i, K = structure.instruction, len(a)
     parts = structure.chains(K)
@@ -110,23 +114,36 @@ def _chain_lines(structure: Structure, a: Codes, b: Codes, c: Codes | None = Non
     for number, part in enumerate(parts[:_CHAINS]):
         taken = products_of(part, i.k, K)
         first = (begun, c) if starts and not number else (alone, None)
-        d = int(replay(a[None, taken], b[taken, None], *first)[0, 0])
+        s, t = _of_chain(scales, i, taken, K)
+        d = int(replay(a[None, taken], b[taken, None], *first, scale_a=s, scale_b=t)[0, 0])
         of = np.arange(K)[taken]
         lines.append(f"  chain {number}, products {of[0]} to {of[-1]}: {code_text(d, i.d_format)}")
     if (hidden := len(parts) - _CHAINS) > 0:
         lines.append(f"  {more(hidden, 'chain')}")
     taken = products_of(parts[0], i.k, K)
-    return [*lines, "chain 0:", *_stages(i, a[taken], b[taken], int(c) if starts and c is not None else 0)]
+    of_first = [[] if x is None else x.ravel().tolist() for x in _of_chain(scales, i, taken, K)]
+    begin = int(c) if starts and c is not None else 0
+    return [*lines, "chain 0:", *_stages(i, a[taken], b[taken], begin, *of_first)]
+
+
+def _of_chain(
+    scales: tuple[Codes, Codes] | None, i: Instruction, taken: slice | NDArray[np.intp], K: int
+) -> tuple[Codes | None, Codes | None]:
+    """The block scales of the products of a chain, if there are any."""
+    return (None, None) if scales is None else scales_of(*scales, i.spec.scale_block, taken, K)
 
 
 def _others(given: GivenProduct, seconds: float) -> list[str]:
     """Returns what else explains every element, as `explain` finds it, of the unit itself, else of any."""
     operands = given.operands
-    if seconds <= 0 or operands.scale_a is not None or operands.batch:
+    if seconds <= 0 or operands.batch:
         return []
     i, (_, each) = given.instruction, next(given.products())
-    c_format = None if each.c is None else i.c_format
-    of = GivenMatrices(given.out, each.a, each.b, each.c, given.d_format, i.a_format, i.b_format, c_format)
+    c_format, scales = None if each.c is None else i.c_format, None
+    if each.scale_a is not None and each.scale_b is not None and i.spec.scale_format is not None:
+        scales = GivenScales(each.scale_a, each.scale_b, i.spec.scale_format, i.spec.scale_block)
+    formats = given.d_format, i.a_format, i.b_format, c_format
+    of = GivenMatrices(given.out, each.a, each.b, each.c, *formats, scales=scales)
     end = time.monotonic() + seconds
     try:
         own = explain_given(of, None, i, timeout=seconds / 3, say=_silent)

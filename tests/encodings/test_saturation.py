@@ -21,10 +21,11 @@ from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import both_results
 from mmaformal.encodings.executable import blocks, saturating
+from mmaformal.encodings.executable.stochastic import round_randomly
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import saturating as smt_saturating
 from mmaformal.formats import FORMATS, P3109_FORMATS, Format, e3m2, e4m3fnuz, exponent_of, fp16, fp32
-from mmaformal.rounding import Conversion, Rounding, Saturation
+from mmaformal.rounding import DETERMINISTIC, Conversion, Rounding, Saturation
 from mmaformal.solver.answers import Holds
 
 Kind = Literal["nan", "inf", "-inf"]
@@ -34,8 +35,8 @@ Kind = Literal["nan", "inf", "-inf"]
 
 
 @lru_cache(maxsize=1 << 14)
-def round_to_precision(x: Fraction, P: int, B: int, mode: Rounding) -> Fraction:
-    """ωRoundToPrecision (§4.7.4)."""
+def round_to_precision(x: Fraction, P: int, B: int, rho: Conversion) -> Fraction:
+    """ωRoundToPrecision (§4.7.4), of the rounding mode that ρ has."""
     if x == 0:
         return x
     Q = max(exponent_of(x), 1 - B) - P + 1
@@ -43,6 +44,7 @@ def round_to_precision(x: Fraction, P: int, B: int, mode: Rounding) -> Fraction:
     floor = S.numerator // S.denominator
     v = S - floor
     code_is_even = floor % 2 == 0 if P > 1 else floor == 0 or (Q + B) % 2 == 0
+    N, R = rho.random_bits, rho.random
     away = {
         Rounding.RZ: False,
         Rounding.RU: v > 0 and x > 0,
@@ -50,7 +52,10 @@ def round_to_precision(x: Fraction, P: int, B: int, mode: Rounding) -> Fraction:
         Rounding.RNA: v >= Fraction(1, 2),
         Rounding.RNE: v > Fraction(1, 2) or (v == Fraction(1, 2) and not code_is_even),
         Rounding.RO: v > 0 and code_is_even,
-    }[mode]
+        Rounding.SA: v * 2**N // 1 + R >= 2**N,
+        Rounding.SB: v * 2 ** (N + 1) // 1 + 2 * R + 1 >= 2 ** (N + 1),
+        Rounding.SC: round(v * 2**N) + R >= 2**N,
+    }[rho.rounding]
     return (1 if x > 0 else -1) * (floor + away) * Fraction(2) ** Q
 
 
@@ -94,7 +99,7 @@ def projected(x: Fraction | Kind, rho: Conversion) -> int:
     """ωProject (§4.7.3): the code."""
     fmt = rho.format
     if isinstance(x, Fraction):
-        x = round_to_precision(x, fmt.fraction_bits + 1, fmt.bias, rho.rounding)
+        x = round_to_precision(x, fmt.fraction_bits + 1, fmt.bias, rho)
     return code_of(fmt)[saturate(x, rho)]
 
 
@@ -110,18 +115,28 @@ def code_of(fmt: Format) -> dict[Fraction | Kind, int]:
 def conversions(fmt: Format) -> list[Conversion]:
     return [
         Conversion.named(f"{r.name}-{fmt.name.upper()}-Sat{s.name.capitalize()}")
-        for r, s in product(Rounding, Saturation)
+        for r, s in product(DETERMINISTIC, Saturation)
     ]
 
 
-def numbers(fmt: Format, codes: Sequence[int]) -> list[Fraction]:
-    """Numbers of the codes and what follows each, both signs: itself, the middle to the next, and beside these."""
+def stochastic(fmt: Format, bits: Sequence[int] = (1, 2, 3)) -> list[Conversion]:
+    """Return every conversion of so many random bits, by each variant."""
+    return [
+        Conversion.named(f"S{letter}{N}.{R}-{fmt.name.upper()}{sat}")
+        for letter, N in product("ABC", bits)
+        for R in range(1 << N)
+        for sat in (("", "-SatFinite") if R in (1, (1 << N) - 1) else ("",))
+    ]
+
+
+def numbers(fmt: Format, codes: Sequence[int], eighths: Sequence[float] = (0, 1, 4, 7)) -> list[Fraction]:
+    """Numbers of the codes and what follows each, both signs: so many eighths of the way to the next."""
     found = {Fraction(0)}
     step = Fraction(2) ** (fmt.min_exponent - fmt.fraction_bits)
     for code in codes:
         x = fmt.value(code)
         gap = max(Fraction(2) ** (exponent_of(x) - fmt.fraction_bits), step) if x else step
-        found |= {x + gap * Fraction(n, 8) for n in (0, 1, 4, 7)}
+        found |= {x + gap * Fraction(n) / 8 for n in eighths}
     top = fmt.value(fmt.largest)
     found |= {top * 2, top * Fraction(9, 8), top * 1024}
     return sorted(found | {-x for x in found})
@@ -142,7 +157,8 @@ NONE = blocks.Special(False, False, False)
 def executable(xs: Sequence[Fraction], rho: Conversion) -> list[int]:
     total, unit = (np.array(each, np.int64) for each in zip(*map(parts, xs), strict=True))
     never = np.zeros(total.shape, bool)
-    rounded = blocks.normalise_and_round(total, unit, rho)
+    rounding = round_randomly if rho.random_bits else blocks.normalise_and_round
+    rounded = rounding(total, unit, rho)
     code = saturating.saturated(rounded, blocks.Special(never, never, never), rho)
     return [int(each) for each in code]
 
@@ -220,6 +236,71 @@ def test_smt_rounds_the_last_numbers_as_the_report(name: str) -> None:
             assert smt(x, rho) == projected(x, rho), (rho, x)
 
 
+#: some of every number of bits
+STOCHASTIC = ["binary3p1se", "binary4p2uf", "binary5p3sf", "binary6p1ue", "binary7p6se", "binary8p4se"]
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_stochastic_roundings_are_the_report_s(name: str) -> None:
+    """Both encodings, of all random numbers of up to three bits, at sixteenths of a unit and beside these."""
+    fmt = FORMATS[name]
+    codes = sorted({0, 1, 2, 3, fmt.largest // 2, *range(max(fmt.largest - 2, 0), fmt.largest + 1)})
+    eighths = [n + more for n in range(8) for more in (0, 0.5, 2**-9, 1 - 2**-9)]
+    xs = numbers(fmt, [code for code in codes if code <= fmt.largest], eighths)
+    for place, rho in enumerate(stochastic(fmt)):
+        wanted = [projected(x, rho) for x in xs]
+        assert executable(xs, rho) == wanted, rho
+        for x, code in list(zip(xs, wanted, strict=True))[place % 29 :: 29]:
+            assert smt(x, rho) == code, (rho, x)
+
+
+@pytest.mark.parametrize("letter", "ABC")
+def test_numbers_far_below_the_least_are_rounded_by_all_random_bits(letter: str) -> None:
+    """Only with R = 2^N − 1, or 0 for what is nearly as large, may they become the least number; ν is 2^−n here."""
+    fmt = FORMATS["binary4p2se"]
+    least = Fraction(2) ** (fmt.min_exponent - fmt.fraction_bits)
+    xs = [sign * least / 2**n for n in (1, 2, 29, 30, 31, 32, 61, 62, 63, 90) for sign in (1, -1)]
+    for N, R in ((30, (1 << 30) - 1), (30, (1 << 30) - 2), (29, (1 << 29) - 1), (1, 1), (30, 0)):
+        rho = Conversion.named(f"S{letter}{N}.{R}-BINARY4P2SE")
+        wanted = [projected(x, rho) for x in xs]
+        assert executable(xs, rho) == wanted
+        assert [smt(x, rho) for x in xs] == wanted
+
+
+@pytest.mark.parametrize("N", [1, 2, 3])
+def test_as_many_random_numbers_go_up_as_the_place_says(N: int) -> None:
+    """The share of R that rounds ν up is ν, where N bits hold that, with variants A and C."""
+    fmt = FORMATS["binary8p4se"]
+    for n in range(1 << N):
+        x = 1 + Fraction(n, 8 << N)
+        for letter in "AC":
+            ups = [
+                executable([x], Conversion.named(f"S{letter}{N}.{R}-BINARY8P4SE")) == [fmt.code("1.125")]
+                for R in range(1 << N)
+            ]
+            assert sum(ups) == n
+
+
+#: by variant: SHA-256 (its first half) of the codes that gfloat 0.5.2 rounds to, as `GFLOAT`; its StochasticFastest is
+#: the report's A, StochasticFast B, and Stochastic C
+GFLOAT_STOCHASTIC = {
+    "A": "2d54521fbd0a4a1fb3084c45c8c0efb2",
+    "B": "a2a42ab565f10cbe091a241cec3a268a",
+    "C": "c72c04ccd8903895c1cc8bb4b6900fb9",
+}
+
+
+@pytest.mark.parametrize("letter", GFLOAT_STOCHASTIC)
+def test_stochastic_roundings_are_gfloat_s(letter: str) -> None:
+    digest = hashlib.sha256()
+    for fmt in (f for f in P3109_FORMATS if f.infinity is not None and f.storage_bits in (4, 8)):
+        codes = {*range(0, fmt.largest + 1, max(1, fmt.largest // 16)), fmt.largest}
+        xs = [x for x in numbers(fmt, sorted(codes), range(8)) if fmt.signed or x >= 0]
+        for R in range(4):
+            digest.update(bytes(executable(xs, Conversion.named(f"S{letter}2.{R}-{fmt.name.upper()}"))))
+    assert digest.hexdigest().startswith(GFLOAT_STOCHASTIC[letter])
+
+
 @pytest.mark.parametrize("fmt", [f for f in P3109_FORMATS if f.storage_bits in (3, 8)], ids=str)
 def test_infinities_and_nans_are_projected_as_the_report_says(fmt: Format) -> None:
     zero = blocks.Rounded(0, fmt.min_exponent, 0)
@@ -237,7 +318,7 @@ def test_infinities_and_nans_are_projected_as_the_report_says(fmt: Format) -> No
 def test_every_number_is_rounded_to_itself(fmt: Format) -> None:
     codes = [code for code in range(fmt.codes) if fmt.is_finite(code)]
     xs = [fmt.value(code) for code in codes]
-    for rho in conversions(fmt):
+    for rho in [*conversions(fmt), *stochastic(fmt, [2])]:
         assert executable(xs, rho) == codes
 
 
@@ -262,6 +343,20 @@ def test_names_of_conversions() -> None:
         Conversion("x", FORMATS["binary8p4se"], 2, Rounding.RNE)
     with pytest.raises(ValueError, match="are not modelled"):
         Conversion("x", e3m2, 2, Rounding.RNE)
+    assert Conversion.named("SC4.7-BINARY8P4SE") == Conversion(
+        "SC4.7-BINARY8P4SE", FORMATS["binary8p4se"], 3, Rounding.SC, random_bits=4, random=7
+    )
+    for name, why in (
+        ("SA-FP32", "takes 1 to 30 random bits, not 0"),
+        ("SA31.0-FP32", "not 31"),
+        ("SB2.4-FP32", "2 random bits are no 4"),
+        ("RNE2.1-FP32", "takes no random bits"),
+        ("SA2.1", "no ρ named"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            Conversion.named(name)
+    with pytest.raises(ValueError, match="muladd has no stochastic rounding: fda and gfda have"):
+        datapaths.mul_add(k=1, a="fp16", rho="SA2.1-FP32")
 
 
 # ---- units ---------------------------------------------------------------------------------------------------
@@ -277,11 +372,22 @@ def test_names_of_conversions() -> None:
         pytest.param("binary7p1se", "RO-BINARY7P1SE", marks=pytest.mark.slow),
         pytest.param("binary8p4se", "RNE-BINARY8P4SE-SatFinite", marks=pytest.mark.slow),
         pytest.param("binary8p1sf", "RNE-FP32", marks=pytest.mark.slow),
+        ("binary4p2se", "SA2.1-BINARY4P2SE"),
+        pytest.param("binary5p3se", "SB4.9-BINARY5P3SE-SatFinite", marks=pytest.mark.slow),
+        pytest.param("binary8p4se", "SC8.77-BINARY8P4SE", marks=pytest.mark.slow),
     ],
 )
 def test_both_encodings_of_a_unit_are_proved_equal(name: str, rho: str) -> None:
     unit = datapaths.fda(k=2, frac_bits=12, a=name, rho=rho)
     assert isinstance(verify(unit, timeout=120), Holds)
+
+
+def test_a_random_number_that_is_one_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit, carried = datapaths.fda(k=1, frac_bits=12, a="binary3p1se", rho="SB2.1-BINARY3P1SE"), "_is_carried"
+    whole = vars(smt_blocks)[carried]
+    assert isinstance(verify(unit, timeout=120), Holds)
+    monkeypatch.setattr(smt_blocks, carried, lambda lost, mode, bits, R: whole(lost, mode, bits, R + 1))
+    assert not isinstance(verify(unit, timeout=120), Holds)
 
 
 def test_units_by_name_and_by_replace() -> None:

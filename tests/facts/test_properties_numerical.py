@@ -38,7 +38,16 @@ from mmaformal.proof.definitions import (
 )
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import exactness, lossless_width, rounding
-from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RNE_FP16, RZ_E8M13, RZ_FP32, Conversion, Rounding
+from mmaformal.rounding import (
+    DETERMINISTIC,
+    IEEE_FP16,
+    IEEE_FP32,
+    RNE_FP16,
+    RZ_E8M13,
+    RZ_FP32,
+    Conversion,
+    Rounding,
+)
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
@@ -59,7 +68,13 @@ CDNA3 = cdna3["v_mfma_f32_32x32x4_2b_f16"]
 # ---- definitions -----------------------------------------------------------------------------------------------------
 
 CONVERSIONS = [RZ_FP32, RZ_E8M13, RNE_FP16, IEEE_FP32]
-CONVERSIONS += [Conversion(f"{x.name}-FP16", fp16, 10, x) for x in Rounding if x.name not in ("RZ", "RNE")]
+CONVERSIONS += [
+    Conversion(f"{x.name}-FP16", fp16, 10, x) for x in DETERMINISTIC if x.name not in ("RZ", "RNE")
+]
+CONVERSIONS += [
+    Conversion.named(f"{name}-FP16")
+    for name in ("SA3.5", "SA1.0", "SB2.1", "SB4.15", "SC3.4", "SC3.3", "SC1.1")
+]
 
 
 def numbers(rho: Conversion, count: int) -> list[tuple[int, int]]:

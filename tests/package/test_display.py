@@ -162,6 +162,7 @@ def samples(folder: Path) -> Iterator[Any]:
         kernel_for(datapath["mul_add(k=2)"].spec),
         kernel_for(datapath["gfda(k=4,group=2,frac_bits=9)"].spec),
         kernel_for(emulation["ootomo(volta HMMA.884.F32.F32)"].spec),
+        kernel_for(emulation["ozaki2(fp32)"].spec),
     )
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)

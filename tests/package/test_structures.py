@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import Structure, cdna1, hopper, matmul, replay, sapphire_rapids, volta
+from mmaformal import Structure, cdna1, hopper, matmul, power10, replay, sapphire_rapids, volta
 from mmaformal.analysis.structure_bounds import StructureBound
 from mmaformal.formats import bf16, fp16, fp32, fp64
 from mmaformal.structure_plans import instructions_of
 
 AMX = sapphire_rapids["TDPBF16PS"]
 HMMA = hopper["HMMA.16816.F32"]
+FMA = power10["XVF32GERPP"]
 
 
 def operands(K: int, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -109,6 +111,9 @@ def test_what_is_left_is_halved() -> None:
         ({"block": 64, "smaller": (128,)}, "smaller blocks fall from 64"),
         ({"block": 64, "stored": fp64}, "holds no more than the sum's"),
         ({"halved": 32}, "there are none"),
+        ({"lanes": 4, "peeled": 2}, "peeled of 2 products; sapphire_rapids TDPBF16PS takes 32 at a time"),
+        ({"peeled": 32}, "peeled is of lanes without blocks"),
+        ({"onto": 32}, "onto is a part of blocks"),
         ({"block": 64, "halved": 16}, "halves of a multiple of 16; sapphire_rapids TDPBF16PS takes 32"),
         (
             {"order": "random"},
@@ -201,3 +206,16 @@ def test_chains_that_are_not_fused_are_of_single_products_and_have_no_bound() ->
     with pytest.raises(ValueError, match="there is no bound"):
         StructureBound.of(apart, 64)
     assert apart.text.endswith("each product rounded and then added; added in order in fp32")
+
+
+def test_the_bound_counts_every_addition_after_a_chain() -> None:
+    """7 products, each rounded and added to the sum of 8 lanes, are 7 additions after 3; one is for a C."""
+    u = Fraction(1, 1 << 24)
+    onto = Structure(FMA, lanes=8, order="pairwise", unit=8, rest="onto", fused="no")
+    for structure, K, chain, additions in (
+        (onto, 15, 1, 3 + 7),
+        (Structure(FMA, 8, rest="onto"), 23, 8 + 7, 1),
+    ):
+        one = 1 + StructureBound.of(FMA, chain).f
+        f = StructureBound.of(structure, K).f + 1
+        assert one * (1 + u) ** (additions + 1) <= f < one * (1 + u) ** (additions + 2)

@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from support.commands import run
 
-from mmaformal import Structure, explain, hopper, replay
+from mmaformal import Structure, explain, hopper, matmul, replay
 from mmaformal.formats import fp16, fp32
+from mmaformal.testing import assert_matches
 
 HMMA = hopper["HMMA.16816.F32"]
 BLOCKS = Structure(HMMA, 128, d_format=fp16)
@@ -295,6 +296,7 @@ def kinds_of_other_products() -> list[tuple[str, Any, str]]:
     half, cut = (x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in (A, B)), A.copy()
     cut[:, 128:192] = 0
     first, second = half
+    of_tf32 = [((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32) for x in (A, B)]
     bias = 30 * rng.standard_normal(64).astype(np.float32)
     return [
         (
@@ -306,6 +308,11 @@ def kinds_of_other_products() -> list[tuple[str, Any, str]]:
         ("a small bias", (A @ B + bias / 1000, A, B), "D is A·B and one number for each column"),
         ("a tile of K", (cut @ B, A, B), "D is near A·B without products 128 to 191"),
         ("rounded before", (first @ second, A, B), 'rounded to bf16 first: give these, with a_format="bf16"'),
+        (
+            "of tf32",
+            (of_tf32[0] @ of_tf32[1], A, B),
+            'rounded to tf32 first: give these, with a_format="tf32"',
+        ),
         ("exchanged", (A, A @ B, B), "these are A, D, B, not D, A, B"),
     ]
 
@@ -317,6 +324,17 @@ def test_what_a_D_is_instead_is_told(_: str, matrices: Any, said: str) -> None:
     found = explain(*matrices, against=Structure.named("cdna1 v_mfma_f32_32x32x1f32"), timeout=20)
     assert found.verdict == "none"
     assert said in str(found)
+
+
+def test_fp16_factors_that_were_rounded_to_bf16_are_told() -> None:
+    A, B = (np.random.default_rng(n).standard_normal((64, 64)).astype(np.float16) for n in (1, 2))
+    of_bf16 = (x.astype(ml_dtypes.bfloat16).astype(np.float16) for x in (A, B))
+    D = matmul(*of_bf16, instruction=HMMA)
+    found = explain(D, A, B, device="h100", timeout=20)
+    assert 'rounded to bf16 first: give these, with a_format="bf16", b_format="bf16"' in str(found)
+    with pytest.raises(AssertionError, match="rounded to bf16 first") as failed:
+        assert_matches(D, A, B, instruction=HMMA)
+    assert "leave against" not in str(failed.value)
 
 
 def test_matrices_in_another_order_are_told_by_their_shapes(

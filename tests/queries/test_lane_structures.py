@@ -51,7 +51,10 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         left = []
     total: Array | None = None
     for ks in cuts:
+        if x.onto and len(ks) == x.block:
+            total, ks = chain(turned(ks[: x.onto], x.chained), total), ks[x.onto :]
         taken, size = ks, len(ks)
+        peel, ks = ks[: x.peeled], ks[x.peeled :]
         tail = len(ks) % x.unit if x.unit else 0
         if x.rest == "head" and x.unit and not tail:
             tail = min(x.unit, len(ks))
@@ -63,7 +66,7 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         over = len(ks) % x.lanes
         turns = [ks[:over], ks[over:]] if x.short == "first" else [ks]
         mine = [[k for turn in turns for k in turn[lane :: x.lanes]] for lane in range(x.lanes)]
-        mine[0] = head + mine[0] + (rest if x.rest == "lane" else [])
+        mine[0] = peel + head + mine[0] + (rest if x.rest == "lane" else [])
         if size < x.dealt_from:
             mine, rest = [taken], []
         sums = {lane: chain(turned(each, x.chained)) for lane, each in enumerate(mine) if each}
@@ -121,6 +124,9 @@ def structures(draw: st.DrawFn) -> Structure:
         fused = draw(st.sampled_from(("yes", "second first", "no")))
     chained = draw(st.sampled_from(("yes", "second first", "no")))
     dealt_from = draw(st.sampled_from((1, 4, 16))) if block and lanes > 1 else 1
+    peels = lanes > 1 and block is None and rest not in ("first", "head")
+    peeled = draw(st.sampled_from((0, 1, 2, 5))) if peels else 0
+    onto = draw(st.sampled_from((0, 1, 3))) if block and lanes == 1 and chained != "second first" else 0
     return Structure(  # type: ignore[arg-type]
         MUL_ADD,
         block,
@@ -133,6 +139,8 @@ def structures(draw: st.DrawFn) -> Structure:
         short=short,
         chained=chained,
         dealt_from=dealt_from,
+        peeled=peeled,
+        onto=onto,
     )
 
 
@@ -201,6 +209,8 @@ def test_chains_of_fp64_are_fused_turned_or_rounded_apart(K: int) -> None:
             chained="no",
         ),
         Structure(FMA64, lanes=4, order="halves", total=fp64, unit=4, rest="apart", fused="second first"),
+        Structure(FMA64, lanes=8, order="2 4 1", total=fp64, unit=8, rest="onto", peeled=2, chained="no"),
+        Structure(FMA64, 8, total=fp64, rest="onto", fused="no", chained="no", onto=4),
     ],
     ids=lambda x: x.python,
 )

@@ -62,8 +62,8 @@ def exponent_of(value: Fraction) -> int:
     return e if abs(value) >= Fraction(2) ** e else e - 1
 
 
-def cut(x: Fraction, bits: int, rounding: Rounding) -> Fraction:
-    """x rounded to `bits` fractional bits."""
+def cut(x: Fraction, bits: int, rounding: Rounding, random: tuple[int, int] = (0, 0)) -> Fraction:
+    """x rounded to `bits` fractional bits; stochastically by R of N bits."""
     scaled = x * 2**bits
     sign, below = (1 if x >= 0 else -1), floor(abs(scaled))
     kept = {
@@ -73,6 +73,9 @@ def cut(x: Fraction, bits: int, rounding: Rounding) -> Fraction:
         Rounding.RD: floor(scaled),
         Rounding.RU: ceil(scaled),
         Rounding.RO: sign * (below if below == abs(scaled) else below | 1),
+        Rounding.SA: sign * floor(abs(scaled) + Fraction(random[1], 2 ** random[0])),
+        Rounding.SB: sign * floor(abs(scaled) + Fraction(2 * random[1] + 1, 2 ** (random[0] + 1))),
+        Rounding.SC: sign * ((round(abs(scaled) * 2 ** random[0]) + random[1]) // 2 ** random[0]),
     }
     return Fraction(kept[rounding], 2**bits)
 
@@ -92,7 +95,8 @@ def convert(value: Fraction, rho: Conversion, zero_negative: bool = False) -> in
     if value == 0:
         return fmt.sign_mask if zero_negative and rho.signed_zero else 0
     exponent = max(exponent_of(value), least)
-    rounded = cut(value / Fraction(2) ** exponent, rho.fraction_bits, rho.rounding) * Fraction(2) ** exponent
+    scaled, random = value / Fraction(2) ** exponent, (rho.random_bits, rho.random)
+    rounded = cut(scaled, rho.fraction_bits, rho.rounding, random) * Fraction(2) ** exponent
     sign = fmt.sign_mask if value < 0 else 0
     if rounded == 0:
         return sign if rho.signed_zero else 0

@@ -45,7 +45,7 @@ PARTS: tuple[tuple[str, tuple[str | Callable[..., object], ...]], ...] = (
             ),
         ),
     ),
-    ("rounding and saturation of P3109", ("encodings/*/saturating.py",)),
+    ("rounding and saturation of P3109", ("encodings/*/saturating.py", "encodings/*/stochastic.py")),
     ("Apple AMX but for its fused multiply-adds", ("mmaformal/apple/*.py",)),
     (
         "tests of these",

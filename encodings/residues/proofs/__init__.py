@@ -1,0 +1,32 @@
+"""Facts of sums by remainders."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.residues import smt as smt_residues
+from mmaformal.encodings.residues.proofs import equal, exactness
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.protocol import Facts
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument
+from mmaformal.solver.answers import Fails
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_residues.ResiduesStep
+
+
+class ResiduesFacts(Facts[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_exact(proving, spec)
+
+    def inexact(self, instruction: Instruction, seconds: float) -> Fails | None:
+        return exactness.inexact(instruction, seconds)
+
+
+FACTS = ResiduesFacts("residues")
