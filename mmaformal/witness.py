@@ -95,6 +95,8 @@ def _product_is_zero(a: _Measures, b: _Measures) -> bool:
 def _measure(code: int, fmt: Format) -> _Measures:
     sign, field, fraction = fmt.fields(code)
     zero = fmt.is_finite(code) and fmt.value(code) == 0
+    if fmt.is_integer:
+        return _Measures(zero, True, (code & ~fmt.sign_mask).bit_count(), 0, sign)
     exponent = abs((max(field, 1) if fmt.has_zero else field) - fmt.bias)
     return _Measures(zero, fmt.is_finite(code), fraction.bit_count(), 0 if zero else exponent, sign)
 
