@@ -16,9 +16,8 @@ from pathlib import Path
 
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.display import ShortRepr
-from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, plain_parameter
 from mmaformal.witness import Witness
 
 
@@ -29,6 +28,14 @@ class PairStoreError(ValueError):
 def types_of(spec: DotAdd) -> tuple[object, ...]:
     """The things that two instructions have alike that can be compared: the types of a, b, c, d and of scales."""
     return spec.a_format, spec.b_format, spec.c_format, spec.d_format, spec.scale_format, spec.scale_block
+
+
+def function_text(spec: DotAdd) -> str:
+    """A text that two `DotAdd`s of the tables share exactly if they are equal, by names that later versions keep."""
+    types = [str(each) for each in (spec.k, *types_of(spec), spec.product_order, spec.negated, spec.reads_c)]
+    p = spec.parameters
+    given = [f"{name}={plain_parameter(p[name])}" for name in p.keys()]  # noqa: SIM118 - Parameters is no dict
+    return " ".join([*types, p.algorithm, *given])
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +53,7 @@ class FunctionPair(ShortRepr):
     @property
     def key(self) -> str:
         """A key that is one for every pair of these two functions, in this order or the other."""
-        both = sorted((identity(self.x.spec), identity(self.y.spec)))
+        both = sorted((function_text(self.x.spec), function_text(self.y.spec)))
         return hashlib.sha256("\n".join(both).encode()).hexdigest()[:16]
 
 

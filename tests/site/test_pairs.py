@@ -26,6 +26,7 @@ from mmaformal.site.pairs import (
     PairStore,
     PairStoreError,
     comparisons,
+    function_text,
     questions,
     types_of,
 )
@@ -169,3 +170,8 @@ def test_the_command_counts_what_is_known(tmp_path: Path, capsys: pytest.Capture
     assert f"{len(PAIRS.questions):,} pairs of different functions" in capsys.readouterr().out
     after = PairStore(store, PAIRS.questions).answers.values()
     assert {json.dumps(each.to_json()) for each in after} == before
+
+
+def test_functions_have_texts_of_their_own() -> None:
+    specs = {i.spec for each in PAIRS.questions.values() for i in (each.x, each.y)}
+    assert len({function_text(spec) for spec in specs}) == len(specs) > 200
