@@ -50,8 +50,7 @@ def image_of(spec: DotAdd) -> Image:
 
 
 def results(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
-    """The codes of all steps' results, those of the inner steps of a lowered instruction, and of esda's exact sum, among
-    them."""
+    """The codes of all steps' results, those of inner steps among them: a lowered instruction's, esda's exact sum."""
     if isinstance(x, Inputs):
         return _of_steps(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps)
     return [as_codes(step.result, spec.d_format) for step in run_trace(spec, x).steps]
