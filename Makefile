@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-thorough lint clean
 
 # Modules are compiled once, when first imported, and not again by each of the many processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,6 +14,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-thorough: $(VENV)/tools
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m thorough
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .

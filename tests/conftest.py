@@ -22,6 +22,7 @@ from support.known import (  # noqa: F401 - hooks
     pytest_unconfigure,
 )
 from support.solvers import solver_processes
+from support.thorough import mark
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
@@ -50,6 +51,11 @@ def no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
 # What a shell starts in the background ignores Ctrl-C, and so would the processes that tests send one to.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark(items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

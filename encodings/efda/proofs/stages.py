@@ -22,7 +22,7 @@ from mmaformal.proof.kernel import demand
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Same, operand_codes, same, together
 from mmaformal.proof.related_stages import RelatedRuns
-from mmaformal.proof.scaling import halved, is_up, jammed_half, moves, one_up, up_or
+from mmaformal.proof.scaling import halved, is_up, jammed_half, moves, no_more, one_up, up_or
 from mmaformal.proof.simulation import Simulation
 from mmaformal.solver.asking import conjunction
 from mmaformal.stages import Stage
@@ -248,6 +248,9 @@ def _sum_with_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     up = is_up(f.e_max, g.e_max)
     still = Link(same_top, (f.e_max, s.significand), ((g.e_max, f.e_max),))
     run.argument.split(text, [up, still], [e_max])
+    demand(z3.is_bv_value(top), "the sum of products has an exponent that varies")
+    below = no_more(g.e_max, max(addend.high, addend.zero, top.as_long()))
+    run.derive("align", "exponents are in range", below, [term.link, addend.below])
     signs = together(same(s.sign, t.sign), same(u.sign, v.sign))
     run.derive("multiply", "signs are the same", signs, [term.link, addend.link])
 
@@ -278,7 +281,7 @@ def _sum_with_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     room = z3.Or(z3.Extract(0, 0, link.free[0]) == 0, z3.UGE(link.free[0], 4 * low))
     claim = z3.And(link.claim, room, z3.Implies(nothing, link.free[0] == 0))
     small = run.derive("accumulate", text, Link(claim, link.free, link.defined), [x_link, y_link, signs])
-    return DoubledSum(up, still, where_up=[total], where_still=[small])
+    return DoubledSum(up, still, below=[below], where_up=[total], where_still=[small])
 
 
 def _fixed_dot(run: DoubledRuns, left: Stage, right: Stage) -> Link:
