@@ -82,8 +82,8 @@ def _drawn(rows: Sequence[Row]) -> list[str]:
     """Numbers with the same last place that is kept, drawn in binary, one below the other."""
     unit = rows[0].unit
     magnitudes = [abs(row.exact or Fraction(0)) for row in rows]
-    top = max([unit, *(_top(x) for x in magnitudes if x)])
-    bottom = min([unit, *(_last_place(x) for x in magnitudes if x)])
+    top = max([unit, *(top_place(x) for x in magnitudes if x)])
+    bottom = min([unit, *(last_place(x) for x in magnitudes if x)])
     last = max(bottom, unit - _CUT_PLACES)
     width = max(len(row.label) for row in rows)
     lines = []
@@ -91,7 +91,7 @@ def _drawn(rows: Sequence[Row]) -> list[str]:
         digits = [str(int(x / Fraction(2) ** place) & 1) for place in range(top, last - 1, -1)]
         kept, cut = "".join(digits[: top - unit + 1]), "".join(digits[top - unit + 1 :])
         sign = "-" if row.exact is not None and row.exact < 0 else "+"
-        more = "…" if x and _last_place(x) < last else ""
+        more = "…" if x and last_place(x) < last else ""
         text = f"  {row.label:<{width}}  {sign}{_quiet(kept)}|{cut.rstrip('0') if not more else cut}{more}"
         lines.append(text)
     return lines
@@ -102,12 +102,12 @@ def _quiet(digits: str) -> str:
     return digits.replace("0", ".", len(digits) - len(digits.lstrip("0")))
 
 
-def _top(x: Fraction) -> int:
+def top_place(x: Fraction) -> int:
     """⌊log2 x⌋ of a binary fraction."""
     return x.numerator.bit_length() - x.denominator.bit_length()
 
 
-def _last_place(x: Fraction) -> int:
+def last_place(x: Fraction) -> int:
     """The place of the last one of a binary fraction."""
     n = x.numerator
     return (n & -n).bit_length() - x.denominator.bit_length()

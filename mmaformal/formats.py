@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from math import ceil, floor
 from operator import index
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ class Specials(IntEnum):
     FNUZ = 3  #: no infinity, no −0; the code of −0 is the NaN
     NUZ = 4  #: as FNUZ, but that the magnitude of all ones is infinity
     TOP = 5  #: of unsigned formats: the code of all ones is the NaN, that below it is infinity
+    INTEGER = 6  #: every code is an integer, of a signed format in two's complement
 
 
 #: The largest bias of formats with few exponent bits, whose numbers are all small (FPMR.LSCALE halves e5m2's 127 times)
@@ -89,7 +91,15 @@ class Format:
             "2 exponent bits or more, beside that of infinities and NaNs",
         )
         most = max(1 << self.exponent_bits, _MOST_BIAS)
-        self._needs(0 <= self.bias <= most, f"a bias of at most {most}, not {self.bias}")
+        low = 1 - self.fraction_bits if self.is_integer else 0  #: the last place is 1
+        self._needs(
+            low <= self.bias <= (low if self.is_integer else most),
+            f"a bias of at most {most}, not {self.bias}",
+        )
+        self._needs(
+            not self.is_integer or (self.exponent_bits == 1 and self.is_whole),
+            "one field, if codes are integers",
+        )
         self._needs(self.ignored_low_bits >= 0, f"no {self.ignored_low_bits} ignored bits")
         if self.has_zero:
             least = 1 if self.has_minus_zero or not self.is_whole else 0
@@ -173,15 +183,22 @@ class Format:
         return self.signed + self.exponent_bits + self.fraction_bits == self.storage_bits
 
     @property
+    def is_integer(self) -> bool:
+        """Whether codes are integers."""
+        return self.specials is Specials.INTEGER
+
+    @property
     def has_minus_zero(self) -> bool:
         """Whether −0 is a number of its own."""
-        return self.signed and self.has_zero and self.specials not in (Specials.FNUZ, Specials.NUZ)
+        without = (Specials.FNUZ, Specials.NUZ, Specials.INTEGER)
+        return self.signed and self.has_zero and self.specials not in without
 
     @property
     def one_nan(self) -> int | None:
         """The code of the NaN, if there is one alone and every other code is a number of its own or an infinity (as of
         all formats of P3109, and of FNUZ); else None."""
-        if not self.is_whole or not self.has_zero or self.has_minus_zero or self.specials is Specials.NONE:
+        none = self.has_minus_zero or self.specials in (Specials.NONE, Specials.INTEGER)
+        if not self.is_whole or not self.has_zero or none:
             return None
         return self.sign_mask if self.signed else self.codes - 1
 
@@ -255,6 +272,8 @@ class Format:
         if not self.is_finite(code):
             raise ValueError(f"{self.name} {code:#x} is {self.text(code)}, not a number")
         sign, exponent, fraction = self.fields(code)
+        if self.is_integer:
+            return Fraction(code - (self.codes if sign else 0))
         if not self.has_zero:
             return Fraction(2) ** (exponent - self.bias)
         significand = fraction + (1 << self.fraction_bits if exponent else 0)
@@ -280,6 +299,8 @@ class Format:
                 raise ValueError(f"{self.name} has no NaN")
             return found
         value = exact_number(word)
+        if self.is_integer:
+            return self._integer(value, text)
         code = _magnitude_field(self, abs(value)) << self.ignored_low_bits
         if negative and self.sign_mask and not self.is_nan(code | self.sign_mask):
             code |= self.sign_mask
@@ -288,6 +309,13 @@ class Format:
                 f"{clipped(text, 60)} is not a value of {self.name}: give one exactly, or a code as 0x…"
             )
         return code
+
+    def _integer(self, value: Fraction, text: str) -> int:
+        """The code of an integer.  Raises ValueError where there is none."""
+        least = -self.sign_mask
+        if value.denominator != 1 or not least <= value <= self.largest:
+            raise ValueError(f"{clipped(text, 60)} is not a value of {self.name}: {least} to {self.largest}")
+        return int(value) % self.codes
 
     def nearest(self, text: str) -> tuple[int, int]:
         """The codes of the two finite numbers that a number, of which the format has none, lies between: the nearer
@@ -302,6 +330,8 @@ class Format:
         if self.is_nan(code):
             return "nan"
         sign = self.fields(code)[0]
+        if self.is_integer:
+            return str(self.value(code))
         if self.is_infinite(code):
             return "-inf" if sign else "inf"
         return hex_float(self.value(code), negative_zero=bool(sign))
@@ -323,6 +353,13 @@ def _magnitude_field(fmt: Format, magnitude: Fraction) -> int:
 def _nearest(fmt: Format, text: str) -> tuple[int, int]:
     """`Format.nearest`."""
     value = exact_number(text)
+    if fmt.is_integer:
+        low, high = (fmt.code(str(side)) for side in (floor(value), ceil(value)))
+        return (
+            (low, high)
+            if (value - floor(value), floor(value) % 2) < (ceil(value) - value, ceil(value) % 2)
+            else (high, low)
+        )
     above = _magnitude_field(fmt, abs(value))
     minus = fmt.sign_mask if text.strip().startswith("-") else 0
     codes = [field << fmt.ignored_low_bits | minus for field in (above - 1, above)]
@@ -441,14 +478,45 @@ P3109_FORMATS = tuple(
 )
 
 
+_INTEGER_NAME = re.compile(r"(u?)int([0-9]{1,2})")
+
+
+@lru_cache(maxsize=64)
+def integer_format(bits: int, signed: bool = True) -> Format:
+    """Return the format of integers of 2 to 32 bits: int8 in two's complement, uint8 without a sign.
+
+    Raises ValueError for other numbers of bits.
+    """
+    if not 2 + signed <= bits <= 32:
+        raise ValueError(f"integers of {2 + signed} to 32 bits, not {bits}")
+    name, places = f"{'' if signed else 'u'}int{bits}", bits - 1 - signed
+    return Format(name, bits, 1, places, 1 - places, Specials.INTEGER, _integer_dtype(name), signed=signed)
+
+
+def _integer_dtype(name: str) -> np.dtype[Any] | None:
+    """The NumPy dtype of integers of that name, if there is one."""
+    return _dtype(name) if name.removeprefix("u") in ("int8", "int16", "int32") else None
+
+
+def _integer_named(name: object) -> Format | None:
+    found = _INTEGER_NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None or not 2 + (not found[1]) <= int(found[2]) <= 32 or found[2].startswith("0"):
+        return None
+    return integer_format(int(found[2]), not found[1])
+
+
 class _Registry(dict[str, Format]):
-    """Formats by their names: those of the table, which it lists, and those of P3109, which it finds."""
+    """Formats by their names: those of the table, which it lists, and those of P3109 and integers, which it finds."""
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or _p3109_named(name) is not None
+        return super().__contains__(name) or self._found(name) is not None
+
+    @staticmethod
+    def _found(name: object) -> Format | None:
+        return _p3109_named(name) or _integer_named(name)
 
     def __missing__(self, name: str) -> Format:
-        found = _p3109_named(name)
+        found = self._found(name)
         if found is None:
             raise KeyError(name)
         return found

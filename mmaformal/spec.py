@@ -103,6 +103,7 @@ class LossModel(Enum):
     """The loss of a step against the exact sum of its products and c, before it rounds to the code that it gives."""
 
     NOTHING = "nothing: the exact sum is rounded"
+    OVERFLOW = "nothing, but where an integer is too large: it is clamped, or wraps around"
     OPERATIONS = "what each of several IEEE operations rounds away"
     PRODUCTS = "what each product is rounded by, before it is added"
     TERMS = "what each product, and c, lose where they are aligned to the largest of them"
@@ -151,6 +152,8 @@ class Parameters:
     gives_e4m3: ClassVar[bool] = False
     #: whether results of IEEE 754's formats may overflow to the largest number, to nearest (`Saturation.PROPAGATE`)
     gives_largest: ClassVar[bool] = False
+    #: whether results, and perhaps operands, are integers
+    is_integer: ClassVar[bool] = False
     #: whether its sum is rounded with all its bits, so that ρ may be stochastic
     rounds_randomly: ClassVar[bool] = False
     #: whether it is a program over another instruction
@@ -387,9 +390,12 @@ class DotAdd:
         p = self.parameters
         for name in ("a", "b", "c", "d"):
             fmt = getattr(self, f"{name}_format")
-            factor = name in "ab" and fmt.is_whole  # of P3109, whose unsigned formats are numbers
+            # Unsigned formats of P3109 are numbers, and so are unsigned integers as results.
+            factor = (name in "ab" and fmt.is_whole) or (name == "d" and fmt.is_integer)
             if not ((fmt.signed or factor) and fmt.has_zero):
                 raise ValueError(f"{name} cannot be {fmt}, a format of scales, without sign or without zero")
+            if fmt.is_integer and not p.is_integer:
+                raise ValueError(f"{p.algorithm} takes and gives no integers, as {fmt}: integer_dot does")
         if self.k > MOST_PRODUCTS:
             raise ValueError(f"K = {self.k} is too long a chain: at most {MOST_PRODUCTS} products")
         if self.k < 1 or self.k % p.step_products:

@@ -16,12 +16,14 @@ from mmaformal.display import counted, html_folded, html_text, html_title, short
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.pictures import alignment_svg
 from mmaformal.shown_stages import (
     code_text,
     exact_dot_add,
     explain_difference,
     input_lines,
     number_text,
+    shown_steps,
     ulps_apart,
 )
 from mmaformal.spec import DotAdd, plain_parameter
@@ -93,6 +95,8 @@ def _product_is_zero(a: _Measures, b: _Measures) -> bool:
 def _measure(code: int, fmt: Format) -> _Measures:
     sign, field, fraction = fmt.fields(code)
     zero = fmt.is_finite(code) and fmt.value(code) == 0
+    if fmt.is_integer:
+        return _Measures(zero, True, (code & ~fmt.sign_mask).bit_count(), 0, sign)
     exponent = abs((max(field, 1) if fmt.has_zero else field) - fmt.bias)
     return _Measures(zero, fmt.is_finite(code), fraction.bit_count(), 0 if zero else exponent, sign)
 
@@ -304,8 +308,14 @@ class Witness:
                 html_text("\n".join(lines)),
                 html_text("\n".join(self._results())),
                 html_folded("where they part", html_text(self._told()), shown=True),
+                *self._drawn(),
             ]
         )
+
+    def _drawn(self) -> list[str]:
+        """The terms of both, place below place, as HTML; nothing where neither cuts anything off."""
+        drawn = [(i.label, alignment_svg(shown_steps(i, *self._ints))) for i in (self.x, self.y)]
+        return [html_folded(f"terms of {label}", svg) for label, svg in drawn if svg]
 
     def _told(self, whole: bool = False) -> str:
         """Where they part, stage by stage."""

@@ -55,4 +55,5 @@ PROPERTY = Property(
     "exchanging A and B changes nothing",
     answer,
     about=lambda spec: (spec, relation(spec).right),
+    of_integers=True,
 )

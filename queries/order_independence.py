@@ -78,9 +78,11 @@ PROPERTY = Property(
     "order-independence",
     "the order of the products within a block does not matter",
     settle_within,
+    of_integers=True,
 )
 ACROSS = Property(
     "order-independence-across-blocks",
     "the order of all products does not matter",
     settle_across,
+    of_integers=True,
 )

@@ -61,6 +61,7 @@ class Property(ShortRepr):
     statement: str  #: one sentence, for a person; ends without a full stop
     settle: Callable[[Instruction, Asker], Answer]  #: by the terms of the SMT encoding
     about: Callable[[DotAdd], Sequence[DotAdd]] = lambda spec: [spec]  #: whose results it is about
+    of_integers: bool = False  #: whether it is asked of integers too
 
     @keywords(backends="solver")
     def prove(
@@ -101,6 +102,10 @@ class Property(ShortRepr):
         property looks at a NaN's code."""
         instruction = in_order(instruction)
         spec = instruction.spec
+        if spec.parameters.is_integer and not self.of_integers:
+            question = f"{instruction.label}: {self.statement}"
+            why = f"no argument for {spec.parameters.algorithm}: this is asked of floating-point numbers"
+            return Unknown(question, why, (), asker.elapsed)
         other = facts_of(spec).but_for_nans(spec)
         if other is None:
             return self.settle(instruction, asker)

@@ -146,6 +146,49 @@ BUGGY = {
         },
         "fma_lza",
     ),
+    "fma_status": Buggy(
+        datapath["flags(a=e5m2,rho=IEEE-E5M2)"],
+        ("fma_status.sv",),
+        {
+            "BEFORE": "tiny before rounding",
+            "INEXACT": "an exact number that overflows is not inexact",
+            "QUIET": "a quiet NaN is invalid",
+            "HIDDEN": "a quiet NaN hides 0·∞",
+        },
+        "fma_status",
+        PortMap({"d": "status_o"}),
+    ),
+    "three_terms": Buggy(
+        datapath["two_largest(frac_bits=13,a=e5m2,rho=IEEE-FP16,nan=DEFAULT)"],
+        ("three_terms.sv",),
+        {
+            "SORT": "c is never sorted",
+            "STICKY": "what the first alignment loses is forgotten",
+            "SMALLEST": "what is shifted out of the smallest is forgotten",
+            "ZERO_SIGN": "a zero is +0",
+        },
+        "three_terms",
+    ),
+    "idot": Buggy(
+        datapath["integer(k=4,a=uint8,b=int8,c=int16,clamp=1,group=2,inner=16)"],
+        ("idot.sv",),
+        {
+            "SIGN": "an unsigned factor is taken for a signed one",
+            "PAIR": "a pair wraps around",
+            "CLAMP": "an overflow is looked for in one bit",
+        },
+        "idot",
+        parameters={"W": 16},
+    ),
+    "scaled_dot": Buggy(
+        datapath["gfda(k=4,group=4,frac_bits=35,rho=RZ-FP32,scale=ue4m3,block=4)"],
+        ("scaled_dot.sv",),
+        {
+            "SUBNORMAL": "a subnormal scale has an exponent one too low",
+            "NAN": "a scale that is a NaN is forgotten",
+        },
+        "scaled_dot",
+    ),
     "fma_lza, Booth": Buggy(
         _HALF,
         ("fma_lza.sv", "booth_mul.sv"),

@@ -146,12 +146,13 @@ def fixed_point_sum(
 def normalise(x: Term, x_bits: int, bits: int, lowest: int) -> Term:
     """Return the term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`.
 
-    The significand is given below 2^(bits + 1), bits < 32.
+    The significand is given below 2^(bits + 1), bits < 61.
     """
     significand, exponent = x.significand, x.exponent + (bits - x_bits)
-    for step in (step for step in (16, 8, 4, 2, 1) if step <= bits):
+    for step in (step for step in (32, 16, 8, 4, 2, 1) if step <= bits):
         small = significand < 1 << (bits + 1 - step)
-        significand = where(small, significand << step, significand)
+        low = significand if bits + step < 61 else significand & ((1 << (bits + 1 - step)) - 1)
+        significand = where(small, low << step, significand)
         exponent = where(small, exponent - step, exponent)
     return Term(x.sign, where(significand == 0, lowest, exponent), significand)
 
@@ -171,15 +172,20 @@ def sorted_pair(x: Term, y: Term) -> tuple[Term, Term]:
     return select(swap, y, x), select(swap, x, y)
 
 
+def in_order(x: Term, y: Term, z: Term) -> tuple[Term, Term, Term]:
+    """The three, by exponent, the largest first."""
+    x, y = sorted_pair(x, y)
+    y, z = sorted_pair(y, z)
+    return (*sorted_pair(x, y), z)
+
+
 def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
     """The sum of two and of all three normalised terms of p fractional bits, for a ρ of as many.
 
     A zero has the exponent `lowest`, which no other term is below.
     """
     terms = x, y, z
-    x, y = sorted_pair(x, y)
-    y, z = sorted_pair(y, z)
-    x, y = sorted_pair(x, y)
+    x, y, z = in_order(x, y, z)
     near = x.exponent - y.exponent <= NEAR
     partial = add(select(near, x, z), p, y, p, p + NEAR)
     normal = normalise_sum(partial, p + 3, lowest)
@@ -191,10 +197,17 @@ def sorted_terms(
     products: Sequence[Term], addend: Term, fraction_bits: tuple[int, int], p: int, lowest: int
 ) -> SortedSum:
     """The sum of one or two products and c, normalised; `fraction_bits` are theirs and c's."""
+    return sorted_sum(*normal_terms(products, addend, fraction_bits, p, lowest), p, lowest)
+
+
+def normal_terms(
+    products: Sequence[Term], addend: Term, fraction_bits: tuple[int, int], p: int, lowest: int
+) -> tuple[Term, Term, Term]:
+    """One or two products and c, normalised; a second product that is not there is zero."""
     bits, c_bits = fraction_bits
     nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
     first, second = (normalise(each, bits, p, lowest) for each in (*products, nothing)[:2])
-    return sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
+    return first, second, normalise(addend, c_bits, p, lowest)
 
 
 _LIMB_MASK = (1 << LIMB) - 1

@@ -279,7 +279,7 @@ def exponents_of(spec: DotAdd) -> ExponentRange:
 def normalised(
     sign: BitVec, exponent: BitVec, significand: BitVec, w: int, exponents: ExponentRange, zero: int
 ) -> Term:
-    """A number with its leading one on top, in w bits, at most 32; a zero has the exponent `zero`.
+    """A number with its leading one on top, in w bits; a zero has the exponent `zero`.
 
     `exponent` is that of the significand's highest place.
     """
@@ -304,6 +304,56 @@ def sorted_terms(x: Term, y: Term, z: Term) -> tuple[Term, Term, Term]:
     return (*ordered(x, y), z)
 
 
+class Frames(NamedTuple):
+    """Fractional bits of the sums of three sorted terms, the last ones sticky."""
+
+    first: int  #: of the sum of two, below the larger exponent
+    last: int  #: of that of all
+
+
+def sum_sorted(
+    terms: tuple[Term, Term, Term], bits: int, frames: Frames, exponents: ExponentRange, zero: int
+) -> SortedSum:
+    """The sum of three normalised terms of so many bits: of the first two, if these are near, or the last two; then of
+    all."""
+    one, two, three = sorted_terms(*terms)
+    near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(NEAR, exponents.bits))
+    partial = sticky_sum(select(near, one, three), bits - 1, two, bits - 1, frames.first)
+    normal = normal_sum(partial, exponents, zero)
+    total = sticky_sum(normal, normal.significand.size() - 1, select(near, three, one), bits - 1, frames.last)
+    return SortedSum(terms, (one, two, three), partial, normal, total)
+
+
+def normal_sum(x: StickySum, exponents: ExponentRange, zero: int) -> Term:
+    """A sum of two terms below 2, normalised: as wide as the sum without its sign; its highest place is that of the
+    carry."""
+    bits = x.total.size() - 1
+    sign = z3.Extract(bits, bits, x.total)
+    magnitude = resize(negate_if(sign, x.total), bits)
+    return normalised(sign, x.e_max + 1, magnitude, bits, exponents, zero)
+
+
+def normalised_terms(
+    products: Sequence[Term], c: Term, bits: int, exponents: ExponentRange, zero: int
+) -> tuple[Term, Term, Term]:
+    """One or two products and c, normalised to so many bits; a second product that is not there is zero."""
+    # The highest place of a product is 2^(e + 1).
+    terms = [normalised(p.sign, p.exponent + 1, p.significand, bits, exponents, zero) for p in products]
+    while len(terms) < 2:
+        terms.append(Term(z3.BitVecVal(0, 1), exponents.constant(zero), z3.BitVecVal(0, bits)))
+    return terms[0], terms[1], normalised(c.sign, c.exponent, c.significand, bits, exponents, zero)
+
+
+def jam(sum_: StickySum, exponents: ExponentRange, rho: Conversion) -> Jammed:
+    """The sum, not below ρ's least exponent, where it has no places below."""
+    floor, top = exponents.constant(rho.format.min_exponent), sum_.total.size() - 1
+    low = z3.ULT(sum_.e_max, floor)
+    deficit = z3.If(low, floor - sum_.e_max, z3.BitVecVal(0, exponents.bits))
+    sign = z3.Extract(top, top, sum_.total)
+    magnitude = sticky_shift_right(negate_if(sign, sum_.total), deficit)
+    return Jammed(z3.If(low, floor, sum_.e_max), negate_if(sign, magnitude))
+
+
 def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
     """One step of at most three terms."""
     rho, c_format = parameters.rho, spec.c_format
@@ -312,36 +362,16 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
     bias = spec.a_format.bias + spec.b_format.bias
     products = tuple(x.stages.multiply(y, z, bias, exponents) for y, z in zip(x.a, x.b, strict=True))
     c_term = x.stages.addend(x.c, c_format.bias, exponents)
-    # The highest place of a product is 2^(e + 1).
-    terms = [normalised(p.sign, p.exponent + 1, p.significand, w, exponents, zero) for p in products]
-    while len(terms) < 2:
-        terms.append(Term(z3.BitVecVal(0, 1), exponents.constant(zero), z3.BitVecVal(0, w)))
-    first, second = terms
-    last = normalised(c_term.sign, c_term.exponent, c_term.significand, w, exponents, zero)
-    one, two, three = sorted_terms(first, second, last)
-
-    near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(NEAR, exponents.bits))
-    partial = sticky_sum(select(near, one, three), w - 1, two, w - 1, w - 1 + NEAR)
-    # As wide as the sum without its sign; its highest place is that of the carry.
-    bits = partial.total.size() - 1
-    sign = z3.Extract(bits, bits, partial.total)
-    magnitude = resize(negate_if(sign, partial.total), bits)
-    normal = normalised(sign, partial.e_max + 1, magnitude, bits, exponents, zero)
-    sum_ = sticky_sum(normal, bits - 1, select(near, three, one), w - 1, bits)
-    made = SortedSum((first, second, last), (one, two, three), partial, normal, sum_)
+    frames = Frames(w - 1 + NEAR, w + 1 + NEAR)
+    made = sum_sorted(normalised_terms(products, c_term, w, exponents, zero), w, frames, exponents, zero)
+    sum_ = made.sum
     x.stages.made(
-        "sorted_sum", [*products, c_term], sum_, sum=made, exponents=exponents, zero=zero, places=w - 1
+        "sorted_sum", [*products, c_term], sum_, sum=made, exponents=exponents, zero=zero, frames=frames
     )
-
-    # ρ has no places below those at its least exponent.
-    floor = exponents.constant(rho.format.min_exponent)
-    low = z3.ULT(sum_.e_max, floor)
-    deficit = z3.If(low, floor - sum_.e_max, z3.BitVecVal(0, exponents.bits))
-    total_sign = z3.Extract(bits + 2, bits + 2, sum_.total)
-    magnitude = sticky_shift_right(negate_if(total_sign, sum_.total), deficit)
-    jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
+    jammed = jam(sum_, exponents, rho)
     signs = (*products, c_term) if parameters.minus_zero else ()
-    rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
+    least = rho.format.min_exponent
+    rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, frames.last, rho, least)
     rounded = with_zero_sign(rounded, jammed.total, signs, rho)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     x.stages.round_sum(sum_, signs, x.special, Code(jammed.total, rounded, result), rho)
@@ -352,10 +382,10 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
         special=x.special,
         products=products,
         addend=c_term,
-        terms=(first, second, last),
-        sorted=(one, two, three),
-        partial=partial,
-        normal=normal,
+        terms=made.terms,
+        sorted=made.sorted,
+        partial=made.partial,
+        normal=made.normal,
         sum=sum_,
         jammed=jammed,
         rounded=rounded,

@@ -26,13 +26,16 @@ from mmaformal.encodings.adder_tree import AdderTree
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fma import Fma
+from mmaformal.encodings.fma_flags import FLAGS, FmaFlags
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.integer_dot import IntegerDot
 from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sorted_fda import SortedFda
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
@@ -122,6 +125,38 @@ def fma(
         elif d == fp32 and all(each != fp32 and holds_narrower(fp32, each) for each in (x, y)):
             parameters = Wfma(conversion)
     return _point(fma, locals(), DotAdd(k, x, y, z, d, parameters))
+
+
+def flags(
+    *,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "IEEE-FP32",
+    tiny: str = "AFTER",
+    hides: int = 0,
+    flush_inputs: int = 0,
+) -> Instruction:
+    """FLAGS: the exceptions of one fma, in RISC-V's order: 16 invalid, 4 overflow, 2 underflow, 1 inexact (fma_flags).
+
+    tiny: AFTER or BEFORE, when a result counts as tiny.  hides: 1 where a quiet NaN c hides 0·∞.  The others as of fma.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    own = FmaFlags(conversion, Tininess.named(tiny, "tiny"), bool(hides), bool(flush_inputs))
+    return _point(flags, locals(), DotAdd(1, x, y, _format(c) or conversion.format, FLAGS, own))
+
+
+def flags_of(instruction: Instruction) -> Instruction:
+    """The exceptions of one fma, which are tiny after rounding.  Raises ValueError for another instruction."""
+    spec, p = instruction.spec, instruction.spec.parameters
+    if p.algorithm not in ("fma", "sfma", "wfma") or spec.k != 1 or spec.is_signed:
+        raise ValueError(f"{instruction.label} is no single fma, whose exceptions are known")
+    own = dict(zip(p.keys(), map(p.__getitem__, p.keys()), strict=True))
+    if own.get("tiny") is not None:
+        raise ValueError(f"{instruction.label} flushes results: what it raises then is its own")
+    a, b, c, flushed = spec.a_format, spec.b_format, spec.c_format, int(bool(own.get("flush_inputs")))
+    return flags(a=a, b=b, c=c, rho=p.last_rounding.name, flush_inputs=flushed)
 
 
 def tree(
@@ -236,6 +271,32 @@ def joined(
     return _point(joined, locals(), DotAdd(k * chain, x, y, z, conversion.format, own))
 
 
+def two_largest(
+    *,
+    frac_bits: int,
+    last_bits: int | None = None,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "IEEE-FP32",
+    between: int = 1,
+    nan: str = "ANY",
+    chain: int = 1,
+) -> Instruction:
+    """TWO LARGEST: of two products and c the two largest are added first, with `frac_bits` fractional bits, the last
+    one sticky; then the smallest, with `last_bits` (default: two more); and that is rounded with ρ (sorted_fda).
+
+    between: 0 where the first sum is not normalised before the smallest term is added.  c: its format (default: ρ's).
+    nan: ANY or DEFAULT.  chain: as of exact.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    last = frac_bits + 2 if last_bits is None else last_bits
+    own = SortedFda(frac_bits, last, conversion, bool(between), NanRule.named(nan, "nan"))
+    spec = DotAdd(2 * chain, x, y, _format(c) or conversion.format, conversion.format, own)
+    return _point(two_largest, locals(), spec)
+
+
 def sda(
     *,
     k: int,
@@ -304,9 +365,33 @@ def gfda(
     return _point(gfda, locals(), spec)
 
 
+def integer(
+    *,
+    k: int,
+    a: Format | str = "int8",
+    b: Format | str | None = None,
+    c: Format | str = "int32",
+    clamp: int = 0,
+    group: int = 0,
+    inner: int = 0,
+    chain: int = 1,
+) -> Instruction:
+    """INTEGER: the sum of k products of integers (int4, uint8, …) and c, exact, then wrapped around, or clamped to
+    c's format with clamp=1 (integer_dot).
+
+    group, inner: each `group` products are added first, and clamped to `inner` bits, as x86's vpmaddubsw does (2, 16).
+    chain: as of exact.
+    """
+    x, y = _factors(a, b)
+    z = Format.named(c, "c")
+    own = IntegerDot(k, bool(clamp), group, inner)
+    return _point(integer, locals(), DotAdd(k * chain, x, y, z, z, own))
+
+
 #: The organisations, by name.
 KINDS: dict[str, Callable[..., Instruction]] = {
-    each.__name__: each for each in (mul_add, pair_add, fma, exact, tree, fda, joined, sda, gfda)
+    each.__name__: each
+    for each in (mul_add, pair_add, fma, flags, exact, tree, fda, joined, two_largest, sda, gfda, integer)
 }
 
 
@@ -428,10 +513,13 @@ class DatapathSpace(Architecture):
 def _examples() -> Iterator[Instruction]:
     yield mul_add(k=16)
     yield fma(k=16)
+    yield flags()
     yield pair_add(k=16)
     yield exact(k=4)
     yield tree(k=4)
     yield joined(k=4, frac_bits=24)
+    yield integer(k=4)
+    yield two_largest(frac_bits=51)
     for make in (fda, sda):
         for k in (4, 16, 64):
             yield make(k=k, frac_bits=24)

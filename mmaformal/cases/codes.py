@@ -88,7 +88,9 @@ def exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
 
 
 def negated(code: int, fmt: Format) -> int:
-    """The code of the opposite number; 0 where a format has no −0."""
+    """The code of the opposite number; 0 where a format has no −0, and a number that has no opposite stays."""
+    if fmt.is_integer:
+        return -code % fmt.codes
     return code if code == 0 and not fmt.has_minus_zero else code ^ fmt.sign_mask
 
 
@@ -100,6 +102,8 @@ def some_nan(fmt: Format) -> int:
 def is_zero(code: Code, fmt: Format) -> Fact:
     if not fmt.has_zero:
         return _never(code)
+    if fmt.is_integer:
+        return code == 0
     zero = magnitude_field(code, fmt) == 0
     if fmt.signed and not fmt.has_minus_zero:
         return both(zero, negation(is_nan(code, fmt)))
@@ -161,8 +165,8 @@ def at_most(terms: Sequence[z3.BitVecRef], bound: int) -> list[z3.BoolRef]:
 
 
 def significand_bits(code: z3.BitVecRef, fmt: Format) -> list[z3.BitVecRef]:
-    """The bits of the trailing significand, to be counted."""
-    fraction: z3.BitVecRef = fraction_field(code, fmt)
+    """The bits of the trailing significand, or of an integer but its sign, to be counted."""
+    fraction: z3.BitVecRef = (magnitude_field if fmt.is_integer else fraction_field)(code, fmt)
     return [z3.Extract(i, i, fraction) for i in range(fraction.size())]
 
 
@@ -173,8 +177,10 @@ def sign_bit(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
 
 
 def exponent_distance(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
-    """|exponent| as read off the fields, 0 for zero."""
+    """|exponent| as read off the fields, 0 for zero and for integers."""
     bits = fmt.exponent_bits + 1
+    if fmt.is_integer:
+        return z3.BitVecVal(0, bits)
     field = z3.ZeroExt(1, exponent_field(code, fmt))
     if fmt.has_zero:
         field = z3.If(field == 0, z3.BitVecVal(1, bits), field)

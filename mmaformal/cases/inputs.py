@@ -103,6 +103,8 @@ class Columns(ShortRepr):
 
 def one(fmt: Format) -> int:
     """The code of 1, or of the power of two nearest to it."""
+    if fmt.is_integer:
+        return 1
     return min(fmt.bias, fmt.max_exponent + fmt.bias) << (fmt.fraction_bits + fmt.ignored_low_bits)
 
 

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from mmaformal.cases.codes import negated
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
@@ -133,6 +134,10 @@ def _moved_together(spec: DotAdd, x: Codes) -> Iterator[Codes]:
 def _simpler(code: int, fmt: Format) -> Iterator[int]:
     """Codes near one, with fewer bits or a smaller exponent, or zero."""
     if not fmt.is_finite(code):
+        return
+    if fmt.is_integer:
+        yield from (0, code & ~fmt.sign_mask, code & -code, negated(code, fmt))
+        yield from (code & ~(1 << i) for i in range(fmt.storage_bits))
         return
     sign, field, fraction = fmt.fields(code)
 

@@ -274,8 +274,8 @@ OUTPUT_FILE = _Writable()
 OUTPUT_FOLDER = _Writable(folder=True)
 
 
-def _know_model(ctx: click.Context, _: click.Parameter, models: tuple[str, ...]) -> None:
-    """Put models into the table of architectures while a command runs."""
+def _know_model(ctx: click.Context, _: click.Parameter, models: tuple[str, ...]) -> tuple[str, ...]:
+    """Put models into the table of architectures while a command runs; returns them as they were given."""
     from mmaformal.architectures.models import ModelError, known, load
 
     for text in models:
@@ -283,6 +283,7 @@ def _know_model(ctx: click.Context, _: click.Parameter, models: tuple[str, ...])
             ctx.with_resource(known(load(text)))
         except ModelError as error:
             raise UsageError(f"--model: {error}", ctx) from None
+    return models
 
 
 # ---- options -----------------------------------------------------------------------------------------------
@@ -391,15 +392,22 @@ replace = click.option(
     help="A hypothetical unit: change a parameter, as F=23, rho=RNE-FP32; repeatable.",
 )
 
-model = click.option(
-    "--model",
-    multiple=True,
-    metavar="FILE.py:NAME",
-    is_eager=True,  # before the names of architectures are looked up
-    expose_value=False,
-    callback=_know_model,
-    help="A unit of your own: an Architecture or Instruction of the file is an ARCH too; repeatable.",
-)
+
+def models(told: bool) -> Callable[[Command], Command]:
+    """`--model`; the command is given what was named, as `models`, where it is `told`."""
+    return click.option(
+        "--model",
+        "models",
+        multiple=True,
+        metavar="FILE.py:NAME",
+        is_eager=True,  # before the names of architectures are looked up
+        expose_value=told,
+        callback=_know_model,
+        help="A unit of your own: an Architecture or Instruction of the file is an ARCH too; repeatable.",
+    )
+
+
+model = models(told=False)
 
 where = click.option(
     "--where",

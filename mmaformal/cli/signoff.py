@@ -179,6 +179,12 @@ _DESIGN = (
     "(docs/riscv.md); repeatable.",
 )
 @click.option(
+    "--flags",
+    metavar="PORT[H:L]",
+    help="The exceptions of a single fma, in the place of d: NV, DZ, OF, UF, NX from the highest bit, tiny after "
+    "rounding.",
+)
+@click.option(
     "--all",
     "every",
     is_flag=True,
@@ -205,6 +211,7 @@ def signoff(
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
     alike: tuple[str, ...],
+    flags: str | None,
     every: bool,
     testbench: Path | None,
     recordings: tuple[Path, ...],
@@ -220,10 +227,15 @@ def signoff(
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """
     from mmaformal.architectures import ARCHITECTURES
+    from mmaformal.architectures.datapaths import flags_of
     from mmaformal.hardware.module import HardwareError
     from mmaformal.recordings.archive import RecordingError
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
+    if flags is not None:
+        given["ports"] = (*given["ports"], f"d={flags}")
+        with wrong_use(ValueError):
+            instruction = flags_of(instruction)
     if "standard" in alike and (every or testbench is not None):
         raise UsageError(
             "of --alike standard one input is shown, and no model's d: leave out --all and --testbench"

@@ -204,7 +204,7 @@ class AnyProduct:
         found: list[Change] = []
         formats = self.spec.a_format, self.spec.b_format
         for zero, number, fmt in zip(self.factors, self.factors[::-1], formats[::-1], strict=True):
-            fields = 0, 1, fmt.bias, (1 << fmt.exponent_bits) - 2
+            fields = (0, 1) if fmt.is_integer else (0, 1, fmt.bias, (1 << fmt.exponent_bits) - 2)
             codes = [field << fmt.fraction_bits + fmt.ignored_low_bits for field in fields]
             codes = [x for code in codes for x in {code, code | fmt.sign_mask} if fmt.is_finite(x)]
             nothing = z3.BitVecVal(0, zero.size())

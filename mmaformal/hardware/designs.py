@@ -235,6 +235,10 @@ class Bound:
         where it depends on something else.
         """
         place = self.wiring.result
+        if (
+            spec.d_format.is_integer and not spec.a_format.is_integer
+        ):  # no number, but what an operation raises
+            return ""
         try:
             codes = {"a0": spec.a_format.code("2"), "b0": spec.b_format.code("2")}
             four = spec.d_format.code("4")

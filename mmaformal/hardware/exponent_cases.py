@@ -98,6 +98,8 @@ def multiplication_of(steps: Sequence[object]) -> Multiplication | None:
         terms = (terms,)
     if any(x is None for x in found) or not isinstance(terms, tuple) or len(terms) != 1:
         return None
+    if not hasattr(terms[0], "significand"):  # of a group of one
+        return None
     a, b, c = found
     assert a is not None
     assert b is not None

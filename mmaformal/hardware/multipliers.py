@@ -78,6 +78,8 @@ def _products(proving: Following) -> Iterator[ModelProduct]:
         terms = getattr(step, "products", None) or getattr(step, "product", None)
         terms = (terms,) if hasattr(terms, "significand") else terms or ()
         for *factors, term, a, b in zip(*sides, terms, proving.inputs.a, proving.inputs.b, strict=False):
+            if not hasattr(term, "significand"):  # of a group: a sign and a magnitude in fixed point
+                return
             yield ModelProduct((factors[0], factors[1]), (a, b), term.significand)
 
 

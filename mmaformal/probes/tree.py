@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mmaformal.display import ShortRepr
+from mmaformal.spec import DotAdd
 from mmaformal.summation import Node
 
 
@@ -18,6 +19,17 @@ class Tree(ShortRepr):
 
     root: Node
     k: int
+
+    @staticmethod
+    def of(spec: DotAdd) -> Tree:
+        """The order in which a model sums.  Raises ValueError for a program of sums, which adds words of products."""
+        p = spec.parameters
+        taken = spec.taken if spec.product_order else p.taken(spec.k)
+        root: Node | int = spec.k
+        for start in range(0, spec.k, p.step_products):
+            root = p.sum_tree(spec, root, taken[start : start + p.step_products])
+        assert isinstance(root, Node)
+        return Tree(root, spec.k)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flushed, residues, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flushed, integers, residues, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
 #: `(spec, trace, code of c)` to the rows of each step.
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 
-#: Renderers of the algorithms that record no stages.
+#: Renderers of the algorithms that record no stages, or stages of their own alone.
 _BY_STEPS: Mapping[str, Renderer] = {
     "acc_e9s12": e9s12.passes,
     "dpa_e9s12": e9s12.dot_product,
@@ -21,6 +21,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "fdrda": fdrda.groups,
     "gfdrda": fdrda.groups,
     "gps": flushed.pairwise,
+    "integer_dot": integers.sums,
     "oddsum": flushed.pair,
     "pfma": flushed.fmas,
     "residues": residues.remainders,

@@ -54,9 +54,9 @@ def number_text(value: Fraction) -> str:
 
 
 def code_text(code: int, fmt: Format) -> str:
-    """`0x3c00  0x1p+0 = 1`, or `0x7fff  nan`."""
+    """`0x3c00  0x1p+0 = 1`, or `0x7fff  nan`, or of an integer `0x80  -128`."""
     digits = -(-fmt.storage_bits // 4)
-    if not fmt.is_finite(code) or fmt.value(code) == 0:
+    if not fmt.is_finite(code) or fmt.value(code) == 0 or fmt.is_integer:
         return f"{code:#0{digits + 2}x}  {fmt.text(code)}"
     return f"{code:#0{digits + 2}x}  {number_text(fmt.value(code))}"
 

@@ -5,75 +5,162 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from time import monotonic
 
 from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures.papers import PAPERS
 from mmaformal.display import ShortRepr, counted
-from mmaformal.site import pages
-from mmaformal.site.bundle import archive, pyodide_files
-from mmaformal.site.records import NO_PROPERTIES, Atlas, PropertyTable, shipped_page
+from mmaformal.site import finding_pages, pages
+from mmaformal.site.addresses import address, proof_address
+from mmaformal.site.bundle import archive, package_files
+from mmaformal.site.pair_pages import pair_address, pair_page, pairs_page, types_address, types_page
+from mmaformal.site.proofs import ProofFolder, proof_page
+from mmaformal.site.records import NO_PROPERTIES, Atlas, PropertyTable, shipped, unit_bounds
 
-#: Where npm puts Python for browsers, below the folder that it was asked in.
-NPM = Path("node_modules", "pyodide")
+#: Files of the npm packages that pages load: Python for browsers, and z3 for browsers.
+PACKAGES = {
+    "pyodide": (
+        "pyodide.mjs",
+        "pyodide.asm.mjs",
+        "pyodide.asm.wasm",
+        "python_stdlib.zip",
+        "pyodide-lock.json",
+    ),
+    "z3-solver": ("build/z3-built.js", "build/z3-built.wasm"),
+}
+
+#: Where npm puts packages, below the folder that it was asked in.
+NPM = Path("node_modules")
+
+
+@dataclass(frozen=True, repr=False)
+class SiteParts(ShortRepr):
+    """The parts that a site is made of; one that is not named is looked for in the checkout and in node_modules."""
+
+    pyodide: Path | None = None  #: a folder of the npm package of that name
+    z3: Path | None = None  #: a folder of the npm package z3-solver
+    properties: Path | None = None  #: a table as tables/properties.md
+    bounds: Path | None = None  #: a table as tables/unit-bounds.md
+    pairs: Path | None = None  #: a store as tables/pairs.jsonl
+    proofs: Path | None = None  #: a folder as `mmaformal atlas prove` fills
 
 
 @dataclass(frozen=True, repr=False)
 class BuiltSite(ShortRepr):
-    """A site that was written: where, how many pages, and what it has."""
+    """A site that was written: where, how many pages, in which time, and what it lacks."""
 
     out: Path
     pages: int
-    pyodide: bool  #: whether the playground has its Python
-    properties: bool  #: whether there was a table of properties
+    seconds: float
+    pairs: int
+    missing: int  #: pairs that no answer is known of
+    lacks: dict[str, str] = field(default_factory=dict)  #: what was not there, with what to do about it
 
     @property
     def summary(self) -> str:
-        """One line, and one for each thing that is missing."""
-        lines = [f"{self.out}: {counted(self.pages, 'page')}; `mmaformal serve {self.out}` shows them"]
-        if not self.pyodide:
-            lines.append(
-                "the playground has no Python: `npm install pyodide`, then --pyodide node_modules/pyodide"
-            )
-        if not self.properties:
-            lines.append("no table of properties: --properties tables/properties.md of a checkout")
-        return "\n".join(lines)
+        """A line on the pages, one on pairs, and one for each thing that is missing."""
+        lines = [
+            f"{self.out}: {counted(self.pages, 'page')} in {self.seconds:.0f} s",
+            f"`mmaformal serve {self.out}` shows them",
+            f"{counted(self.pairs, 'pair')} of instructions, {self.missing} missing",
+        ]
+        return "\n".join([*lines, *(f"no {what}: {how}" for what, how in self.lacks.items())])
 
 
-def build(out: Path, *, pyodide: Path | None = None, properties: Path | None = None) -> BuiltSite:
-    """Write the site into a folder: pages, data, and the playground with its Python.
+def build(
+    out: Path, given: SiteParts | None = None, *, told: Callable[[str], object] | None = None
+) -> BuiltSite:
+    """Write the site into a folder: pages, data, the playground with its Python, proofs with their scripts.
 
-    `pyodide`: a folder of the npm package of that name (default: node_modules/pyodide, where it is there).
-    `properties`: a table as tables/properties.md (default: that of the checkout).  Raises NoPyodideError where the
-    folder that is named lacks a file, OSError and ValueError where a table cannot be read.
+    `told` is called with a line of text as the work goes on.  Raises NoPackageError where a folder that is named lacks
+    a file, OSError and ValueError where a table or a store cannot be read.
     """
-    table = properties or shipped_page()
-    known = properties is not None or table.is_file()
-    atlas = Atlas(PropertyTable.read(table.read_text(encoding="utf-8")) if known else NO_PROPERTIES)
-    if pyodide is None and NPM.is_dir():
-        pyodide = NPM
-    runtime = [] if pyodide is None else pyodide_files(pyodide)
-    written = {
-        "index.html": pages.index(atlas),
-        "playground.html": pages.playground_page(bool(runtime)),
-    }
-    for name, architecture in ARCHITECTURES.items():
-        if architecture.instructions:
-            written[f"architecture/{name}.html"] = pages.architecture_page(atlas, architecture)
-    for name in atlas.properties.statements:
-        written[f"property/{name}.html"] = pages.property_page(atlas, name)
-    for i in atlas.instructions:
-        written[pages.address(i)] = pages.instruction_page(atlas, i)
-    for name, text in written.items():
+    start, given, say = monotonic(), given or SiteParts(), told or (lambda _: None)
+    lacks: dict[str, str] = {}
+
+    def table(named: Path | None, name: str, what: str, how: str) -> Path | None:
+        path = named or shipped(name)
+        if named is None and not path.is_file():
+            lacks[what] = how
+            return None
+        return path
+
+    properties = table(given.properties, "properties.md", "table of properties", "--properties FILE")
+    bounds = table(given.bounds, "unit-bounds.md", "table of bounds", "--bounds FILE")
+    pairs = table(given.pairs, "pairs.jsonl", "store of pairs", "`mmaformal atlas compare` fills one")
+    folder = ProofFolder(given.proofs) if given.proofs is not None else None
+    if folder is None:
+        lacks["proofs to check"] = "`mmaformal atlas prove` fills a folder, --proofs names it"
+    runtime = {name: _package(getattr(given, option), name, lacks) for name, option in _OPTIONS.items()}
+    say("reading what is known")
+    atlas = Atlas(
+        NO_PROPERTIES if properties is None else PropertyTable.read(properties.read_text(encoding="utf-8")),
+        {} if bounds is None else unit_bounds(bounds.read_text(encoding="utf-8")),
+        pairs,
+        {} if folder is None else folder.claims,
+    )
+    written = 0
+    for name, text in _texts(atlas, bool(runtime["pyodide"]), bool(runtime["z3-solver"]), say):
         _file(out, name).write_text(text, encoding="utf-8")
+        written += name.endswith(".html")
     _data(out, atlas)
     for each in files("mmaformal.site").joinpath("static").iterdir():
         _file(out, each.name).write_bytes(each.read_bytes())
     _file(out, "playground.zip").write_bytes(archive())
-    for file in runtime:
-        shutil.copyfile(file, _file(out, f"pyodide/{file.name}"))
-    return BuiltSite(out, len(written), bool(runtime), known)
+    for name, some in runtime.items():
+        for file in some:
+            shutil.copyfile(file, _file(out, f"{name}/{file.name}"))
+    if folder is not None:
+        for sha256 in {x.sha256 for claim in folder.claims.values() for x in claim.lemmas}:
+            script = folder.script(sha256)
+            shutil.copyfile(script, _file(out, str(script.relative_to(folder.path))))
+    words = [each.word for each in atlas.pairs.verdicts]
+    return BuiltSite(out, written, monotonic() - start, len(words), words.count("not compared"), lacks)
+
+
+_OPTIONS = {"pyodide": "pyodide", "z3-solver": "z3"}
+
+
+def _package(named: Path | None, name: str, lacks: dict[str, str]) -> list[Path]:
+    """The files of a package that pages load; none, and a line in `lacks`, where it is not there."""
+    where = named or NPM / name
+    if named is None and not where.is_dir():
+        lacks[f"{name} for browsers"] = f"`npm install {name}`, or --{_OPTIONS[name]} DIR"
+        return []
+    return package_files(where, name, PACKAGES[name])
+
+
+def _texts(atlas: Atlas, pyodide: bool, z3: bool, say: Callable[[str], object]) -> Iterator[tuple[str, str]]:
+    """Every page, and every program that one links, by its path."""
+    yield "index.html", pages.index(atlas)
+    yield "playground.html", pages.playground_page(pyodide)
+    yield "questions.html", pages.jobs_page()
+    yield "pairs.html", pairs_page(atlas.pairs)
+    yield "sources.html", finding_pages.sources_page(atlas)
+    yield "generations.html", finding_pages.generations_page(atlas)
+    yield from finding_pages.written_sources(atlas).items()
+    for name, architecture in ARCHITECTURES.items():
+        if architecture.instructions:
+            yield f"architecture/{name}.html", pages.architecture_page(atlas, architecture)
+    for name in atlas.properties.statements:
+        yield f"property/{name}.html", pages.property_page(atlas, name)
+    for i in atlas.instructions:
+        yield address(i), pages.instruction_page(atlas, i)
+    for claim in atlas.proofs.values():
+        yield proof_address(claim.label, claim.property), proof_page(claim, z3)
+    for slug, some in atlas.pairs.types().items():
+        yield types_address(slug), types_page(atlas.pairs, slug, some)
+    for number, (key, pair) in enumerate(atlas.pairs.questions.items(), 1):
+        made, path = pair_page(atlas.pairs, key), pair_address(pair)
+        yield path, made.text
+        for suffix, program in made.programs.items():
+            yield path.removesuffix("html") + suffix, program
+        if number % 100 == 0:
+            say(f"{number} of {len(atlas.pairs.questions)} pairs")
 
 
 def _file(out: Path, name: str) -> Path:
@@ -83,13 +170,37 @@ def _file(out: Path, name: str) -> Path:
 
 
 def _data(out: Path, atlas: Atlas) -> None:
-    """Write the tables as CSV and JSON, and what the playground lists."""
-    rows = atlas.rows()
-    _file(out, "data/instructions.json").write_text(
-        json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8"
-    )
-    with _file(out, "data/instructions.csv").open("w", encoding="utf-8", newline="") as file:
+    """Write the tables as CSV and JSON, what the playground lists, and what the search finds beside the first page."""
+    _table(out, "instructions", atlas.rows())
+    _table(out, "pairs", [*atlas.pairs.rows()])
+    _json(out, "catalogue", atlas.catalogue())
+    found = [
+        [f"{pair.x.label} and {pair.y.label}", f"{pair.x.spec.types} pair", pair_address(pair)]
+        for pair in atlas.pairs.questions.values()
+    ]
+    found += [
+        [some[0].spec.types, "map of types", types_address(slug)]
+        for slug, some in atlas.pairs.types().items()
+    ]
+    found += [
+        [name, "source", f"source/{finding_pages.source_slug(name)}.html"]
+        for name in PAPERS
+        if finding_pages.resting(atlas, name)
+    ]
+    found += [
+        [f"{x.property} of {x.label}", "proof", proof_address(x.label, x.property)]
+        for x in atlas.proofs.values()
+    ]
+    _json(out, "search", found)
+
+
+def _table(out: Path, name: str, rows: Sequence[dict[str, object]]) -> None:
+    _json(out, name, rows)
+    with _file(out, f"data/{name}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    _file(out, "data/catalogue.json").write_text(json.dumps(atlas.catalogue()), encoding="utf-8")
+
+
+def _json(out: Path, name: str, value: object) -> None:
+    _file(out, f"data/{name}.json").write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")

@@ -7,12 +7,10 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmaformal.display import counted
-
-#: Files of Python in a browser (the npm package `pyodide`) that a page loads.
-PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
 #: Starts the playground as a browser does: stand-ins first, then all that it imports.
 _START = """
@@ -27,8 +25,8 @@ print(json.dumps(found))
 """
 
 
-class NoPyodideError(Exception):
-    """A folder has no Python for browsers; the message says which file is missing."""
+class NoPackageError(Exception):
+    """A folder has not the files of an npm package; the message says which ones are missing."""
 
 
 def modules() -> dict[str, Path]:
@@ -56,11 +54,11 @@ def archive() -> bytes:
     return made.getvalue()
 
 
-def pyodide_files(folder: Path) -> list[Path]:
-    """The files of a folder of the npm package `pyodide` that a page loads.  Raises NoPyodideError."""
-    missing = [name for name in PYODIDE if not (folder / name).is_file()]
+def package_files(folder: Path, package: str, names: Sequence[str]) -> list[Path]:
+    """The files of these names in a folder of an npm package.  Raises NoPackageError."""
+    missing = [name for name in names if not (folder / name).is_file()]
     if missing:
-        raise NoPyodideError(
-            f"{folder} lacks {counted(len(missing), 'file')} of pyodide: {', '.join(missing)}"
+        raise NoPackageError(
+            f"{folder} lacks {counted(len(missing), 'file')} of {package}: {', '.join(missing)}"
         )
-    return [folder / name for name in PYODIDE]
+    return [folder / name for name in names]

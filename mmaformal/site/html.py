@@ -44,6 +44,14 @@ def verdict(word: str) -> Markup:
     return f'<span class="verdict {word.replace(" ", "-")}">{word}</span>'
 
 
+def drawing(svg: Markup, text: str) -> Markup:
+    """A drawing that may be wider than the screen, and the same as text to copy."""
+    return (
+        f'<div class="scroll drawing" role="region" tabindex="0" aria-label="drawing">{svg}</div>\n'
+        f"<details><summary>as text</summary><pre>{escape(text)}</pre></details>\n"
+    )
+
+
 def playground(root: str, labels: Sequence[str], codes: Mapping[str, Sequence[str]] | None = None) -> str:
     """The address of the playground with units and what is typed for them."""
     state = {"units": labels, **(codes or {})}
@@ -51,8 +59,8 @@ def playground(root: str, labels: Sequence[str], codes: Mapping[str, Sequence[st
     return f"{root}playground.html#{words}"
 
 
-def page(title: str, body: Markup, depth: int = 0, script: str = "") -> str:
-    """A whole page, so many folders below the first one."""
+def page(title: str, body: Markup, depth: int = 0, script: str = "", data: str = "instructions") -> str:
+    """A whole page, so many folders below the first one; `data` names the files of its tables."""
     root = "../" * depth
     module = f'<script type="module" src="{root}{script}"></script>\n' if script else ""
     return f"""<!doctype html>
@@ -66,14 +74,17 @@ def page(title: str, body: Markup, depth: int = 0, script: str = "") -> str:
 <link rel="stylesheet" href="{root}style.css">
 <script defer src="{root}atlas.js"></script>
 {module}</head>
-<body>
+<body data-root="{root}">
 <a class="skip" href="#main">To the content</a>
 <header>
 <nav aria-label="Site">
 <a class="home" href="{root}index.html">mmaformal</a>
 <a href="{root}index.html#instructions">instructions</a>
 <a href="{root}index.html#properties">properties</a>
+<a href="{root}pairs.html">pairs</a>
+<a href="{root}sources.html">sources</a>
 <a href="{root}playground.html">playground</a>
+<a href="{root}questions.html">questions</a>
 </nav>
 <form role="search" action="{root}index.html">
 <input type="search" name="q" placeholder="h100 fp8" aria-label="Search instructions, architectures, properties">
@@ -84,7 +95,7 @@ def page(title: str, body: Markup, depth: int = 0, script: str = "") -> str:
 <h1>{escape(title)}</h1>
 {body}</main>
 <footer>Made by <code>mmaformal atlas build</code>; every number is from its tables.
-<a href="{root}data/instructions.csv">CSV</a> <a href="{root}data/instructions.json">JSON</a></footer>
+<a href="{root}data/{data}.csv">CSV</a> <a href="{root}data/{data}.json">JSON</a></footer>
 </body>
 </html>
 """

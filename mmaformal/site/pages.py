@@ -10,17 +10,18 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.display import counted
 from mmaformal.instruction import Instruction
 from mmaformal.listing import fields_in_words, parameters_in_words, sources_cited
+from mmaformal.pictures import corridor_svg, widths_text
+from mmaformal.probes.tree import Tree
+from mmaformal.queries.properties import PROPERTIES
 from mmaformal.recordings.backing import backing
-from mmaformal.site.html import Markup, definitions, link, page, playground, table, verdict
+from mmaformal.site.addresses import address, proof_address
+from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
+from mmaformal.site.known_pairs import types_slug
+from mmaformal.site.pair_pages import types_address, verdict_rows
 from mmaformal.site.records import Atlas, counts, devices
 
 _PRODUCT = re.compile(r"a(\d+)·b\1 = ([^·,]+)·([^, ]+)")
 _NONE = "No table of properties was given to the build.\n"
-
-
-def address(i: Instruction, root: str = "") -> str:
-    """The page of an instruction."""
-    return f"{root}instruction/{i.architecture}/{i.name}.html"
 
 
 def witness_codes(i: Instruction, text: str) -> dict[str, list[str]] | None:
@@ -61,6 +62,19 @@ def _instruction_rows(atlas: Atlas, shown: Sequence[Instruction], root: str) -> 
     return table((*head, "holds", "fails"), rows, "instructions", words)
 
 
+def _tasks(atlas: Atlas) -> Markup:
+    """Ways in, by what is wanted."""
+    pairs, sources = atlas.pairs, link("what each parameter is from", "sources.html")
+    map_ = link("equal or different, and on which input", "pairs.html")
+    newer = link("what newer units lose", "generations.html")
+    told = (
+        f"Two units: {map_}, for {counted(len(pairs.verdicts), 'pair')} of them",
+        f"Bits of an accumulator, bounds, properties: the page of an instruction; {newer}",
+        f"What a model rests on: {sources}",
+    )
+    return "".join(f"<li>{each}</li>\n" for each in told)
+
+
 def index(atlas: Atlas) -> str:
     """The first page: everything, in tables that one word narrows."""
     architectures = table(
@@ -85,7 +99,8 @@ def index(atlas: Atlas) -> str:
         f"<p>{counted(len(atlas.instructions), 'instruction')} of matrix units: what each keeps of a sum, what is "
         "proved of it, what stands behind its model. "
         f"{link('The playground', 'playground.html')} runs any of them here.</p>\n"
-        '<p id="found" role="status"></p>\n'
+        f"<ul>\n{_tasks(atlas)}</ul>\n"
+        '<p id="found" role="status"></p>\n<ul id="hits"></ul>\n'
         f'<section id="architectures"><h2>Architectures</h2>\n{architectures}</section>\n'
         f'<section id="properties"><h2>Properties</h2>\n{properties if rows else _NONE}</section>\n'
         '<section id="instructions"><h2>Instructions</h2>\n'
@@ -132,8 +147,22 @@ def _property_rows(atlas: Atlas, i: Instruction) -> Iterator[tuple[Markup, ...]]
             shown = f"{escape(whose)}<code>{escape(text)}</code>"
             if (codes := witness_codes(unit, text)) is not None:
                 shown += " " + link("try it", playground("../../", [unit.label], codes))
+        elif word == "holds" and (claim := atlas.proof(i, name)) is not None:
+            count = counted(len(claim.lemmas), "obligation")
+            shown = link(f"proof: {count}, to check", proof_address(claim.label, name, "../../"))
         statement = escape(atlas.properties.statements[name])
         yield link(name, f"../../property/{name}.html"), statement, verdict(word), shown
+
+
+def _drawn(i: Instruction) -> Markup:
+    """The accumulator and the order of summation as drawings."""
+    svg = corridor_svg(i.spec)
+    shown = f"<h3>The accumulator, to scale</h3>\n{drawing(svg, widths_text(i.spec))}" if svg else ""
+    try:
+        tree = Tree.of(i.spec)
+    except ValueError:
+        return shown
+    return f"{shown}<h3>The order of summation</h3>\n{drawing(tree.to_svg(), tree.to_text())}"
 
 
 def instruction_page(atlas: Atlas, i: Instruction) -> str:
@@ -144,24 +173,34 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
         f"<p>{escape(shape)}. {link(f'All of {i.architecture}', f'../../architecture/{i.architecture}.html')}.</p>\n"
         f'<p><a class="button" href="{playground("../../", [i.label])}">Try it in the playground</a></p>\n'
     )
-    body += (
-        f'<section id="keeps"><h2>What it keeps</h2>\n{definitions(also | fields_in_words(i))}</section>\n'
-    )
+    keeps = definitions(also | fields_in_words(i)) + _drawn(i)
+    body += f'<section id="keeps"><h2>What it keeps</h2>\n{keeps}</section>\n'
+    if (bound := atlas.bound(i)) is not None:
+        body += f'<section id="bounds"><h2>Bounds</h2>\n{definitions(bound.in_words)}</section>\n'
     parameters = [tuple(map(escape, each)) for each in parameters_in_words(i)]
     if parameters:
         told = table(("parameter", "is", "means", "source"), parameters, "parameters")
         cited = definitions(sources_cited(i))
         body += f'<section id="parameters"><h2>Parameters</h2>\n{told}{cited}</section>\n'
     rows = [*_property_rows(atlas, i)]
-    told = table(("property", "statement", "verdict", "witness"), rows, "properties") if rows else _NONE
+    told = (
+        table(("property", "statement", "verdict", "witness or proof"), rows, "properties") if rows else _NONE
+    )
     body += f'<section id="properties"><h2>Properties</h2>\n{told}</section>\n'
     alike = "".join(
         f"<li>{link(other.label, address(other, '../../'))}</li>\n" for other in atlas.same_function(i)
     )
     listed = f"<ul>\n{alike}</ul>\n" if alike else "<p>No other one of the tables has this model.</p>\n"
     body += f'<section id="same"><h2>The same function</h2>\n{listed}</section>\n'
+    others = verdict_rows(atlas.pairs, i, "../../")
+    if others:
+        map_ = link("map of all of these types", types_address(types_slug(i.spec), "../../"))
+        told = table(("instruction", "K", "verdict", "how", "input"), others, "compared")
+        body += f'<section id="compared"><h2>Compared</h2>\n<p>{map_}</p>\n{told}</section>\n'
     commands = f"mmaformal show {i.architecture} {i.name}\nmmaformal prove monotonicity-in-c {i.architecture} {i.name}"
-    body += f'<section id="commands"><h2>In a terminal</h2>\n<pre>{escape(commands)}</pre></section>\n'
+    own = f"mmaformal record {i.name} --arch {i.architecture} --out rows.npz\nmmaformal check rows.npz"
+    body += f'<section id="commands"><h2>In a terminal</h2>\n<pre>{escape(commands)}</pre>\n'
+    body += f"<p>On a device of your own:</p>\n<pre>{escape(own)}</pre></section>\n"
     return page(i.label, body, depth=2)
 
 
@@ -184,3 +223,27 @@ places.</p>
 <div id="results" aria-live="polite"></div>
 """
     return page("Playground", body, script="playground.js")
+
+
+def jobs_page() -> str:
+    """The page that puts questions to the server on this machine."""
+    properties = "".join(f"<option>{escape(name)}</option>" for name in PROPERTIES)
+    body = f"""<noscript><p class="wrong">This page needs scripts; the commands <code>mmaformal diff</code>,
+<code>mmaformal prove</code> and <code>mmaformal check</code> do not.</p></noscript>
+<p>Put to the solvers of this machine, by <code>mmaformal serve</code>; what is here ends with it.</p>
+<p id="status" role="status"></p>
+<form id="ask" class="ask" hidden>
+<label>question <select name="kind"><option value="diff">where do two units part?</option>
+<option value="prove">has a unit a property?</option>
+<option value="check">does a recording fit?</option></select></label>
+<label data-of="diff prove">unit <input name="x" list="labels" value="ampere HMMA.16816.F32"></label>
+<label data-of="diff">and <input name="y" list="labels" value="hopper HMMA.16816.F32"></label>
+<label data-of="prove">property <select name="property">{properties}</select></label>
+<label data-of="check" id="recordings">recording <select name="recording"></select></label>
+<label data-of="diff prove">seconds <input name="timeout" type="number" min="1" max="600" value="60"></label>
+<datalist id="labels"></datalist>
+<button>Ask</button>
+</form>
+<section aria-live="polite"><h2>Questions</h2><div id="jobs"></div></section>
+"""
+    return page("Questions to this machine", body, script="jobs.js")

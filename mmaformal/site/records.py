@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,8 @@ from mmaformal.architectures.products import PRODUCTS
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
+from mmaformal.site.known_pairs import KnownPairs
+from mmaformal.site.proofs import SiteProof
 from mmaformal.spec import DotAdd
 
 #: Meanings of the signs of the table of properties.
@@ -48,21 +50,71 @@ class PropertyTable(ShortRepr):
         return cls(statements, signs, witnesses)
 
 
+@dataclass(frozen=True, repr=False)
+class UnitBound(ShortRepr):
+    """A row of tables/unit-bounds.md: what one step's sum is off at most, and how near errors came."""
+
+    step: int  #: products of a step
+    n: str
+    F: str
+    rho: str
+    U: str  #: in units of 2^-24
+    results: str
+    nearest: str
+
+    def of(self, products: int) -> float:
+        """The bound of a chain of so many products, in units of 2^-24 of w(c) + Σ w(a)·w(b)."""
+        steps = -(-products // self.step)
+        return ((1 + float(self.U) * 2.0**-24) ** steps - 1) * 2.0**24
+
+    @property
+    def in_words(self) -> dict[str, str]:
+        """The numbers in words, by what they are called."""
+        one = f"|S − exact| ≤ {self.n} · 2^(e_max − {self.F})" if self.F else "no bit of it is lost"
+        return {
+            "sum of a step": one,
+            "rounded with": self.rho,
+            "U": f"{self.U} · 2^-24: m steps are off (1 + U)^m − 1 of w(c) + Σ w(a)·w(b) at most",
+            "1,024 products": f"{self.of(1024):.4g} · 2^-24 at most",
+            "nearest": f"{self.nearest} of the bound, among {self.results} finite results",
+        }
+
+
+def unit_bounds(page: str) -> dict[str, UnitBound]:
+    """The bounds of tables/unit-bounds.md by labels; ValueError where its rows do not fit."""
+    found = {}
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 10 and " " in cells[0] and cells[2].isdigit():
+            label, _, step, n, F, rho, U, results, nearest, _ = cells
+            found[label] = UnitBound(int(step), n, F, rho, U, results, nearest)
+    return found
+
+
 #: The table where there is no page to read.
 NO_PROPERTIES = PropertyTable({}, {}, {})
 
 
-def shipped_page() -> Path:
-    """tables/properties.md of the checkout that this package is in, which an installed package has none of."""
-    return Path(__file__).resolve().parents[2] / "tables" / "properties.md"
+def shipped(name: str) -> Path:
+    """A table of the checkout that this package is in, which an installed package has none of."""
+    return Path(__file__).resolve().parents[2] / "tables" / name
 
 
 class Atlas:
     """All instructions of the tables, with what is known of each."""
 
-    def __init__(self, properties: PropertyTable = NO_PROPERTIES) -> None:
-        self.properties = properties
+    def __init__(
+        self,
+        properties: PropertyTable = NO_PROPERTIES,
+        bounds: Mapping[str, UnitBound] | None = None,
+        pairs: Path | None = None,
+        proofs: Mapping[tuple[str, str], SiteProof] | None = None,
+    ) -> None:
+        """Raises PairStoreError and OSError for a store of pairs that cannot be read."""
+        self.properties, self.proofs = properties, proofs or {}
+        self._bounds = bounds or {}
         self.instructions = [i for architecture in ARCHITECTURES.values() for i in architecture]
+        self.pairs = KnownPairs(self.instructions, pairs)
 
     @cached_property
     def _alike(self) -> dict[DotAdd, list[Instruction]]:
@@ -89,6 +141,15 @@ class Atlas:
             if (text := self.properties.witnesses.get((name, each.label))) is not None:
                 return each, text
         return None
+
+    def bound(self, i: Instruction) -> UnitBound | None:
+        """The bound of an instruction, or of one with its `DotAdd`."""
+        return next(filter(None, (self._bounds.get(each.label) for each in self._alike[i.spec])), None)
+
+    def proof(self, i: Instruction, name: str) -> SiteProof | None:
+        """The proof of a property that comes with the site, of an instruction or of one with its `DotAdd`."""
+        found = (self.proofs.get((each.label, name)) for each in self._alike[i.spec])
+        return next(filter(None, found), None)
 
     def row(self, i: Instruction) -> dict[str, object]:
         """An instruction as plain values, with what is behind it and its verdicts."""

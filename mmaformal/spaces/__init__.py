@@ -26,7 +26,7 @@ from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("esda", "fma", "gfda", "joined_fda", "muladd", "sticky")
+DESIGNS = ("esda", "fma", "gfda", "joined_fda", "muladd", "sorted_fda", "sticky")
 
 
 def _space(name: str) -> ModuleType:

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
-from probe_table import tree_of as tree_of_model
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cli, probe, sapphire_rapids
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
@@ -334,8 +333,8 @@ def test_any_tree_is_found_from_its_masks(seed: int) -> None:
 
 def drawn() -> Iterator[Tree]:
     yield Tree(Node((Node((Node((0, 2)), Node((1, 3)))), 4)), 4)
-    yield tree_of_model(named("cdna3 v_mfma_f32_32x32x16_fp8_fp8").spec)
-    yield tree_of_model(named("ampere HMMA.16816.F32").spec)
+    yield Tree.of(named("cdna3 v_mfma_f32_32x32x16_fp8_fp8").spec)
+    yield Tree.of(named("ampere HMMA.16816.F32").spec)
 
 
 def test_trees_as_text() -> None:

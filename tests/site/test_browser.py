@@ -1,8 +1,9 @@
 """The site in Chromium.
 
-    npm install pyodide; pip install playwright; MMAFORMAL_PYODIDE=node_modules/pyodide python -m pytest tests/site
+    npm install pyodide z3-solver axe-core; pip install playwright
+    MMAFORMAL_NPM=node_modules python -m pytest tests/site        # -m slow: 1,000 rows of every algorithm
 
-It is skipped where Playwright, Chromium or Python for browsers is not there.
+It is skipped where Playwright, Chromium or one of those packages is not there.
 """
 
 from __future__ import annotations
@@ -17,20 +18,28 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from support.site_rows import EXAMPLES, asked
+from support.site_rows import EXAMPLES, asked, expected
 
-from mmaformal import ARCHITECTURES
-from mmaformal.site.build import NPM, build
+from mmaformal import ARCHITECTURES, hopper
+from mmaformal.queries.properties import prove
+from mmaformal.site.build import NPM, SiteParts, build
+from mmaformal.site.jobs import Served
 from mmaformal.site.playground import answer
+from mmaformal.site.proofs import ProofFolder, fill
 from mmaformal.site.serve import server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PYODIDE = Path(os.environ.get("MMAFORMAL_PYODIDE", NPM))
+PACKAGES = Path(os.environ.get("MMAFORMAL_NPM", NPM))
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 #: Python is loaded within so many milliseconds, on a machine that others use too.
 PATIENCE = 120_000
+
+
+#: A property whose proof is checked in the browser.
+PROVED = "never-minus-zero"
+UNIT = hopper["HMMA.1688.F16"]
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +47,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
-    if not PYODIDE.is_dir():
-        pytest.skip(
-            "needs Python for browsers: npm install pyodide, and MMAFORMAL_PYODIDE where it is elsewhere"
-        )
+    for name in ("pyodide", "z3-solver", "axe-core"):
+        if not (PACKAGES / name).is_dir():
+            pytest.skip(f"needs `npm install {name}`, and MMAFORMAL_NPM where it is elsewhere")
+    proofs = ProofFolder(tmp_path_factory.mktemp("proofs"))
+    fill(proofs, [UNIT], [PROVED], lambda _: None, timeout=120, memory=2048)
     out = tmp_path_factory.mktemp("site")
-    build(out, pyodide=PYODIDE)
-    with server(out) as serving:
+    parts = SiteParts(pyodide=PACKAGES / "pyodide", z3=PACKAGES / "z3-solver", proofs=proofs.path)
+    assert build(out, parts).lacks == {}
+    recording = Path(__file__).parents[2] / "examples" / "bfdot_qemu.npz"
+    with server(out, asks=Served(recordings=[recording])) as serving:
         thread = threading.Thread(target=serving.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{serving.server_address[1]}/"
@@ -66,6 +78,25 @@ def page(site: str) -> Iterator[Page]:
         yield page
         browser.close()
     assert said == []
+
+
+#: One page of each kind.
+PAGES = (
+    "index",
+    "pairs",
+    "sources",
+    "generations",
+    "questions",
+    "instruction/power10/XVF64GER",
+    "instruction/hopper/HMMA.16816.F32",
+    "property/error-bound",
+    "architecture/sme",
+    "source/mma-sim",
+    "types/bf16-bf16-fp32-fp32",
+    "pair/ampere.HMMA.16816.F32/hopper.HMMA.16816.F32",
+    f"proof/hopper/{UNIT.name}/{PROVED}",
+    "playground",
+)
 
 
 def playground(page: Page, site: str, state: str = "") -> None:
@@ -108,7 +139,7 @@ def test_tables_are_sorted_by_the_keyboard(page: Page, site: str) -> None:
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_no_page_is_wider_than_the_screen(page: Page, site: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    for name in ("index", "instruction/power10/XVF64GER", "property/error-bound", "architecture/sme"):
+    for name in PAGES:
         page.goto(f"{site}{name}.html")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -125,8 +156,8 @@ def test_pages_read_without_scripts(page: Page, site: str) -> None:
 
 
 def test_every_link_of_a_page_leads_somewhere(page: Page, site: str) -> None:
-    for name in ("index.html", "instruction/ampere/HMMA.16816.F32.html", "property/error-bound.html"):
-        page.goto(site + name)
+    for name in PAGES:
+        page.goto(f"{site}{name}.html")
         links = page.eval_on_selector_all("a", "all => [...new Set(all.map(x => x.href.split('#')[0]))]")
         assert [x for x in links if page.request.head(x).status != 200] == [], name
 
@@ -179,3 +210,129 @@ def test_a_printed_witness_opens_in_the_playground(page: Page, site: str) -> Non
     row.get_by_text("try it").click()
     page.wait_for_selector("body[data-evaluated]", timeout=PATIENCE)
     assert given in page.inner_text(".d")
+
+
+# ---- pairs ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pair_is_found_from_the_first_page_by_the_keyboard_alone(page: Page, site: str) -> None:
+    page.goto(site)
+    while page.evaluate("document.activeElement?.name") != "q":
+        page.keyboard.press("Tab")
+    page.keyboard.type("ampere hopper HMMA.16816.F32.BF16")
+    page.wait_for_selector("#hits a")
+    while "#" in (focused := page.evaluate("document.activeElement?.href ?? '#'")) or "/pair/" not in focused:
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/pair/**")
+    assert "ampere HMMA.16816.F32.BF16" in page.inner_text("h1")
+
+
+def test_a_pair_opens_in_the_playground_as_it_is_told(page: Page, site: str) -> None:
+    page.goto(f"{site}pair/ampere.HMMA.16816.F32/hopper.HMMA.16816.F32.html")
+    given = [page.locator("#input dd").nth(k).inner_text().split()[0] for k in (2, 3)]
+    parts = page.inner_text("#stages .apart")
+    page.get_by_text("Try it in the playground").click()
+    page.wait_for_selector("body[data-evaluated]", timeout=PATIENCE)
+    assert [x.split()[0] for x in page.locator(".d").all_inner_texts()] == given
+    assert page.inner_text("#parts") == f"where they part: {parts}"
+
+
+def test_rows_are_narrowed_and_the_address_has_it(page: Page, site: str) -> None:
+    page.goto(f"{site}pairs.html")
+    page.fill("#pairs input", "hopper e5m2 sapphire")
+    some = visible(page, "#pairs tbody tr")
+    every = page.locator("#pairs tbody tr").count()
+    page.fill("#pairs input", "ampere hopper tf32")
+    few = visible(page, "#pairs tbody tr")
+    assert (some, every > few > 0) == (0, True)
+    page.reload()
+    assert visible(page, "#pairs tbody tr") == few
+
+
+def test_a_map_leads_to_pairs(page: Page, site: str) -> None:
+    page.goto(f"{site}types/fp16-fp16-fp32-fp32.html")
+    page.locator("table.map td.different a").first.click()
+    page.wait_for_url("**/pair/**")
+    assert page.locator("tr.first").count() == 1 or "not add the same terms" in page.inner_text("#stages")
+
+
+# ---- proofs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_proof_is_checked_in_the_browser(page: Page, site: str) -> None:
+    page.goto(f"{site}instruction/hopper/{UNIT.name}.html")
+    page.get_by_text("to check").click()
+    page.wait_for_selector("#check:visible")
+    page.click("#check")
+    page.wait_for_selector("body[data-checked]", timeout=PATIENCE)
+    count = len(prove(PROVED, UNIT).proof.obligations)  # type: ignore[union-attr]
+    assert f"{count} of {count} refuted by z3 here" in page.inner_text("#checked")
+    assert page.locator("tbody td", has_text="✓ unsat").count() == count
+
+
+def test_a_script_that_is_another_is_refused(page: Page, site: str) -> None:
+    """Its SHA-256 is looked at; an obligation that does not hold is said to be none."""
+    page.goto(f"{site}proof/hopper/{UNIT.name}/{PROVED}.html")
+    page.evaluate("document.querySelectorAll('tbody tr').forEach((row, k) => { if (k > 1) row.remove(); })")
+    page.evaluate("document.querySelector('tbody a').dataset.sha256 = '00'")
+    page.click("#check")
+    page.wait_for_selector("body[data-checked]", timeout=PATIENCE)
+    assert "1 of 2 refuted" in page.inner_text("#checked.wrong")
+    assert "another SHA-256" in page.locator("tbody tr").first.inner_text()
+
+
+# ---- questions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_question_is_asked_watched_and_cancelled(page: Page, site: str) -> None:
+    page.goto(f"{site}questions.html#kind=prove&x={UNIT.label.replace(' ', '%20')}&property=error-bound")
+    page.click("#ask button")
+    page.wait_for_selector("article[data-state=running]")
+    page.get_by_role("button", name="Cancel").click()
+    page.wait_for_selector("article[data-state=cancelled]")
+    page.select_option("#ask select[name=kind]", "check")
+    page.click("#ask button")
+    page.wait_for_selector("article[data-state=done]", timeout=PATIENCE)
+    assert "bfdot_qemu.npz" in page.inner_text("article[data-state=done] pre.output")
+
+
+# ---- everyone ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Page, site: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    axe = (PACKAGES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    found = []
+    for name in PAGES:
+        page.goto(f"{site}{name}.html")
+        if name == "playground":
+            page.wait_for_selector("body[data-evaluated]", timeout=PATIENCE)
+        page.evaluate(axe)
+        for each in page.evaluate("axe.run().then(found => found.violations)"):
+            if each["impact"] in ("serious", "critical"):
+                found.append((name, each["id"], each["nodes"][0]["html"][:120], len(each["nodes"])))
+    page.emulate_media(color_scheme="light")
+    assert found == []
+
+
+def test_the_first_page_is_painted_within_a_second(page: Page, site: str) -> None:
+    page.goto(site)
+    paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+    page.wait_for_function(paint)
+    assert 0 < page.evaluate(paint) <= 1000 * float(os.environ.get("MMAFORMAL_PATIENCE", "3"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", sorted(EXAMPLES))
+def test_a_thousand_rows_give_what_dot_add_gives(page: Page, site: str, algorithm: str) -> None:
+    """In the browser's Python, and with the compiled or NumPy's lanes here."""
+    if page.url != f"{site}playground.html":
+        playground(page, site)
+    i, random = EXAMPLES[algorithm], Random(algorithm)
+    rows = [asked(i, random) for _ in range(1000)]
+    requests = [json.dumps({"units": [i.label], **words}) for words in rows]
+    codes = "all => all.map(x => JSON.parse(window.playgroundAnswer(x)).units[0].code)"
+    there = [int(code, 16) for code in page.evaluate(codes, requests)]
+    assert there == [expected(i, words) for words in rows]

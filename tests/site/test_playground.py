@@ -8,28 +8,18 @@ import sys
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
-from support.site_rows import EXAMPLES, asked
+from support.site_rows import EXAMPLES, asked, expected
 
-from mmaformal import ARCHITECTURES, Instruction, hopper
+from mmaformal import ARCHITECTURES, hopper
 from mmaformal.architectures import SPECIFIED_UNITS
 from mmaformal.formats import fp16
 from mmaformal.site.bundle import modules
 from mmaformal.site.pages import witness_codes
 from mmaformal.site.playground import UnreadableError, answer, read
-from mmaformal.site.records import Atlas, PropertyTable, shipped_page
+from mmaformal.site.records import Atlas, PropertyTable, shipped
 
-ATLAS = Atlas(PropertyTable.read(shipped_page().read_text(encoding="utf-8")))
-
-
-def expected(i: Instruction, words: dict[str, list[str]]) -> int:
-    """The code that `dot_add` gives."""
-    codes = {
-        side: np.array([int(word, 16) for word in each], i.format_of(side).word)
-        for side, each in words.items()
-    }
-    return int(i.dot_add(**(codes | {"c": codes["c"][0]})))
+ATLAS = Atlas(PropertyTable.read(shipped("properties.md").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("algorithm", sorted(EXAMPLES))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
+
 from mmaformal import ARCHITECTURES, Instruction
 from mmaformal.formats import Format
 
@@ -26,3 +28,12 @@ def asked(i: Instruction, random: Random) -> dict[str, list[str]]:
         return f"{random.randrange(fmt.codes) & random.randrange(fmt.codes):#x}"
 
     return {side: [code(i.format_of(side)) for _ in range(count)] for side, count in counts.items() if count}
+
+
+def expected(i: Instruction, words: dict[str, list[str]]) -> int:
+    """The code that `dot_add` gives."""
+    codes = {
+        side: np.array([int(word, 16) for word in each], i.format_of(side).word)
+        for side, each in words.items()
+    }
+    return int(i.dot_add(**(codes | {"c": codes["c"][0]})))

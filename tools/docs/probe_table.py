@@ -57,19 +57,8 @@ def compare(spec: DotAdd, found: Probed) -> list[Line]:
 # ---- the order of summation --------------------------------------------------------------------------------------
 
 
-def tree_of(spec: DotAdd) -> Tree:
-    """The order in which a model sums."""
-    p = spec.parameters
-    taken = spec.taken if spec.product_order else p.taken(spec.k)
-    root: Node | int = spec.k
-    for start in range(0, spec.k, p.step_products):
-        root = p.sum_tree(spec, root, taken[start : start + p.step_products])
-    assert isinstance(root, Node)
-    return Tree(root, spec.k)
-
-
 def _order(spec: DotAdd, found: Probed) -> Line:
-    model, tree = tree_of(spec), found.tree
+    model, tree = Tree.of(spec), found.tree
     text = f"c {model.c_enters}; sums of {_sizes(model)}"
     if tree is None:
         return Line("order", text, "–", NOT_TOLD)

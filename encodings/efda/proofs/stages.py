@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.efda import LIMB, executable, smt
+from mmaformal.encodings.efda import LIMB, smt
 from mmaformal.encodings.executable import blocks, limbs
 from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, same_number
@@ -65,7 +65,7 @@ def _fixed_sum(run: Simulation, mine: Stage, other: Stage) -> None:
 
 def _sorted_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     """The links of the sum, and of its unit."""
-    exponents, places, derive = other.given["exponents"], other.given["places"], run.argument.derive
+    exponents, frames, derive = other.given["exponents"], other.given["frames"], run.argument.derive
     low, zero = exponents.low, exponents.constant(other.given["zero"])
     u, v = mine.given["sum"], other.given["sum"]
 
@@ -87,11 +87,11 @@ def _sorted_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     first, second, _ = (term.exponent for term in v.sorted)
     in_order = [each for term in links for each in term] + [Link(z3.ULE(second, first), ())]
     derive("align", "terms are sorted alike", in_order, normal)
-    partial_sum = sum_links(u.partial, v.partial, places + executable.NEAR)
+    partial_sum = sum_links(u.partial, v.partial, frames.first)
     derive("accumulate", "partial sums are equal", partial_sum, in_order)
     carried = link(u.normal, v.normal)[:3]  # far below all terms, if not for what the terms are made of
     derive("accumulate", "partial sums are normalised alike", carried, partial_sum)
-    total = sum_links(u.total, v.sum, places + executable.NEAR + 2)[:3]
+    total = sum_links(u.total, v.sum, frames.last)[:3]
     derive("accumulate", "the sums are equal", total, [*carried, *in_order])
     return total
 

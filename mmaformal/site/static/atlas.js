@@ -6,7 +6,7 @@ const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 function search(query) {
   const wanted = words(query);
   let count = 0;
-  for (const table of document.querySelectorAll("main table")) {
+  for (const table of document.querySelectorAll("main table[data-name]")) {
     for (const row of table.tBodies[0].rows) {
       const text = `${row.textContent} ${[...row.cells].map((x) => x.textContent).join(" ")} ${row.dataset.words ?? ""}`;
       row.hidden = !wanted.every((word) => text.toLowerCase().includes(word));
@@ -15,6 +15,60 @@ function search(query) {
     table.closest("section").hidden = ![...table.tBodies[0].rows].some((row) => !row.hidden);
   }
   document.getElementById("found").textContent = wanted.length ? `${count} found for “${query.trim()}”` : "";
+  more(wanted);
+}
+
+// Pairs, maps, sources and proofs, which the first page has no tables of.
+let elsewhere = null;
+const MOST = 12;
+
+async function more(wanted) {
+  const hits = document.getElementById("hits");
+  hits.replaceChildren();
+  if (wanted.length < 2 && (wanted[0] ?? "").length < 3) return;
+  elsewhere ??= fetch("data/search.json").then((answer) => answer.json());
+  const found = (await elsewhere).filter(([name, kind]) => {
+    const text = `${name} ${kind}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+  const items = found.slice(0, MOST).map(([name, kind, to]) => {
+    const item = document.createElement("li");
+    const link = Object.assign(document.createElement("a"), { href: to, textContent: name });
+    item.append(link, ` (${kind})`);
+    return item;
+  });
+  if (found.length > MOST) {
+    items.push(Object.assign(document.createElement("li"), { textContent: `and ${found.length - MOST} more` }));
+  }
+  hits.replaceChildren(...items);
+}
+
+// A field above a long table that narrows it.
+function filterable(table) {
+  if (document.getElementById("found") || table.tBodies[0].rows.length < 12) return;
+  const field = document.createElement("input");
+  field.type = "search";
+  field.placeholder = "only rows with …";
+  field.ariaLabel = `only rows of ${table.dataset.name} with`;
+  const key = table.dataset.name.replaceAll(" ", "-");
+  const parameters = () => new URLSearchParams(location.hash.slice(1));
+  const narrow = () => {
+    const wanted = words(field.value);
+    for (const row of table.tBodies[0].rows) {
+      const text = [...row.cells].map((x) => x.textContent).join(" ").toLowerCase();
+      row.hidden = !wanted.every((word) => text.includes(word));
+    }
+  };
+  field.value = parameters().get(key) ?? "";
+  field.addEventListener("input", () => {
+    const all = parameters();
+    if (field.value.trim()) all.set(key, field.value.trim());
+    else all.delete(key);
+    history.replaceState(null, "", all.size ? `#${all}` : location.pathname + location.search);
+    narrow();
+  });
+  table.closest(".scroll").previousElementSibling.prepend(field, " ");
+  narrow();
 }
 
 function searchable() {
@@ -34,6 +88,7 @@ function searchable() {
 function sortable(table) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
+    if (!head.textContent) return;
     const button = document.createElement("button");
     button.textContent = head.textContent;
     head.replaceChildren(button);
@@ -87,6 +142,10 @@ function themed() {
 
 const theme = localStorage.getItem("theme");
 if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
-document.querySelectorAll("main table").forEach((table) => { sortable(table); saved(table); });
+document.querySelectorAll("main table[data-name]").forEach((table) => {
+  sortable(table);
+  saved(table);
+  filterable(table);
+});
 searchable();
 themed();

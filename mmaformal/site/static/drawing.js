@@ -19,7 +19,7 @@ export function bitBoxes(text, name, flip) {
       const one = element(flip ? "button" : "span", { textContent: digit });
       one.className = `${kinds[number]}${k === 0 && number ? " first" : ""}`;
       if (flip) {
-        Object.assign(one, { id: `${name}-bit-${bit}`, ariaLabel: `${kinds[number]} bit ${bit} of ${name}` });
+        Object.assign(one, { id: `${name}-bit-${bit}`, ariaLabel: `${digit}, ${kinds[number]} bit ${bit} of ${name}` });
         one.ariaPressed = digit === "1";
         one.addEventListener("click", () => flip(bit));
       }
