@@ -328,7 +328,13 @@ def same_results(
 ) -> None:
     """Prove that two results are the same as two others, so that they are in order if those are."""
     pairs = list(zip(results, others, strict=True))
-    alike = [theory.claim(name, text, same(mine, other)) for mine, other in pairs]
+    one = [
+        [mine] if mine.eq(other) else [] for mine, other in pairs
+    ]  # one term: what is in it need not be looked at
+    alike = [
+        theory.claim(name, text, same(mine, other), hint=cut)
+        for (mine, other), cut in zip(pairs, one, strict=True)
+    ]
     if not all(mine.eq(other) for mine, other in pairs):
         known, claim = not_below(others, fmt), not_below(results, fmt)
         theory.claim(f"{name} in order", text, claim, [*alike, known])
