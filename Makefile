@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-thorough lint clean
+.PHONY: demo test test-thorough lint docs clean
 
 # Modules are compiled once, when first imported, and not again by each of the many processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,6 +23,9 @@ lint: $(VENV)/tools
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/lint_installed.py
 	$(BIN)/python tools/house.py --check
+
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -45,4 +48,8 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/tools: pyproject.toml | $(BIN)/python
 	@$(INSTALL) pip --editable '.[test,lint]'
+	@touch $@ $(VENV)/installed
+
+$(VENV)/docs: pyproject.toml | $(BIN)/python
+	@$(INSTALL) pip --editable '.[docs]'
 	@touch $@ $(VENV)/installed

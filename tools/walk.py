@@ -24,6 +24,8 @@ from mmaformal.spec import DotAdd
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "walk.md"
+#: Why nothing runs the drawing (tools/docs/blocks.py).
+SHOWN = "<!-- not run: a drawing by tools/walk.py -->"
 #: Rooms, each above those that follow.
 ROOMS = ("queries", "facts", "theory", "proof", "cases", "solver")
 #: Questions asked: it differs; it is equal, stage by stage.
@@ -131,7 +133,7 @@ def told() -> str:
             f"{sum(ways.values())} questions, {len(ways)} ways: at most {longest} files on one, {len(files)} on all; "
             f"climbs {max(map(climbs, ways))} times at most, returns to a file {back} times; {len(names)} names."
         )
-        parts.append("\n".join([f"Of {title}. {counts}", "", "```text", *drawn(ways), "```"]))
+        parts.append("\n".join([f"Of {title}. {counts}", "", SHOWN, "```text", *drawn(ways), "```"]))
     return "\n\n".join(parts)
 
 

@@ -166,10 +166,17 @@ _KEYWORDS = (
 
 
 def as_options(text: str) -> str:
-    """Returns a message of a function as a command says it: `a_format="bf16"` is `--a-format bf16`."""
+    """Returns a message of a function as a command says it: `a_format="bf16"` is `--a-format bf16`.
+
+    A line of Python, which makes a structure, stays as it is.
+    """
+    return "\n".join(line if "Structure.named(" in line else _as_option(line) for line in text.split("\n"))
+
+
+def _as_option(line: str) -> str:
     for keyword, option in _KEYWORDS:
-        text = keyword.sub(option, text)
-    return text
+        line = keyword.sub(option, line)
+    return line
 
 
 def _is_of_a_check(error: ValueError) -> bool:

@@ -279,7 +279,9 @@ class _Wirer:
             for k in range(self.needed[name] // code):
                 if not has >> (k * code) & 1:
                     raise HardwareError(
-                        f"{name}[{k}] has no port, and the model has {self.spec.k} products: say --port '{name}[{k}]=…'"
+                        f"{name}[{k}] has no port, and the model has {self.spec.k} products: say "
+                        f"--port '{name}[{k}]=…', or ask about a model of {k} "
+                        f"(--replace k={k}, and L={k} where it has that)"
                     )
 
     def _tie(self, name: str, text: str) -> Tie:

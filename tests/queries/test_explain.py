@@ -264,7 +264,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     files = [str(tmp_path / f"{name}.npy") for name in "DAB"]
     for file, x in zip(files, (D, A, B), strict=True):
         np.save(file, x)
-    assert run(capsys, "explain", *files, "--against", "h100", "HMMA.16816.F32")[0] == 0
+    status, out, _ = run(capsys, "explain", *files, "--against", "h100", "HMMA.16816.F32")
+    assert status == 0
+    assert f"  made = {BLOCKS.python}\n" in out  # Python as it is, and no options of a command
     D[17] = 0
     np.save(files[0], D)
     status, out, _ = run(capsys, "explain", str(tmp_path), "--against", "h100", "HMMA.16816.F32", "--json")

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
-PATH = Path(__file__).resolve().parent.parent / "store" / "thorough.txt"
+from thorough import PATH
 
 
 def names(path: Path = PATH) -> frozenset[str]:
