@@ -266,7 +266,7 @@ def test_a_proof_is_checked_in_the_browser(page: Page, site: str) -> None:
     page.wait_for_selector("#check:visible")
     page.click("#check")
     page.wait_for_selector("body[data-checked]", timeout=PATIENCE)
-    count = len(prove(PROVED, UNIT).proof.obligations)  # type: ignore[union-attr]
+    count = len(prove(PROVED, UNIT).evidence.obligations)
     assert f"{count} of {count} refuted by z3 here" in page.inner_text("#checked")
     assert page.locator("tbody td", has_text="✓ unsat").count() == count
 
