@@ -13,6 +13,13 @@ from mmaformal.spec import DotAdd
 #: `(spec, trace, code of c)` to the rows of each step.
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 
+
+def _results(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
+    """Returns the code that each step gives, and nothing of how it came about."""
+    codes = [code_of(step.result, spec.d_format) for step in trace.steps]
+    return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]
+
+
 #: Renderers of the algorithms that record no stages, or stages of their own alone.
 _BY_STEPS: Mapping[str, Renderer] = {
     "acc_e9s12": e9s12.passes,
@@ -21,6 +28,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "fdrda": fdrda.groups,
     "fma_flags": flags.exceptions,
     "gfdrda": fdrda.groups,
+    "fma_flags": _results,
     "gps": flushed.pairwise,
     "integer_dot": integers.sums,
     "oddsum": flushed.pair,
@@ -39,5 +47,4 @@ def _by_stages(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
     if trace.stages:
         order = getattr(spec.parameters, "order", (0,))  # a tree's is text, and its products are in order
         return stages.steps(trace, c, order if isinstance(order, tuple) else (0,))
-    codes = [code_of(step.result, spec.d_format) for step in trace.steps]
-    return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]
+    return _results(spec, trace, c)
