@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flags, flushed, integers, residues, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flushed, integers, residues, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
@@ -26,7 +26,6 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "dpa_e9s12": e9s12.dot_product,
     "emulated": emulated.words,
     "fdrda": fdrda.groups,
-    "fma_flags": flags.exceptions,
     "gfdrda": fdrda.groups,
     "fma_flags": _results,
     "gps": flushed.pairwise,
