@@ -100,7 +100,9 @@ class Format:
         if not isinstance(value, str):
             raise TypeError(f"{name} is a Format or its name, not {value!r}")
         if value not in FORMATS:
-            raise ValueError(f"{name}: no format {value!r}; there are {', '.join(FORMATS)}, and {P3109}")
+            raise ValueError(
+                f"{name}: no format {value!r}; there are {', '.join(FORMATS)}, {P3109}, and {INTEGERS}"
+            )
         return FORMATS[value]
 
     @cached_property
@@ -440,6 +442,9 @@ def _dtype(scalar: type[np.generic] | str) -> np.dtype[Any]:
 
 #: Names of the formats of P3109, for a person.
 P3109 = "binaryKpP[s|u][e|f] of P3109 (binary8p4se, binary6p3uf, …; K = 3 … 8)"
+
+#: Names of integers, for a person.
+INTEGERS = "integers (int3 … int32, uint2 … uint32)"
 
 _P3109_NAME = re.compile(r"binary([3-8])p([1-8])([su])([ef])")
 

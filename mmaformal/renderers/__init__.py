@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flushed, integers, residues, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flags, flushed, integers, residues, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
@@ -27,7 +27,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "emulated": emulated.words,
     "fdrda": fdrda.groups,
     "gfdrda": fdrda.groups,
-    "fma_flags": _results,
+    "fma_flags": flags.exceptions,
     "gps": flushed.pairwise,
     "integer_dot": integers.sums,
     "oddsum": flushed.pair,
