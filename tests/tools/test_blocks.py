@@ -32,7 +32,10 @@ ALL = [block for found in PAGES.values() for block in found]
 ELSEWHERE = {"docs/questions.md"}
 
 #: Pages that take half a minute or more.
-SLOW = {f"docs/{name}.md" for name in ("commands", "guide", "hardware", "promotion", "tutorials/designer")}
+SLOW = {
+    f"docs/{name}.md"
+    for name in ("commands", "guide", "hardware", "promotion", "tutorials/designer", "tutorials/five-tasks")
+}
 
 #: What pages take as given, in Python.
 GIVEN = {
