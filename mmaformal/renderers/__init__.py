@@ -14,12 +14,6 @@ from mmaformal.spec import DotAdd
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 
 
-def _results(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
-    """Returns the code that each step gives, and nothing of how it came about."""
-    codes = [code_of(step.result, spec.d_format) for step in trace.steps]
-    return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]
-
-
 #: Renderers of the algorithms that record no stages, or stages of their own alone.
 _BY_STEPS: Mapping[str, Renderer] = {
     "acc_e9s12": e9s12.passes,
@@ -46,4 +40,5 @@ def _by_stages(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
     if trace.stages:
         order = getattr(spec.parameters, "order", (0,))  # a tree's is text, and its products are in order
         return stages.steps(trace, c, order if isinstance(order, tuple) else (0,))
-    return _results(spec, trace, c)
+    codes = [code_of(step.result, spec.d_format) for step in trace.steps]
+    return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]
