@@ -16,7 +16,7 @@ test: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-thorough: $(VENV)/tools
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m thorough
+	$(BIN)/python -m pytest -n 2 --dist loadfile --thorough
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .

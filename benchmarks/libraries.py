@@ -1,10 +1,10 @@
 """Products by the libraries of this machine, explained and made again: `python benchmarks/libraries.py --replay`.
 
-Each case is a library, a type, a shape and a number of threads.  Its structure is found from one product by
-`mmaformal.explain`; then products of fresh numbers, and of fresh shapes where the structure has no regions of its own,
-are made by the library and by the structure, and compared bit for bit.  torch, onnxruntime and jax are asked where they
-are installed.  `--only NAME` takes cases whose name has that text, `--json FILE` keeps what was found for
-docs/libraries.md (`tools/docs/libraries_table.py`).
+Each case is a library, a type, a shape and a number of threads, and perhaps a C.  Its structure is found from one
+product by `mmaformal.explain`, and where one is not enough, from several calls; then products of fresh numbers, and of
+fresh shapes where the structure has no regions of its own, are made by the library and by the structure, and compared
+bit for bit.  torch, onnxruntime and jax are asked where they are installed.  `--only NAME` takes cases whose name has
+that text, `--json FILE` keeps what was found for docs/libraries.md (`tools/docs/libraries_table.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,19 @@ from mmaformal.queries.explained import Explanation
 from mmaformal.recorder.library import LibraryCall, factors
 
 Array = NDArray[Any]
-Product = Callable[[Array, Array], Array]
+Product = Callable[..., Array]
 DTYPES: dict[str, Any] = {
     "fp32": np.float32,
     "fp64": np.float64,
     "bf16": ml_dtypes.bfloat16,
     "fp16": np.float16,
 }
-#: Types that this processor has no unit for, which are widened to fp32.  fp32 and fp64: whatever takes them.
-UNITS = {"bf16": "datapath fma(k=1,a=bf16)", "fp16": "datapath fma(k=1,a=fp16)"}
+#: What multiplies types that are not added as they are: a unit that some processors have, and what is widened to fp32.
+#: fp32 and fp64: whatever takes them.
+UNITS: dict[str, tuple[str | None, ...]] = {
+    "bf16": ("sapphire_rapids VDPBF16PS", "datapath fma(k=1,a=bf16)"),
+    "fp16": ("datapath fma(k=1,a=fp16)",),
+}
 #: M, N, K: a whole matrix, with edges and without, K of several blocks, one row, one column, few of both.
 Shapes = dict[str, list[tuple[int, int, int]]]
 SHAPES: Shapes = {
@@ -46,8 +50,15 @@ SHAPES: Shapes = {
     "GEMV, one column": [(200, 1, 78), (200, 1, 64)],
     "GEMV, one row": [(1, 200, 78), (1, 200, 64)],
 }
+RANDOM = "at random"
 #: The largest M, N and K of shapes drawn at random; calls for each of these, down and across, and of one row or column.
 _LARGEST, _CALLS, _OF_ONE = 300, 5, 24
+#: Kinds of shapes that are asked for with C.
+WITH_C = ("GEMM", RANDOM)
+#: Calls that take C: of one row that is added to all, or as large as D.
+BIAS, ADDEND = "linear+bias", "addmm"
+#: How many powers of two C's exponents are below those of products; so narrow a D would show nothing else but C.
+_BELOW = 24
 
 
 @dataclass
@@ -72,6 +83,11 @@ class Case:
     calls: int = 1
 
     @property
+    def c_rows(self) -> int:
+        """The rows of C; 0 where there is none."""
+        return {BIAS: 1, ADDEND: self.M}.get(self.call, 0)
+
+    @property
     def name(self) -> str:
         """Words to choose it by."""
         return f"{self.library} {self.call} {self.type} {self.M}x{self.K}x{self.N}"
@@ -90,20 +106,26 @@ def by_torch(threads: int) -> dict[str, tuple[tuple[str, ...], Product]]:
     def tensor(x: Array) -> Any:
         if x.dtype == ml_dtypes.bfloat16:
             return torch.from_numpy(x.view(np.int16).copy()).view(torch.bfloat16)
-        return torch.from_numpy(np.ascontiguousarray(x))
+        return torch.from_numpy(np.ascontiguousarray(x)).clone()  # where torch has it: kernels see addresses
 
     def array(x: Any) -> Array:
         if x.dtype == torch.bfloat16:
             return x.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
         return np.asarray(x.numpy())
 
+    def linear(a: Array, b: Array, *c: Array) -> Array:
+        bias = [tensor(x)[0] for x in c]
+        return array(torch.nn.functional.linear(tensor(a), tensor(b).t().contiguous(), *bias))
+
     version = torch.__version__.partition("+")[0]
     types = ("fp32", "fp64", "bf16", "fp16")
     return {
         f"PyTorch {version} matmul": (types, lambda a, b: array(tensor(a) @ tensor(b))),
-        f"PyTorch {version} linear": (
+        f"PyTorch {version} linear": (types, linear),
+        f"PyTorch {version} {BIAS}": (types, linear),
+        f"PyTorch {version} {ADDEND}": (
             types,
-            lambda a, b: array(torch.nn.functional.linear(tensor(a), tensor(b).t().contiguous())),
+            lambda a, b, c: array(torch.addmm(tensor(c), tensor(a), tensor(b))),
         ),
     }
 
@@ -133,8 +155,20 @@ def by_onnxruntime(threads: int) -> dict[str, tuple[tuple[str, ...], Product]]:
     return {f"ONNX Runtime {ort.__version__} MatMul": (("fp32", "fp64"), product)}
 
 
+#: ONNX's numbers of types.
+ONNX_TYPES: dict[Any, int] = {np.float32: 1, np.uint8: 2, np.int8: 3, np.int32: 6, np.float64: 11}
+#: The name, the type and the shape of an operand of an ONNX model.
+Operand = tuple[str, Any, tuple[int, ...]]
+
+
 def matmul_model(dtype: Any, M: int, K: int, N: int) -> bytes:
-    """An ONNX model of one MatMul, in protobuf's wire format."""
+    """An ONNX model of one MatMul."""
+    kind = np.dtype(dtype).type
+    return onnx_model("MatMul", [("A", kind, (M, K)), ("B", kind, (K, N))], ("D", kind, (M, N)))
+
+
+def onnx_model(operator: str, inputs: Sequence[Operand], output: Operand) -> bytes:
+    """An ONNX model of one operator, in protobuf's wire format."""
 
     def number(n: int) -> bytes:
         return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + number(n >> 7)
@@ -144,17 +178,19 @@ def matmul_model(dtype: Any, M: int, K: int, N: int) -> bytes:
             return number(tag << 3) + number(value)
         return number(tag << 3 | 2) + number(len(value)) + value
 
-    def matrix(name: bytes, shape: tuple[int, int]) -> bytes:
+    def end(tag: int, operand: Operand) -> bytes:
+        name, kind, shape = operand
         dims = b"".join(field(1, field(1, size)) for size in shape)
-        kind = {np.dtype(np.float32): 1, np.dtype(np.float64): 11}[np.dtype(dtype)]
-        return field(1, name) + field(2, field(1, field(1, kind) + field(2, dims)))
+        return field(
+            tag, field(1, name.encode()) + field(2, field(1, field(1, ONNX_TYPES[kind]) + field(2, dims)))
+        )
 
-    node = field(1, b"A") + field(1, b"B") + field(2, b"D") + field(4, b"MatMul")
-    ends = field(11, matrix(b"A", (M, K))) + field(11, matrix(b"B", (K, N))) + field(12, matrix(b"D", (M, N)))
+    names = b"".join(field(1, name.encode()) for name, *_ in inputs)
+    node = names + field(2, output[0].encode()) + field(4, operator.encode())
+    ends = b"".join(end(11, x) for x in inputs) + end(12, output)
     return field(1, 8) + field(7, field(1, node) + field(2, b"g") + ends) + field(8, field(2, 13))
 
 
-RANDOM = "at random"
 LIBRARIES = {"numpy": by_numpy, "torch": by_torch, "onnxruntime": by_onnxruntime, "jax": by_jax}
 
 
@@ -170,9 +206,8 @@ def products(threads: int, only: str, of: Shapes) -> Iterator[tuple[Case, Produc
             library, _, call = called.rpartition(" ")
             for type_ in types:
                 for kind, shapes in of.items():
-                    for M, N, K in shapes:
-                        calls = _CALLS if kind == RANDOM else 1
-                        case = Case(library, call, type_, kind, M, N, K, threads, calls=calls)
+                    for M, N, K in shapes if call not in (BIAS, ADDEND) or kind in WITH_C else ():
+                        case = Case(library, call, type_, kind, M, N, K, threads)
                         if only.lower() in case.name.lower():
                             yield case, product
 
@@ -184,27 +219,53 @@ def numbers(case: Case, M: int, N: int, K: int, seed: int) -> tuple[Array, Array
     return A.view(DTYPES[case.type]), B.view(DTYPES[case.type])
 
 
+def addend(case: Case, seed: int) -> list[Array]:
+    """C, if the case has one: every other column 0, the others from far below the products up to their size."""
+    if not case.c_rows:
+        return []
+    rng, size = np.random.default_rng(seed), (case.c_rows, case.N)
+    exponents = rng.integers(-_BELOW, 1, size) / (2 if case.type == "fp16" else 1)
+    C = rng.uniform(-2, 2, size) * 2.0 ** np.floor(exponents)
+    C[:, ::2] = 0
+    return [C.astype(DTYPES[case.type])]
+
+
+def settled(case: Case, product: Product, timeout: float, outputs: int) -> None:
+    """Find what made a product of the case, of one call or, where that does not tell or not hold, of several."""
+    start = time.monotonic()
+    for calls in (1, _CALLS) if case.kind != RANDOM else (_CALLS,):
+        case.calls = calls
+        found = explained(case, product, timeout)
+        if found.verdict == "explained" and outputs:
+            replayed(case, product, found, outputs)
+        if found.verdict == "explained" and not case.wrong:
+            break
+    case.verdict, case.seconds = found.verdict, round(time.monotonic() - start, 1)
+    case.structure = "" if found.structure is None else found.structure.text
+    case.regions = 1 if found.regions is None else len(np.unique(found.regions.which))
+
+
 def explained(case: Case, product: Product, timeout: float) -> Explanation:
-    """Find what made a product of the case, or several: every A of some by every B, side by side."""
+    """Find what made so many calls of the case: every A of some by every B, side by side."""
+    for unit in UNITS.get(case.type, (None,)):
+        found = explained_by(case, product, unit, timeout)
+        if found.verdict == "explained":
+            break
+    return found
+
+
+def explained_by(case: Case, product: Product, unit: str | None, timeout: float) -> Explanation:
+    """Ask `explain` of one unit."""
     down, across = (
         1 if case.calls == 1 else _OF_ONE if size == 1 else case.calls for size in (case.M, case.N)
     )
     factors_ = [numbers(case, case.M, case.N, case.K, 1 + number) for number in range(max(down, across))]
     left, right = [A for A, _ in factors_[:down]], [B for _, B in factors_[:across]]
-    D = np.block([[product(A, B) for B in right] for A in left])
-    found = explain(
-        D,
-        np.vstack(left),
-        np.hstack(right),
-        call=(case.M, case.N),
-        against=UNITS.get(case.type),
-        timeout=timeout,
-    )
-    case.verdict, case.seconds = found.verdict, round(found.seconds, 1)
-    if found.structure is not None:
-        case.structure = found.structure.text
-        case.regions = 1 if found.regions is None else len(np.unique(found.regions.which))
-    return found
+    C = addend(case, 1)
+    D = np.block([[product(A, B, *C) for B in right] for A in left])
+    whole = [np.tile(np.broadcast_to(c, (case.M, case.N)), (down, across)) for c in C]
+    call = (case.M, case.N)
+    return explain(D, np.vstack(left), np.hstack(right), *whole, call=call, against=unit, timeout=timeout)
 
 
 def random_shapes(count: int, seed: int) -> Iterator[tuple[int, int, int]]:
@@ -218,20 +279,29 @@ def random_shapes(count: int, seed: int) -> Iterator[tuple[int, int, int]]:
 
 def replayed(case: Case, product: Product, found: Explanation, outputs: int) -> None:
     """Compare fresh products with what the structures give: held-out numbers, and shapes where there are no regions."""
-    seed = 1000
+    case.outputs, case.wrong, seed = 0, 0, 1000
     word = f"u{np.dtype(DTYPES[case.type]).itemsize}"
     while case.outputs < outputs:
         seed += 1
         M, N = case.M, case.N
-        if (
-            found.regions is None and not found.parts and case.kind != RANDOM
-        ):  # more of what there are many of
+        plain = found.regions is None and not found.parts and case.kind != RANDOM and not case.c_rows
+        if plain:  # more of what there are many of
             M, N = (max(M, 4096) if N == 1 else 4 * M if M > 1 else 1), (max(N, 4096) if M == 1 else N)
             case.fresh_shapes = 1
         A, B = numbers(case, M, N, case.K, seed)
-        D, made = product(A, B).view(word), found.remade(A, B)
+        C = addend(case, seed)
+        D, made = product(A, B, *C).view(word), found.remade(A, B, *C)
         case.wrong += int((made != D).sum())
         case.outputs += D.size
+
+
+def with_threads(threads: int) -> None:
+    """Begin anew with so many threads for OpenBLAS, OpenMP and XLA, which ask for it once, as they are loaded."""
+    wanted = {"OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    if threads == 1:
+        wanted["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
 
 
 def main() -> None:
@@ -245,7 +315,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the shapes drawn")
     parser.add_argument("--json", type=Path, help="keep the cases in this file, with what it has")
     given = parser.parse_args()
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false" if given.threads == 1 else "")
+    with_threads(given.threads)
     kept = json.loads(given.json.read_text()) if given.json and given.json.exists() else {}
     shapes = {RANDOM: list(random_shapes(given.random, given.seed))} if given.random else SHAPES
     for case, product in products(given.threads, given.only, shapes):
@@ -253,9 +323,7 @@ def main() -> None:
         if key in kept and kept[key]["outputs"] >= given.outputs:
             continue
         start = time.monotonic()
-        found = explained(case, product, given.timeout)
-        if found.verdict == "explained" and given.outputs:
-            replayed(case, product, found, given.outputs)
+        settled(case, product, given.timeout, given.outputs)
         kept[key] = asdict(case)
         held = f"{case.wrong} wrong of {case.outputs:,}" if case.outputs else ""
         print(

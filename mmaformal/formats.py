@@ -84,50 +84,7 @@ class Format:
             object.__setattr__(self, name, truth(getattr(self, name), f"{self.name}: {name}"))
         if not isinstance(self.specials, Specials):
             raise TypeError(f"{self.name}: specials is a Specials, not {self.specials!r}")
-        used = self.signed + self.exponent_bits + self.fraction_bits + self.ignored_low_bits
-        self._needs(1 <= self.exponent_bits <= 11, f"1 to 11 exponent bits, not {self.exponent_bits}")
-        self._needs(
-            self.exponent_bits >= 2 or self.specials is not Specials.IEEE,
-            "2 exponent bits or more, beside that of infinities and NaNs",
-        )
-        most = max(1 << self.exponent_bits, _MOST_BIAS)
-        low = 1 - self.fraction_bits if self.is_integer else 0  #: the last place is 1
-        self._needs(
-            low <= self.bias <= (low if self.is_integer else most),
-            f"a bias of at most {most}, not {self.bias}",
-        )
-        self._needs(
-            not self.is_integer or (self.exponent_bits == 1 and self.is_whole),
-            "one field, if codes are integers",
-        )
-        self._needs(self.ignored_low_bits >= 0, f"no {self.ignored_low_bits} ignored bits")
-        if self.has_zero:
-            least = 1 if self.has_minus_zero or not self.is_whole else 0
-            self._needs(
-                least <= self.fraction_bits <= 52, f"{least} to 52 fraction bits, not {self.fraction_bits}"
-            )
-        else:
-            self._needs(
-                not self.fraction_bits and not self.signed and self.specials is Specials.NONE,
-                "no sign, no fraction bits and Specials.NONE where there is no zero",
-            )
-        self._needs(used <= self.storage_bits <= 64, f"{used} to 64 bits of storage, not {self.storage_bits}")
-        negated = self.specials in (Specials.FNUZ, Specials.NUZ)
-        self._needs(not negated or self.signed, "a sign, the −0 of which is the NaN")
-        alone = self.specials not in (Specials.NUZ, Specials.TOP) or self.is_whole
-        self._needs(
-            alone, "every bit of its word, where infinity is next to the NaN or has a code of all ones"
-        )
-        self._needs(self.specials is not Specials.TOP or not self.signed, "no sign, if all ones are the NaN")
-        if self.dtype is not None:
-            self._needs(
-                isinstance(self.dtype, np.dtype) and self.dtype.itemsize * 8 == self.word_bits,
-                f"a NumPy dtype of {self.word_bits} bits, not {self.dtype!r}",
-            )
-
-    def _needs(self, condition: bool, what: str) -> None:
-        if not condition:
-            raise ValueError(f"the format {self.name} needs {what}")
+        _check(self)
 
     def __str__(self) -> str:
         return self.name
@@ -337,6 +294,51 @@ class Format:
         if self.is_infinite(code):
             return "-inf" if sign else "inf"
         return hex_float(self.value(code), negative_zero=bool(sign))
+
+
+def _check(fmt: Format) -> None:
+    """Raises ValueError if the fields of a format do not fit each other, or the encodings."""
+
+    def needs(condition: bool, what: str) -> None:
+        if not condition:
+            raise ValueError(f"the format {fmt.name} needs {what}")
+
+    used = fmt.signed + fmt.exponent_bits + fmt.fraction_bits + fmt.ignored_low_bits
+    needs(1 <= fmt.exponent_bits <= 11, f"1 to 11 exponent bits, not {fmt.exponent_bits}")
+    needs(
+        fmt.exponent_bits >= 2 or fmt.specials is not Specials.IEEE,
+        "2 exponent bits or more, beside that of infinities and NaNs",
+    )
+    most = max(1 << fmt.exponent_bits, _MOST_BIAS)
+    low = 1 - fmt.fraction_bits if fmt.is_integer else 0  #: the last place is 1
+    needs(
+        low <= fmt.bias <= (low if fmt.is_integer else most),
+        f"a bias of at most {most}, not {fmt.bias}",
+    )
+    needs(
+        not fmt.is_integer or (fmt.exponent_bits == 1 and fmt.is_whole),
+        "one field, if codes are integers",
+    )
+    needs(fmt.ignored_low_bits >= 0, f"no {fmt.ignored_low_bits} ignored bits")
+    if fmt.has_zero:
+        least = 1 if fmt.has_minus_zero or not fmt.is_whole else 0
+        needs(least <= fmt.fraction_bits <= 52, f"{least} to 52 fraction bits, not {fmt.fraction_bits}")
+    else:
+        needs(
+            not fmt.fraction_bits and not fmt.signed and fmt.specials is Specials.NONE,
+            "no sign, no fraction bits and Specials.NONE where there is no zero",
+        )
+    needs(used <= fmt.storage_bits <= 64, f"{used} to 64 bits of storage, not {fmt.storage_bits}")
+    negated = fmt.specials in (Specials.FNUZ, Specials.NUZ)
+    needs(not negated or fmt.signed, "a sign, the −0 of which is the NaN")
+    alone = fmt.specials not in (Specials.NUZ, Specials.TOP) or fmt.is_whole
+    needs(alone, "every bit of its word, where infinity is next to the NaN or has a code of all ones")
+    needs(fmt.specials is not Specials.TOP or not fmt.signed, "no sign, if all ones are the NaN")
+    if fmt.dtype is not None:
+        needs(
+            isinstance(fmt.dtype, np.dtype) and fmt.dtype.itemsize * 8 == fmt.word_bits,
+            f"a NumPy dtype of {fmt.word_bits} bits, not {fmt.dtype!r}",
+        )
 
 
 def _magnitude_field(fmt: Format, magnitude: Fraction) -> int:

@@ -100,7 +100,7 @@ class Structure(ShortRepr):
         if self.halved is not None and (integer(self.halved, "halved") < 1 or self.halved % i.k):
             raise ValueError(f"halves of a multiple of {self.halved}; {i.label} takes {i.k} at a time")
         levels_of(self.order, self.lanes)  # raises for what is none
-        self._check_rest()
+        _check_rest(self)
         if self.c_enters not in (None, *get_args(CPlace)):
             raise ValueError(f"C enters at {', '.join(get_args(CPlace))}, not {self.c_enters!r}")
         if self.c_enters == "first" and not self.in_order:
@@ -108,71 +108,6 @@ class Structure(ShortRepr):
         if self.total.dtype is None or self.total.word.itemsize < 4 or not holds(self.total, i.d_format):
             raise ValueError(
                 f"sums of {i.d_format} are added in fp32 or fp64 that holds them, not {self.total}"
-            )
-
-    def _check_rest(self) -> None:
-        i = self.instruction
-        if self.rest not in (None, *get_args(Rest)) or self.short not in get_args(Short):
-            raise ValueError(
-                f"rest is {', '.join(get_args(Rest))}, and short {', '.join(get_args(Short))}, not {self.rest!r}, "
-                f"{self.short!r}"
-            )
-        for name, sizes in (("unit", (self.unit,)), ("smaller", self.smaller)):
-            for size in sizes:
-                if size is not None and (integer(size, name) < 1 or size % i.k):
-                    raise ValueError(f"{name} of {size} products; {i.label} takes {i.k} at a time")
-        if self.smaller and list(self.smaller) != sorted({*self.smaller, self.block or 0}, reverse=True)[1:]:
-            raise ValueError(f"smaller blocks fall from {self.block}, not {self.smaller}")
-        if self.unit is not None and (self.lanes == 1 or self.rest is None):
-            raise ValueError("unit is of lanes, and rest says where the other products go")
-        if self.unit is not None and (self.smaller or (self.halved is not None and self.lanes == 1)):
-            raise ValueError("what is left goes to smaller blocks, or is the rest of a unit, not both")
-        if self.rest is not None and self.unit is None and self.block is None:
-            raise ValueError("a rest is left by a unit of lanes, or by blocks; there are neither")
-        if self.rest in ("first", "head", "lane") and self.unit is None:
-            raise ValueError(f"rest={self.rest!r} is onto a lane: say of which unit")
-        if self.rest is not None and self.unit is None and self.halved is not None:
-            raise ValueError("what is left is halved, or is a rest, not both")
-        if (
-            self.rest == "onto"
-            and self.fused != "no"
-            and (self.total != i.d_format or self.stored is not None)
-        ):
-            raise ValueError(
-                f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {self.total}"
-            )
-        for name, how in (("fused", self.fused), ("chained", self.chained)):
-            if how not in get_args(Fused):
-                raise ValueError(f"{name} is {', '.join(get_args(Fused))}, not {how!r}")
-        if integer(self.dealt_from, "dealt_from") != 1 and (self.block is None or self.lanes == 1):
-            raise ValueError("dealt_from is of blocks that are dealt to lanes; there are none")
-        self._check_beginnings()
-        if self.chained != "yes" and i.k != 1:
-            raise ValueError(f"chains of single products are fused or not; {i.label} takes {i.k} at a time")
-        if self.fused != "yes" and (self.rest not in ("onto", "apart") or i.k != 1):
-            raise ValueError("a rest of single products, onto the sum or apart, is fused or not")
-        if self.short == "first" and self.lanes == 1:
-            raise ValueError("a short turn is one of lanes; there are none")
-        if self.stored is not None and not (self.block and holds(self.total, self.stored)):
-            raise ValueError(
-                "the sum is stored after each block, in a type that holds no more than the sum's"
-            )
-
-    def _check_beginnings(self) -> None:
-        i = self.instruction
-        for name in ("peeled", "onto"):
-            size = getattr(self, name)
-            if size and (integer(size, name) < 1 or size % i.k):
-                raise ValueError(f"{name} of {size} products; {i.label} takes {i.k} at a time")
-        if self.peeled and (self.lanes == 1 or self.block is not None or self.rest in ("first", "head")):
-            raise ValueError("peeled is of lanes without blocks, whose rest is not before them")
-        if self.onto and (
-            self.block is None or self.onto >= self.block or self.lanes > 1 or self.order != "sequential"
-        ):
-            raise ValueError("onto is a part of blocks without lanes, which are added in order")
-        if self.onto and self.chained != "no" and self.total != i.d_format:
-            raise ValueError(
-                f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {self.total}"
             )
 
     @classmethod
@@ -324,6 +259,63 @@ class Structure(ShortRepr):
             "name": plain_name(i),
             "text": self.text,
         }
+
+
+def _check_rest(x: Structure) -> None:
+    """Raises ValueError if what is said of a rest does not fit the structure."""
+    i = x.instruction
+    if x.rest not in (None, *get_args(Rest)) or x.short not in get_args(Short):
+        raise ValueError(
+            f"rest is {', '.join(get_args(Rest))}, and short {', '.join(get_args(Short))}, not {x.rest!r}, "
+            f"{x.short!r}"
+        )
+    for name, sizes in (("unit", (x.unit,)), ("smaller", x.smaller)):
+        for size in sizes:
+            if size is not None and (integer(size, name) < 1 or size % i.k):
+                raise ValueError(f"{name} of {size} products; {i.label} takes {i.k} at a time")
+    if x.smaller and list(x.smaller) != sorted({*x.smaller, x.block or 0}, reverse=True)[1:]:
+        raise ValueError(f"smaller blocks fall from {x.block}, not {x.smaller}")
+    if x.unit is not None and (x.lanes == 1 or x.rest is None):
+        raise ValueError("unit is of lanes, and rest says where the other products go")
+    if x.unit is not None and (x.smaller or (x.halved is not None and x.lanes == 1)):
+        raise ValueError("what is left goes to smaller blocks, or is the rest of a unit, not both")
+    if x.rest is not None and x.unit is None and x.block is None:
+        raise ValueError("a rest is left by a unit of lanes, or by blocks; there are neither")
+    if x.rest in ("first", "head", "lane") and x.unit is None:
+        raise ValueError(f"rest={x.rest!r} is onto a lane: say of which unit")
+    if x.rest is not None and x.unit is None and x.halved is not None:
+        raise ValueError("what is left is halved, or is a rest, not both")
+    if x.rest == "onto" and x.fused != "no" and (x.total != i.d_format or x.stored is not None):
+        raise ValueError(f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {x.total}")
+    for name, how in (("fused", x.fused), ("chained", x.chained)):
+        if how not in get_args(Fused):
+            raise ValueError(f"{name} is {', '.join(get_args(Fused))}, not {how!r}")
+    if integer(x.dealt_from, "dealt_from") != 1 and (x.block is None or x.lanes == 1):
+        raise ValueError("dealt_from is of blocks that are dealt to lanes; there are none")
+    _check_beginnings(x)
+    if x.chained != "yes" and i.k != 1:
+        raise ValueError(f"chains of single products are fused or not; {i.label} takes {i.k} at a time")
+    if x.fused != "yes" and (x.rest not in ("onto", "apart") or i.k != 1):
+        raise ValueError("a rest of single products, onto the sum or apart, is fused or not")
+    if x.short == "first" and x.lanes == 1:
+        raise ValueError("a short turn is one of lanes; there are none")
+    if x.stored is not None and not (x.block and holds(x.total, x.stored)):
+        raise ValueError("the sum is stored after each block, in a type that holds no more than the sum's")
+
+
+def _check_beginnings(x: Structure) -> None:
+    """Raises ValueError if what is said of beginnings does not fit the structure."""
+    i = x.instruction
+    for name in ("peeled", "onto"):
+        size = getattr(x, name)
+        if size and (integer(size, name) < 1 or size % i.k):
+            raise ValueError(f"{name} of {size} products; {i.label} takes {i.k} at a time")
+    if x.peeled and (x.lanes == 1 or x.block is not None or x.rest in ("first", "head")):
+        raise ValueError("peeled is of lanes without blocks, whose rest is not before them")
+    if x.onto and (x.block is None or x.onto >= x.block or x.lanes > 1 or x.order != "sequential"):
+        raise ValueError("onto is a part of blocks without lanes, which are added in order")
+    if x.onto and x.chained != "no" and x.total != i.d_format:
+        raise ValueError(f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {x.total}")
 
 
 def structure_meant(x: Structure | str) -> Structure:

@@ -239,7 +239,7 @@ class _Work:
             Compared(first.structure, found.made, found.wrong, first.rows)
         ):
             return
-        self.accepted, self.alike, self.nearest = True, [first.structure], []
+        self.accepted, self.alike, self.nearest = True, [found.structures[0]], []
         self.made, self.rows_compared, self.regions = found.made, first.rows, found
         self.wrong = (found.which != 0) | found.wrong
         self.parts = [

@@ -50,14 +50,19 @@ def image_of(spec: DotAdd) -> Image:
 
 
 def results(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
-    """The codes of all steps' results, those of the inner steps of a lowered instruction among them."""
+    """The codes of all steps' results, those of inner steps among them: a lowered instruction's, esda's exact sum."""
     if isinstance(x, Inputs):
         return _of_steps(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps)
     return [as_codes(step.result, spec.d_format) for step in run_trace(spec, x).steps]
 
 
 def _of_steps(steps: Sequence[AnyStep]) -> list[z3.BitVecRef]:
-    return [each.result for step in steps for each in (*getattr(step, "inner", ()), step)]
+    return [each.result for step in steps for each in (*_inner(step), step)]
+
+
+def _inner(step: AnyStep) -> tuple[AnyStep, ...]:
+    inner: tuple[AnyStep, ...] | AnyStep = getattr(step, "inner", ())
+    return inner if isinstance(inner, tuple) else (inner,)
 
 
 def relation(spec: DotAdd) -> Relation:

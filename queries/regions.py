@@ -64,7 +64,13 @@ def in_regions(
         return None
     which = placed(~np.array([x.wrong for x in found]), given.call)
     made, wrong = (np.choose(which, [getattr(x, name) for x in found]) for name in ("made", "wrong"))
-    return Regions(tuple(x.structure for x in found), which, made, wrong)
+    counts = np.bincount(which.ravel(), minlength=len(found))
+    there = [
+        int(x) for x in np.argsort(-counts, kind="stable") if counts[x]
+    ]  # one may have no element in the end
+    place = np.zeros(len(found), np.intp)
+    place[there] = np.arange(len(there))
+    return Regions(tuple(found[x].structure for x in there), place[which], made, wrong)
 
 
 def _search_of(given: GivenMatrices, left: Wrong, instructions: Sequence[Instruction]) -> Likely:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.known import pytest_addoption as add_options_of_known
 from support.known import (  # noqa: F401 - hooks
-    pytest_addoption,
     pytest_configure,
     pytest_configure_node,
     pytest_runtest_protocol,
@@ -22,7 +22,7 @@ from support.known import (  # noqa: F401 - hooks
     pytest_unconfigure,
 )
 from support.solvers import solver_processes
-from support.thorough import mark
+from support.thorough import leave_out
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
@@ -53,9 +53,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest looks at markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark(items)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options_of_known(parser)
+    parser.addoption("--thorough", action="store_true", help="run the tests that the quick suite leaves out")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out(config, items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -17,9 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from support.thorough import PATH  # noqa: E402 - of the tests
+PATH = ROOT / "tests" / "store" / "thorough.txt"
 
 #: the processor time that two processors have in five minutes, without that of starting and collecting
 SECONDS = 480.0

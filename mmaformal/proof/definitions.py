@@ -95,8 +95,8 @@ def _carries(lost: Fraction, rho: Conversion) -> bool:
     """Whether a stochastic rounding goes away from zero where `lost`, of a unit in the last place, would be cut off."""
     places, number = rho.random_bits, rho.random
     if rho.rounding is Rounding.SB:
-        return floor(lost * 2 ** (places + 1)) + 2 * number + 1 >= 2 ** (places + 1)
-    scaled = lost * 2**places
+        return floor(lost * (2 << places)) + 2 * number + 1 >= 2 << places
+    scaled = lost * (1 << places)
     return (round(scaled) if rho.rounding is Rounding.SC else floor(scaled)) + number >= 1 << places
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flushed, integers, residues, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flags, flushed, integers, residues, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
 #: `(spec, trace, code of c)` to the rows of each step.
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
+
 
 #: Renderers of the algorithms that record no stages, or stages of their own alone.
 _BY_STEPS: Mapping[str, Renderer] = {
@@ -20,6 +21,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "emulated": emulated.words,
     "fdrda": fdrda.groups,
     "gfdrda": fdrda.groups,
+    "fma_flags": flags.exceptions,
     "gps": flushed.pairwise,
     "integer_dot": integers.sums,
     "oddsum": flushed.pair,

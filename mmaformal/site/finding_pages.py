@@ -104,8 +104,10 @@ def generations_page(atlas: Atlas) -> str:
             )
             before = bound
     body = (
-        f"<p>What a chain of {PRODUCTS:,} products is off at most, proved from the bound of one step, in units of "
-        "2^-24 of w(c) + Σ w(a)·w(b). Instructions whose bound is the same on all architectures are left out.</p>\n"
+        f"<p>What a chain of {PRODUCTS:,} products is off at most, by the bound of one step, in units of "
+        "2^-24 of w(c) + Σ w(a)·w(b). The bound of a step is proved; but of units that take subnormal numbers for "
+        "zero, and of acc_e9s12, it is argued only, and the former are off by an absolute part besides, which is "
+        "not in this table. Instructions whose bound is the same on all architectures are left out.</p>\n"
     )
     head = ("instruction", "architecture", "types", "at most", "than the one before")
     return page("Generations", body + table(head, rows, "generations"))

@@ -71,7 +71,7 @@ def pairs_page(pairs: KnownPairs) -> str:
     heads = ("types", "instructions", "classes", "pairs", *SIGNS)
     by_types = [
         (
-            link(some[0].spec.types + _scaled(some[0]), types_address(slug)),
+            link(some[0].spec.types, types_address(slug)),
             str(len(some)),
             str(len(pairs.classes(some))),
             str(told[slug].total()),
@@ -101,11 +101,6 @@ def pairs_page(pairs: KnownPairs) -> str:
         f"{table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs')}</section>\n"
     )
     return page("Pairs of instructions", body, data="pairs")
-
-
-def _scaled(i: Instruction) -> str:
-    spec = i.spec
-    return "" if spec.scale_format is None else f", {spec.scale_format} scales of {spec.scale_block}"
 
 
 def _verdict_of(pairs: KnownPairs, key: str) -> Verdict:
@@ -141,10 +136,10 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
     legend = (
         "<p>≠ n: they differ, on an input of n nonzero products; a dot after it: that input is not proved to be the "
         "smallest. =: equal, by proof or as one function once chained to one K. ?: not settled. –: they cannot be "
-        "chained to one K.</p>\n"
+        "chained to one K. ·: not compared yet.</p>\n"
     )
     body = (
-        f"<p>{counted(len(some), 'instruction')} of {escape(some[0].spec.types + _scaled(some[0]))}, in "
+        f"<p>{counted(len(some), 'instruction')} of {escape(some[0].spec.types)}, in "
         f"{counted(len(classes), 'class').replace('classs', 'classes')}: within one, of one K, all are equal.</p>\n"
         f'<section id="map"><h2>Map</h2>\n{legend}<div class="scroll" role="region" tabindex="0" aria-label="map">\n'
         f'<table class="map"><thead><tr><td></td>{heads}</tr></thead><tbody>\n'
@@ -153,7 +148,7 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
         + table(("class", "instructions", "K", "algorithm", "parameters"), listed, "classes")
         + "</section>\n"
     )
-    return page(some[0].spec.types + _scaled(some[0]), body, depth=1, data="pairs")
+    return page(some[0].spec.types, body, depth=1, data="pairs")
 
 
 def _cell(pairs: KnownPairs, x: Instruction, y: Instruction) -> Markup:

@@ -327,9 +327,9 @@ def same_results(
     same: Same = is_same,
 ) -> None:
     """Prove that two results are the same as two others, so that they are in order if those are."""
-    pairs = list(zip(results, others, strict=True))
-    alike = [theory.claim(name, text, same(mine, other)) for mine, other in pairs]
-    if not all(mine.eq(other) for mine, other in pairs):
+    apart = [(mine, other) for mine, other in zip(results, others, strict=True) if not mine.eq(other)]
+    if apart:
+        alike = [theory.claim(name, text, same(mine, other)) for mine, other in apart]
         known, claim = not_below(others, fmt), not_below(results, fmt)
         theory.claim(f"{name} in order", text, claim, [*alike, known])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import z3
 
@@ -99,7 +100,7 @@ class LargerProduct:
     y: Inputs
     places: tuple[int, ...]
 
-    @property
+    @cached_property
     def traces(self) -> tuple[Trace[AnyStep], Trace[AnyStep]]:
         x, y = (
             smt.dot_add(self.spec, side.a, side.b, side.c, side.scale_a, side.scale_b)

@@ -25,7 +25,15 @@ from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, e5m2, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
-from mmaformal.rounding import CONVERSIONS, IEEE_FP32, IEEE_FP64, RNE_FP32, Conversion, Rounding
+from mmaformal.rounding import (
+    CONVERSIONS,
+    DETERMINISTIC,
+    IEEE_FP32,
+    IEEE_FP64,
+    RNE_FP32,
+    Conversion,
+    Rounding,
+)
 from mmaformal.spec import DotAdd
 
 #: one instruction of each distinct kind of behaviour
@@ -391,7 +399,7 @@ INTEGERS: dict[Rounding, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @pytest.mark.parametrize(
-    ("p", "rounding"), [*product((1, 2), Rounding), (3, Rounding.RNE), (3, Rounding.RO)], ids=str
+    ("p", "rounding"), [*product((1, 2), DETERMINISTIC), (3, Rounding.RNE), (3, Rounding.RO)], ids=str
 )
 def test_efda_sorted_sum_of_all_terms(p: int, rounding: Rounding) -> None:
     """Every significand, sign, order and distance of three terms; distances beyond 2p + 6 behave like it."""
@@ -431,7 +439,7 @@ def overflowed(x: np.ndarray, fmt: Format) -> np.ndarray:
     return np.where(np.abs(x) >= 2.0 ** (fmt.max_exponent + 1), np.copysign(np.inf, x), x)
 
 
-@pytest.mark.parametrize("rounding", Rounding, ids=lambda r: r.name)
+@pytest.mark.parametrize("rounding", DETERMINISTIC, ids=lambda r: r.name)
 @pytest.mark.parametrize("fmt", [TINY, TINIER], ids=str)
 def test_fma_of_all_codes_of_a_tiny_format(fmt: Format, rounding: Rounding) -> None:
     """Every a, b ≥ 0 and c of an IEEE format of 7 or 5 bits, in one lane and in limbs; fp64 is exact for all of it."""

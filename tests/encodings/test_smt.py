@@ -542,6 +542,8 @@ def rounding_to(fmt: Format) -> Any:
         ieee=False,
         saturation=None,
         stays=False,
+        random_bits=0,
+        random=0,
     )
 
 

@@ -226,8 +226,8 @@ def break_both(broken: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         module.dot_add,
     )
 
-    def carry_dropped(code: Any, drop: int, sign: Any, rounding: Any) -> Any:
-        kept, rounded = z3.Extract(code.size() - 1, drop, code), whole(code, drop, sign, rounding)
+    def carry_dropped(code: Any, drop: int, sign: Any, rounding: Any, random: Any) -> Any:
+        kept, rounded = z3.Extract(code.size() - 1, drop, code), whole(code, drop, sign, rounding, random)
         return z3.If(z3.Extract(3, 0, kept) == 15, kept & ~15, rounded)
 
     def exchanged(special: Any, *given: Any) -> Any:

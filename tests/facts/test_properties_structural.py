@@ -211,7 +211,7 @@ def test_a_model_that_rounds_down_is_not_proved_symmetric(
 ) -> None:
     down = blocks.round_code
     monkeypatch.setattr(
-        blocks, "round_code", lambda code, drop, sign, _: down(code, drop, sign, blocks.Rounding.RD)
+        blocks, "round_code", lambda code, drop, sign, *_: down(code, drop, sign, blocks.Rounding.RD)
     )
     assert not proved(solvers, lambda: [sign_symmetry.argument(sign_symmetry.relation(SMALL.spec))])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, riscv
+from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna2, cdna3, hopper, riscv
 from mmaformal import prove as prove_property
 from mmaformal.architectures import datapaths
 from mmaformal.cases.codes import magnitude
@@ -26,7 +26,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
 from mmaformal.queries.power_of_two_scaling import answer, argument, relation
-from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
@@ -288,3 +288,16 @@ def test_sums_that_begin_with_zero_are_doubled() -> None:
     assert isinstance(
         prove_property("power-of-two-scaling", riscv["vfqwbdota.vv.E4M3.n2"], timeout=200), Holds
     )
+
+
+def test_a_sum_whose_largest_exponent_would_wrap_is_not_taken_for_one_in_range() -> None:
+    """The exponents of fp8 products and fp16 have six bits here, which the rounding's own may exceed."""
+    unit = ARCHITECTURES["armv9_fp8"]["FDOT.F16.E4M3.E4M3"]
+    assert isinstance(prove_property("power-of-two-scaling", unit, timeout=200), Holds)
+
+
+def test_what_has_no_argument_is_unknown() -> None:
+    """An exact sum, rounded, then added to c: its step has one inner step."""
+    unit = ARCHITECTURES["diamond_rapids"]["TDPBF8PS.K4"]
+    found = prove_property("power-of-two-scaling", unit, timeout=15)
+    assert isinstance(found, Unknown)

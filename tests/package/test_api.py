@@ -49,6 +49,7 @@ SHARED = {
     "only": {"Sequence[str] | None", "Iterable[str] | None"},
     "where": {"Constraint | str | Iterable[Constraint | str]"},
     "name": {"str | None"},
+    **{f"scale_{side}": {"Matrix | None", "ArrayLike | None"} for side in "ab"},
     **{f"{name}_format": {"str", "str | Format"} for name in ("a", "b", "c", "d", "scale")},
 }
 #: Keywords of one function each.
@@ -63,13 +64,13 @@ OWN = {
     "check_certificate": {"also"},
     "diagnose": {"orders"},
     "diagnose_gemm": {"instructions"},
-    "explain": {"device", "against", "every_block", "call"},
+    "explain": {"device", "against", "every_block", "call", "scale_layout", "scale_format"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
     "identify": {"scale_block", "among", "confirm", "solving"},
     "less_accurate": {"products"},
     "matmul": {
-        *("instruction", "scale_a", "scale_b", "split_k", "stream_k"),
+        *("instruction", "split_k", "stream_k"),
         *("tile", "order", "accumulation"),
     },
     "max_difference": {"prove"},

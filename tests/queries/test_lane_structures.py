@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from mmaformal import Structure, explain, replay
 from mmaformal.architectures import datapaths
-from mmaformal.formats import fp64
+from mmaformal.formats import fp16, fp64
 from mmaformal.queries.lane_search import LANES, order_called
 from mmaformal.queries.regions import placed
+from mmaformal.recorder.library import LibraryCall, factors
 from mmaformal.structure_plans import levels_of
 
 T = TypeVar("T")
@@ -312,3 +313,22 @@ def test_a_column_of_its_own_is_found_in_several_calls_and_not_in_one() -> None:
         assert (found.remade(*fresh) == call(*fresh).view(np.uint32)).all()
     with pytest.raises(ValueError, match="is not of calls of 5×4 each"):
         explain(D, A, B, against=MUL_ADD, call=(5, 4))
+
+
+def test_a_structure_of_which_no_element_is_in_the_end_is_not_told() -> None:
+    """16 lanes, which the search meets first, explain half of what 32 lanes make, and then no region."""
+    instruction = datapaths.fma(a="fp16")
+    made = Structure(instruction, lanes=32, order="halves", unit=32, rest="onto", d_format=fp16)
+
+    def operands16(seed: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        return factors(LibraryCall(fp16, (37, 78, 41)), np.random.default_rng(seed))
+
+    A, B = operands16(1)
+    D = replay(A, B, made)
+    found = explain(
+        D.view(np.float16), A.view(np.float16), B.view(np.float16), against=instruction, timeout=300
+    )
+    assert found.verdict == "explained"
+    fresh = operands16(2)
+    assert found.structure is not None
+    assert (replay(*fresh, found.structure) == replay(*fresh, made)).all(), found.structure.python

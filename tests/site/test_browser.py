@@ -266,7 +266,7 @@ def test_a_proof_is_checked_in_the_browser(page: Page, site: str) -> None:
     page.wait_for_selector("#check:visible")
     page.click("#check")
     page.wait_for_selector("body[data-checked]", timeout=PATIENCE)
-    count = len(prove(PROVED, UNIT).proof.obligations)  # type: ignore[union-attr]
+    count = len(prove(PROVED, UNIT).evidence.obligations)
     assert f"{count} of {count} refuted by z3 here" in page.inner_text("#checked")
     assert page.locator("tbody td", has_text="✓ unsat").count() == count
 
@@ -319,9 +319,13 @@ def test_axe_finds_nothing_serious(page: Page, site: str, scheme: str) -> None:
 
 def test_the_first_page_is_painted_within_a_second(page: Page, site: str) -> None:
     page.goto(site)
-    paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
-    page.wait_for_function(paint)
-    assert 0 < page.evaluate(paint) <= 1000 * float(os.environ.get("MMAFORMAL_PATIENCE", "3"))
+    paint, taken = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0", 0.0
+    for _ in range(100):
+        if taken := page.evaluate(paint):
+            break
+        page.wait_for_timeout(50)
+    assert 0 < taken <= 1000 * float(os.environ.get("MMAFORMAL_PATIENCE", "3"))
+    print(f"first paint after {taken:.0f} ms")
 
 
 @pytest.mark.slow

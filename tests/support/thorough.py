@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
-PATH = Path(__file__).resolve().parent.parent / "store" / "thorough.txt"
+from thorough import PATH
 
 
 def names(path: Path = PATH) -> frozenset[str]:
@@ -15,9 +13,12 @@ def names(path: Path = PATH) -> frozenset[str]:
     return frozenset(path.read_text(encoding="utf-8").splitlines()) if path.exists() else frozenset()
 
 
-def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark those that are on the list as `thorough`."""
-    listed = names()
-    for item in items:
-        if item.nodeid in listed:
-            item.add_marker("thorough")
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests on the list, or with `--thorough` all others; a test that is asked for by name stays."""
+    if any("::" in each for each in config.args):
+        return
+    listed, wanted = names(), bool(config.getoption("--thorough"))
+    left = [item for item in items if (item.nodeid in listed) != wanted]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if (item.nodeid in listed) == wanted]

@@ -19,6 +19,7 @@ from mmaformal.facts import reaching
 from mmaformal.proof.definitions import is_correct, is_faithful
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import library_integers
 import monolithic
 
 FOUR = hopper["HMMA.16816.F32"].replace(k=4, L=4)
@@ -85,3 +86,27 @@ def test_every_property_has_a_formula() -> None:
     from mmaformal.queries.properties import PROPERTIES
 
     assert set(monolithic.FORMULAS) == set(PROPERTIES)
+
+
+def test_a_product_that_saturates_in_16_bits_is_counted() -> None:
+    """vpmaddubsw adds two products and saturates; of the largest factors nearly every element shows it."""
+
+    def saturating(A: Any, B: Any) -> Any:
+        D = [[0] * B.shape[1] for _ in A]
+        for row, a in enumerate(A.tolist()):
+            for column, b in enumerate(B.T.tolist()):
+                terms = [x * y for x, y in zip(a, b, strict=True)]
+                pairs = [sum(terms[k : k + 2]) for k in range(0, len(terms), 2)]
+                D[row][column] = sum(min(max(x, -(1 << 15)), (1 << 15) - 1) for x in pairs)
+        return np.array(D, np.int32)
+
+    def exact(A: Any, B: Any) -> Any:
+        return np.array([[sum(map(int.__mul__, a, b)) for b in B.T.tolist()] for a in A.tolist()], np.int32)
+
+    types = (np.uint8, np.int8)
+    for product, wrong in ((saturating, True), (exact, False)):
+        case = library_integers.IntegerCall("one", "of this test", "uint8", "int8", "int32")
+        library_integers.compared(case, types, product, 1, shapes=((5, 6, 7),))
+        assert case.outputs == case.extreme == 35
+        assert (case.extreme_wrong > 30) == wrong
+        assert bool(case.wrong) == wrong

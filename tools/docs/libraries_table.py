@@ -2,9 +2,13 @@
 
 python benchmarks/libraries.py --outputs 1000000 --json cases.json
 python tools/docs/libraries_table.py cases.json            # rewrites the table in docs/libraries.md
+python tools/docs/libraries_table.py --second cases.json   # and that of the second machine
 
 OPENBLAS_CORETYPE=Haswell python benchmarks/libraries.py --only NumPy --random 20 --outputs 20000 --json haswell.json
 python tools/docs/libraries_table.py --random Haswell=haswell.json SkylakeX=…    # rewrites that of shapes at random
+
+python benchmarks/library_integers.py --json integers.json
+python tools/docs/libraries_table.py --integers integers.json                    # rewrites that of integers
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from typing import TypedDict
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "libraries.md"
 START, END = "<!-- table -->", "<!-- end of the table -->"
 RANDOM, RANDOM_END = "<!-- at random -->", "<!-- end of those at random -->"
+SECOND, SECOND_END = "<!-- second machine -->", "<!-- end of the second machine -->"
+INTEGERS, INTEGERS_END = "<!-- integers -->", "<!-- end of the integers -->"
 _WORDS = (
     (", each a chain of IEEE fma of bf16 × bf16 onto fp32, 1 at a time, from +0", ""),
     (", each a chain of IEEE fma of fp16 × fp16 onto fp32, 1 at a time, from +0", ""),
@@ -105,6 +111,32 @@ def at_random(named: list[str]) -> list[str]:
     return [*table, "", *left] if left else table
 
 
+class KeptIntegers(TypedDict):
+    """A call as benchmarks/library_integers.py keeps it."""
+
+    library: str
+    call: str
+    a: str
+    b: str
+    result: str
+    outputs: int
+    wrong: int
+    extreme: int
+    extreme_wrong: int
+
+
+def of_integers(calls: list[KeptIntegers]) -> list[str]:
+    """A row for each call."""
+    table = [
+        "| library | factors | result | outputs | not exact | of the largest factors | not exact |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for x in calls:
+        counts = f"{x['outputs']:,} | {x['wrong']:,} | {x['extreme']:,} | {x['extreme_wrong']:,}"
+        table.append(f"| {x['library']} {x['call']} | {x['a']} × {x['b']} | {x['result']} | {counts} |")
+    return table
+
+
 def rewritten(text: str, start: str, end: str, table: list[str]) -> str:
     """The page with another table between two marks."""
     before, after = text.split(start)[0], text.split(end)[1]
@@ -115,6 +147,12 @@ def main() -> None:
     """Rewrite a table."""
     if sys.argv[1] == "--random":
         page = rewritten(PAGE.read_text(), RANDOM, RANDOM_END, at_random(sys.argv[2:]))
+    elif sys.argv[1] == "--integers":
+        calls = json.loads(Path(sys.argv[2]).read_text())
+        page = rewritten(PAGE.read_text(), INTEGERS, INTEGERS_END, of_integers(calls))
+    elif sys.argv[1] == "--second":
+        cases = list(json.loads(Path(sys.argv[2]).read_text()).values())
+        page = rewritten(PAGE.read_text(), SECOND, SECOND_END, rows(cases))
     else:
         cases = list(json.loads(Path(sys.argv[1]).read_text()).values())
         page = rewritten(PAGE.read_text(), START, END, rows(cases))

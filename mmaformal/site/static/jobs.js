@@ -46,7 +46,7 @@ async function refresh() {
   const text = JSON.stringify(jobs);
   if (shown.get("text") !== text) {
     shown.set("text", text);
-    list.replaceChildren(...jobs.map(card));
+    list.replaceChildren(...(jobs.length ? jobs.map(card) : ["None was asked yet."]));
   }
   if (jobs.some((job) => job.state === "running" || job.state === "waiting")) due = setTimeout(refresh, 1000);
 }
