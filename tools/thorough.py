@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PATH = ROOT / "tests" / "store" / "thorough.txt"
 
 #: the processor time that two processors have in five minutes, without that of starting and collecting
-SECONDS = 480.0
+SECONDS = 420.0
 
 
 def costliest(costs: Mapping[str, float], seconds: float) -> list[str]:

@@ -272,9 +272,8 @@ def _thresholds(
     keep, places = rho.fraction_bits, rho.random_bits
     significand, q = read(index, bits, rho)
     own = z3.Concat(significand, z3.BitVecVal(0, places + 2))
-    up = 2 * ((1 << places) - rho.random) - (
-        rho.rounding is not Rounding.SA
-    )  # of 2^(N + 1) to the next number
+    # From which part of the way to the next number on it is reached, in units of 2^-(N + 1).
+    up = 2 * ((1 << places) - rho.random) - (rho.rounding is not Rounding.SA)
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
     # Below a power of two the spacing is half that above it.
     down = z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, own.size()), 2)

@@ -7,6 +7,7 @@ the server was started.  Nothing that comes from a page is an option or a path.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -117,9 +118,7 @@ def _instruction(label: object) -> Instruction:
 
 
 def _common(x: Instruction, y: Instruction) -> int:
-    from math import lcm
-
-    return lcm(x.k, y.k)
+    return math.lcm(x.k, y.k)
 
 
 class Jobs:

@@ -170,7 +170,7 @@ def test_padding_of_scaled_groups_of_two_widths_holds() -> None:
     unit = blackwell["UTCOMMA.F32.E2M1.E2M1.E8.4X"].replace(
         F=19, G=2, L=2, k=2, scale_block=2, scale_format=ue4m3
     )
-    assert isinstance(settled(zero_padding.PROPERTY, unit, timeout=30), Holds)
+    assert isinstance(settled(zero_padding.PROPERTY, unit), Holds)
 
 
 def test_fdrda_takes_a_product_for_infinite_by_its_exponent() -> None:

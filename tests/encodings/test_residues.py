@@ -24,6 +24,7 @@ from mmaformal.encodings.residues.proofs import exactness
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.plain import PlainKernel
+from mmaformal.proof.claims import ArgumentError
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.shown_stages import explain_case
@@ -216,6 +217,10 @@ def proved(name: str) -> bool:
         return bool(proving.obligations)
 
 
+def _low_byte(x: z3.BitVecRef | int) -> z3.BitVecRef:
+    return z3.BitVecVal(x, 8) if isinstance(x, int) else z3.Extract(7, 0, x)
+
+
 SMALL = "ozaki2(fp32, k=3, bits=7)"
 
 
@@ -237,9 +242,7 @@ def test_what_is_broken_is_refuted(monkeypatch: pytest.MonkeyPatch, what: str) -
             smt_residues, "less", lambda x, digit, modulus: right(x, digit, modulus) - modulus
         )
     elif what == "times":
-        monkeypatch.setattr(
-            smt_residues, "times", lambda x, inverse: z3.ZeroExt(8, x * z3.Extract(7, 0, inverse))
-        )
+        monkeypatch.setattr(smt_residues, "times", lambda x, inverse: z3.ZeroExt(8, x * _low_byte(inverse)))
     elif what == "digit":
         digit = smt_residues.with_digit
         monkeypatch.setattr(
@@ -259,6 +262,28 @@ def test_what_is_broken_is_refuted(monkeypatch: pytest.MonkeyPatch, what: str) -
         positive = smt_residues.positive
         monkeypatch.setattr(smt_residues, "positive", lambda total, t, p: positive(total, t, p) + 1)
     assert not proved(SMALL)
+
+
+@pytest.mark.parametrize("what", ["sums", "moduli", "digits", "order", "largest"])
+def test_terms_that_are_made_otherwise_are_seen(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Each function is right, and given what it is not to be given."""
+    digits, put, total = smt_residues.digits, smt_residues.put_together, smt_residues.sum_of_remainders
+    if what == "sums":
+        monkeypatch.setattr(
+            smt_residues, "sum_of_remainders", lambda a, b, t, p: total(a[::-1], b[1:] + b[:1], t, p)
+        )
+    elif what == "moduli":
+        monkeypatch.setattr(
+            smt_residues, "sum_of_remainders", lambda a, b, t, p: total(a, b, max(t - 1, 0), p)
+        )
+    elif what == "digits":
+        monkeypatch.setattr(smt_residues, "digits", lambda left, p: digits([left[0], *left[:-1]], p))
+    elif what == "order":
+        monkeypatch.setattr(smt_residues, "put_together", lambda found, p: put(found[::-1], p))
+    else:
+        monkeypatch.setattr(smt_residues, "maximum", lambda fields: fields[0])
+    with pytest.raises(ArgumentError, match="not seen of the terms"):
+        proved(SMALL)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import shown
 from mmaformal.encodings.residues import PRODUCT_BITS, Residues
 from mmaformal.encodings.residues import smt as residues
+from mmaformal.encodings.residues.proofs.flow import check_flow, prove_largest
 from mmaformal.encodings.smt.blocks import Bool, decode, negate_if, resize
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import UnsupportedError
@@ -53,7 +54,7 @@ from mmaformal.spec import DotAdd
 EACH = Rule(
     "each word and each product",
     "what is proved of one word with any exponent in common, and of a sum with one product more, holds of all of them,"
-    " one after the other",
+    " one after the other; that the unit's terms are made of these is seen of the terms",
 )
 DIVISION = Rule(
     "division",
@@ -73,7 +74,11 @@ def prove_exact(proving: Composing, spec: DotAdd) -> Exact:
         raise UnsupportedError(p.algorithm, "when a chain of programs is exact")
     if not p.suffices:
         raise UnsupportedError(p.algorithm, "sums that these moduli do not tell from one another")
-    claims = [_prove_word(proving, p, fmt) for fmt in dict.fromkeys((spec.a_format, spec.b_format))]
+    check_flow(spec)
+    formats = dict.fromkeys((spec.a_format, spec.b_format))
+    claims = [_prove_word(proving, p, fmt) for fmt in formats]
+    for fmt in formats:
+        claims += prove_largest(proving, p, fmt)
     claims += _prove_no_wrap(proving, p)
     for t in range(len(p.moduli)):
         claims += _prove_remainders(proving, p, t)
