@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmaformal.certificates.blaster import ScriptError, clauses_of
+from mmaformal.certificates.blaster import clauses_of
 from mmaformal.certificates.check import (
     ChangedError,
     RefusedError,
@@ -29,6 +29,7 @@ from mmaformal.certificates.check import (
     manifest_of,
     texts_of,
 )
+from mmaformal.certificates.expressions import ScriptError
 from mmaformal.certificates.fast_check import accepts
 from mmaformal.certificates.refuting import dimacs
 from mmaformal.checked import Progress, caller

@@ -10,8 +10,8 @@ import z3
 
 from mmaformal.cases.inputs import Codes, one, symbolic_inputs, with_products, zeros
 from mmaformal.cases.run import run_both
-from mmaformal.certificates.blaster import ScriptError
 from mmaformal.certificates.check import RefusedError
+from mmaformal.certificates.expressions import ScriptError
 from mmaformal.certificates.premises import met, write_met
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Premises

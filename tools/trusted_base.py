@@ -103,6 +103,11 @@ BASE: dict[str, tuple[Part, ...]] = {
             "mmaformal/certificates/blaster.py",
             "a script's clauses can be met if and only if its assertions can",
         ),
+        Part(
+            "mmaformal/certificates/equalities.py",
+            "a constant that is asserted to equal a term may be defined as it",
+        ),
+        Part("mmaformal/certificates/expressions.py", "SMT-LIB 2 is read"),
         Part("mmaformal/certificates/circuits.py", "gates and their clauses"),
         Part("mmaformal/certificates/premises.py", "an assignment is of the premises' clauses"),
         Part("mmaformal/proof/written.py", "`statement_of` alone: what a theorem states, as text"),

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.certificates.blaster import Blaster, ScriptError, expressions
+from mmaformal.certificates.blaster import Blaster
 from mmaformal.certificates.circuits import TRUE
+from mmaformal.certificates.expressions import ScriptError, expressions
 
 _Packed = NDArray[np.uint8]  #: eight rows a byte
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from mmaformal.certificates.circuits import FALSE, TRUE, Bits, Circuit
-
-#: A symbolic expression: a word, or a list of them.
-Expression = str | list["Expression"]
+from mmaformal.certificates.equalities import solved
+from mmaformal.certificates.expressions import Expression, ScriptError, expressions
 
 #: A value: bits of a bit-vector, or the one literal of a Bool.
 Value = Bits | int
@@ -27,47 +26,12 @@ _Polynomial = dict[tuple[Bits, ...], int]
 _TERMS = 64
 
 
-class ScriptError(Exception):
-    """A script is not of the part of SMT-LIB 2 that is read here."""
-
-
 def clauses_of(script: str, multiplied_out: bool = False) -> tuple[int, list[Bits]]:
-    """Return the largest variable and the clauses of a script, its sums as `Blaster` says.  Raises ScriptError."""
-    blaster = Blaster(multiplied_out)
-    for command in expressions(script):
+    """Return the largest variable and the clauses of a script, made as `Blaster` says.  Raises ScriptError."""
+    blaster, commands = Blaster(multiplied_out), list(expressions(script))
+    for command in solved(commands) if multiplied_out else commands:
         blaster.do(command)
     return blaster.circuit.size, blaster.circuit.clauses(blaster.asserted)
-
-
-_TOKEN = re.compile(r"[ \t\r\n]+|;[^\n]*|([()]|\|[^|\\]*\||[^\s()|;\"]+)")
-
-
-def expressions(text: str) -> Iterator[Expression]:
-    """Yield the expressions of a text.  Raises ScriptError if parentheses are not in pairs, or a character is none."""
-    open_lists: list[list[Expression]] = []
-    at = 0
-    while at < len(text):
-        token = _TOKEN.match(text, at)
-        if token is None:
-            raise ScriptError(f"not SMT-LIB 2: {text[at : at + 20]!r}")
-        at, word = token.end(), token.group(1)
-        if word is None:
-            continue
-        if word == "(":
-            open_lists.append([])
-            continue
-        if word == ")":
-            if not open_lists:
-                raise ScriptError("a parenthesis closes nothing")
-            found: Expression = open_lists.pop()
-        else:
-            found = word
-        if open_lists:
-            open_lists[-1].append(found)
-        else:
-            yield found
-    if open_lists:
-        raise ScriptError("a parenthesis is not closed")
 
 
 class Blaster:
@@ -75,7 +39,8 @@ class Blaster:
 
     Sums and products are made as they are written, or, with `multiplied_out`, as polynomials with their terms in a
     fixed order: addition and multiplication modulo 2^n are commutative and associative, and products of sums are
-    sums of products, so the value is the same, and two ways to write a polynomial are one circuit.
+    sums of products, so the value is the same, and two ways to write a polynomial are one circuit.  `clauses_of` then
+    has each constant that is asserted to equal a term defined as that term, too (`equalities.py`).
     """
 
     def __init__(self, multiplied_out: bool = False) -> None:
@@ -162,11 +127,11 @@ class Blaster:
             sign = -1 if head == "bvsub" else 1
             found = {each: (left.get(each, 0) + sign * right.get(each, 0)) % size for each in (*left, *right)}
         total = bits_of(0, len(x))
-        for factors in sorted(found):
-            term = bits_of(found[factors], len(x))
+        for is_less, factor, factors in sorted(_signed_terms(found, size)):
+            term = bits_of(factor, len(x))
             for bits in factors:
                 term = _multiply(self.circuit, term, bits)
-            total = _add(self.circuit, total, term)
+            total = (_subtract if is_less else _add)(self.circuit, total, term)
         self._polynomials[total] = found
         return total
 
@@ -232,6 +197,13 @@ def _polynomial_of(x: Bits) -> _Polynomial:
     return {(x,): 1}
 
 
+def _signed_terms(polynomial: _Polynomial, size: int) -> Iterator[tuple[bool, int, tuple[Bits, ...]]]:
+    """Yield each term's sign, magnitude and factors; coefficients from half the size on are negative."""
+    for factors, coefficient in polynomial.items():
+        is_less = 2 * coefficient > size
+        yield is_less, size - coefficient if is_less else coefficient, factors
+
+
 # ---- Bools -----------------------------------------------------------------------------------------------------------
 
 
@@ -290,6 +262,10 @@ def _negate(c: Circuit, x: Bits) -> Bits:
 def _multiply(c: Circuit, x: Bits, y: Bits) -> Bits:
     """Return the product's last bits: shifted rows, added one by one.  Factors are ordered, so that xy is yx."""
     x, y = sorted((x, y), key=lambda bits: (-bits.count(FALSE), bits))
+    for one, other in ((x, y), (y, x)):
+        minus = _negate(c, one) if all(abs(bit) == TRUE for bit in one) else one
+        if minus.count(TRUE) < one.count(TRUE):
+            return _negate(c, _multiply(c, minus, other))
     found: Bits = (FALSE,) * len(x)
     for i, bit in enumerate(x):
         if bit != FALSE:

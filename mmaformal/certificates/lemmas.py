@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmaformal.certificates.blaster import ScriptError, clauses_of
+from mmaformal.certificates.blaster import clauses_of
 from mmaformal.certificates.check import RefusedError, texts_of
 from mmaformal.certificates.elaboration import ElaborationError, Step, elaborated
+from mmaformal.certificates.expressions import ScriptError
 from mmaformal.certificates.refuting import NotRefutedError, dimacs, refutation, sat_solver
 from mmaformal.display import ShortRepr
 

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmaformal.certificates.blaster import Blaster, ScriptError, expressions
+from mmaformal.certificates.blaster import Blaster
 from mmaformal.certificates.check import check_assignment, clauses_in
+from mmaformal.certificates.expressions import ScriptError, expressions
 from mmaformal.certificates.lemmas import write_whole
 from mmaformal.certificates.refuting import dimacs
 

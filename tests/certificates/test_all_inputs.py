@@ -9,7 +9,7 @@ from enumeration_table import different, enumerated
 from numpy.typing import NDArray
 
 from mmaformal.certificates.all_inputs import AllInputs
-from mmaformal.certificates.blaster import ScriptError
+from mmaformal.certificates.expressions import ScriptError
 from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, Specials, e5m2
 from mmaformal.queries import commutativity, sign_symmetry

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 import z3
 
-from mmaformal.certificates.blaster import Blaster, ScriptError, clauses_of, expressions
+from mmaformal.certificates.blaster import Blaster, clauses_of
 from mmaformal.certificates.circuits import Bits, Circuit
+from mmaformal.certificates.expressions import ScriptError, expressions
 
 ARITHMETIC = ("bvadd", "bvsub", "bvmul", "bvudiv", "bvurem", "bvsdiv", "bvsrem", "bvsmod")
 OTHERS = (
@@ -262,3 +263,90 @@ def test_clauses_are_met_by_what_the_gate_gives_and_nothing_else(function: str) 
 def test_what_is_not_understood_is_refused(text: str, why: str) -> None:
     with pytest.raises(ScriptError, match=why):
         clauses_of(text)
+
+
+# ---- constants that equal a term -------------------------------------------------------------------------------------
+
+
+def _script(asserted: Sequence[str], defined: str = "") -> str:
+    declared = "".join(f"(declare-fun {name} () (_ BitVec 2))" for name in "xyz")
+    bools = "".join(f"(declare-fun {name} () Bool)" for name in "pq")
+    asserts = "".join(f"(assert {each})" for each in asserted)
+    return f"(set-logic QF_BV){declared}{bools}{defined}{asserts}(check-sat)"
+
+
+def _can_be_met(clauses: Sequence[Bits]) -> bool:
+    """Whether z3's SAT solver finds an assignment."""
+    solver = z3.Solver()
+    for clause in clauses:
+        literals = [z3.Bool(str(abs(each))) for each in clause]
+        solver.add(z3.Or([x if each > 0 else z3.Not(x) for x, each in zip(literals, clause, strict=True)]))
+    return bool(solver.check() == z3.sat)
+
+
+def _random_formula(rng: random.Random, depth: int) -> str:
+    def term(deep: int) -> str:
+        if deep == 0 or rng.random() < 0.4:
+            return rng.choice(["x", "y", "z", "(_ bv1 2)", "(_ bv3 2)"])
+        return f"({rng.choice(['bvadd', 'bvsub', 'bvmul', 'bvand'])} {term(deep - 1)} {term(deep - 1)})"
+
+    if depth == 0 or rng.random() < 0.5:
+        return rng.choice(["p", "q", f"(= {term(0)} {term(2)})", f"(= {term(2)} {term(0)})", "(= p q)"])
+    inner = _random_formula(rng, depth - 1)
+    if rng.random() < 0.3:
+        return f"(not {inner})"
+    return f"({rng.choice(['and', 'or', '=>', 'xor'])} {inner} {_random_formula(rng, depth - 1)})"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_clauses_can_be_met_if_and_only_if_a_script_of_equalities_can(seed: int) -> None:
+    rng = random.Random(seed)
+    verdicts = set()
+    for _ in range(50):
+        script = _script([_random_formula(rng, 3) for _ in range(rng.randrange(1, 7))])
+        solver = z3.Solver()
+        solver.from_string(script)
+        wanted = bool(solver.check() == z3.sat)
+        verdicts.add(wanted)
+        assert _can_be_met(clauses_of(script, multiplied_out=True)[1]) == wanted, script
+    assert verdicts == {False, True}
+
+
+def test_what_equals_a_term_of_itself_is_no_definition() -> None:
+    for asserted, met in (
+        (["(= x (bvadd x (_ bv1 2)))"], False),
+        (["(= x (bvmul x x))", "(= y (bvsub x (_ bv1 2)))", "(= x (bvadd y (_ bv1 2)))"], True),
+        (["(= x (bvadd y (_ bv1 2)))", "(= y (bvadd z (_ bv1 2)))", "(= z (bvadd x (_ bv2 2)))"], True),
+        (["(= x (bvadd y (_ bv1 2)))", "(= y (bvadd z (_ bv1 2)))", "(= z x)"], False),
+        (["(= p q)", "(not (= q p))"], False),
+        (["p", "(not p)"], False),
+    ):
+        assert _can_be_met(clauses_of(_script(asserted), multiplied_out=True)[1]) == met, asserted
+
+
+def test_a_sum_less_its_parts_is_seen_through_equalities() -> None:
+    """Solvers do not multiply 285 bits; what an addition loses is so many of them."""
+    names = ("whole", "high", "low", "floor", "unit", "below")
+    declared = "".join(f"(declare-fun {name} () (_ BitVec 285))" for name in names)
+    given = "(and (= whole (bvadd high floor)) (= low (bvadd (bvmul floor unit) below)))"
+    claim = "(= (bvsub (bvadd (bvmul high unit) low) (bvmul whole unit)) below)"
+    script = f"{declared}(assert (not (or (not {given}) {claim})))"
+    assert len(clauses_of(script, multiplied_out=True)[1]) < 5
+
+
+@pytest.mark.parametrize(
+    ("defined", "why"),
+    [
+        ("(define-fun a () (_ BitVec 2) b)(define-fun b () (_ BitVec 2) a)", "defined by itself"),
+        ("(declare-fun x () (_ BitVec 2))", "x has a meaning already"),
+        ("(define-fun a () (_ BitVec 2) x)(define-fun a () (_ BitVec 2) y)", "a has a meaning already"),
+    ],
+)
+def test_scripts_that_define_nothing_are_refused(defined: str, why: str) -> None:
+    with pytest.raises(ScriptError, match=why):
+        clauses_of(_script(["(= x y)"], defined), multiplied_out=True)
+
+
+def test_a_constant_is_not_defined_as_a_term_of_another_sort() -> None:
+    with pytest.raises(ScriptError):
+        clauses_of(_script(["(= x ((_ zero_extend 1) y))"]), multiplied_out=True)
