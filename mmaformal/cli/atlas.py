@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, answered, wrong_use
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, wrong_use
 from mmaformal.cli.terminal import said
+
+if TYPE_CHECKING:
+    from mmaformal.site.build import SiteParts
 
 
 @click.group()
@@ -17,60 +23,71 @@ def atlas() -> None:
     """Write a site of all instructions, with a playground that runs them in a browser (docs/site.md)."""
 
 
+def _parts(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that name the parts of a site, given as one `SiteParts`."""
+
+    @functools.wraps(command)
+    def with_parts(
+        *args: object,
+        pyodide: Path | None,
+        z3: Path | None,
+        properties: Path | None,
+        bounds: Path | None,
+        pairs: Path | None,
+        proofs: Path | None,
+        **more: object,
+    ) -> int:
+        from mmaformal.site.build import SiteParts
+
+        return command(*args, given=SiteParts(pyodide, z3, properties, bounds, pairs, proofs), **more)
+
+    for name, metavar, text in reversed(_PARTS):
+        with_parts = click.option(name, type=options.FILE, metavar=metavar, help=text)(with_parts)
+    return with_parts
+
+
+_PARTS = (
+    ("--pyodide", "DIR", "The npm package pyodide, Python for browsers (default: node_modules/pyodide)."),
+    ("--z3", "DIR", "The npm package z3-solver, z3 for browsers (default: node_modules/z3-solver)."),
+    ("--properties", "FILE", "A table as tables/properties.md (default: that of the checkout)."),
+    ("--bounds", "FILE", "A table as tables/unit-bounds.md (default: that of the checkout)."),
+    ("--pairs", "FILE", "A store that `atlas compare` filled (default: tables/pairs.jsonl)."),
+    ("--proofs", "DIR", "A folder that `atlas prove` filled."),
+)
+
+
 @atlas.command()
 @click.option("--out", required=True, type=options.OUTPUT_FOLDER, metavar="DIR", help="Write the site there.")
-@click.option(
-    "--pyodide",
-    type=options.FILE,
-    metavar="DIR",
-    help="The npm package pyodide, Python for browsers (default: node_modules/pyodide).",
-)
-@click.option(
-    "--z3",
-    type=options.FILE,
-    metavar="DIR",
-    help="The npm package z3-solver, z3 for browsers (default: node_modules/z3-solver).",
-)
-@click.option(
-    "--properties",
-    type=options.FILE,
-    metavar="FILE",
-    help="A table as tables/properties.md (default: that of the checkout).",
-)
-@click.option(
-    "--bounds",
-    type=options.FILE,
-    metavar="FILE",
-    help="A table as tables/unit-bounds.md (default: that of the checkout).",
-)
-@click.option(
-    "--pairs",
-    type=options.FILE,
-    metavar="FILE",
-    help="A store that `atlas compare` filled (default: tables/pairs.jsonl).",
-)
-@click.option("--proofs", type=options.FILE, metavar="DIR", help="A folder that `atlas prove` filled.")
-def build(
-    out: Path,
-    pyodide: Path | None,
-    z3: Path | None,
-    properties: Path | None,
-    bounds: Path | None,
-    pairs: Path | None,
-    proofs: Path | None,
-) -> int:
+@_parts
+def build(out: Path, given: SiteParts) -> int:
     """Write the pages, their data, and the playground.
 
     `mmaformal serve DIR` shows them.
 
     Exit status: 0, or 2 for wrong use.
     """
-    from mmaformal.site.build import SiteParts, build
+    from mmaformal.site.build import build
     from mmaformal.site.bundle import NoPackageError
 
-    given = SiteParts(pyodide, z3, properties, bounds, pairs, proofs)
     with wrong_use(NoPackageError, ValueError):
         return answered(build(out, given, told=said).summary, SETTLED)
+
+
+@atlas.command()
+@click.argument("site", type=options.FILE, metavar="DIR")
+@_parts
+def check(site: Path, given: SiteParts) -> int:
+    """Make every file of a site again, and compare: nothing is edited by hand.
+
+    Exit status: 0, 1 where a file of DIR is not what the data give, or 2 for
+    wrong use.
+    """
+    from mmaformal.site.build import check
+    from mmaformal.site.bundle import NoPackageError
+
+    with wrong_use(NoPackageError, NotADirectoryError, ValueError):
+        checked = check(site, given, told=said)
+    return answered(checked.summary, REFUTED if checked.verdict == "differs" else SETTLED)
 
 
 @atlas.command()

@@ -1,10 +1,10 @@
-"""`mmaformal atlas build`: the site, written into a folder."""
+"""`mmaformal atlas build` and `atlas check`: the site, written into a folder, or compared with one."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -71,6 +71,31 @@ class BuiltSite(ShortRepr):
         return "\n".join([*lines, *(f"no {what}: {how}" for what, how in self.lacks.items())])
 
 
+@dataclass(frozen=True, repr=False)
+class CheckedSite(ShortRepr):
+    """A site compared with what its data give: the files that are others, and those that are not there."""
+
+    out: Path
+    files: int
+    edited: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        return "differs" if self.edited or self.missing else "as built"
+
+    @property
+    def summary(self) -> str:
+        """A line for each file that is not what the data give, and one that counts."""
+        lines = [
+            *(f"{name}: not what the data give" for name in self.edited),
+            *(f"{name}: missing" for name in self.missing),
+        ]
+        wrong = len(lines)
+        last = f"{self.out}: {counted(self.files, 'file')}, {wrong or 'none'} other than the data give"
+        return "\n".join([*lines[:_SHOWN], *([f"and {wrong - _SHOWN} more"] if wrong > _SHOWN else []), last])
+
+
 def build(
     out: Path, given: SiteParts | None = None, *, told: Callable[[str], object] | None = None
 ) -> BuiltSite:
@@ -79,7 +104,54 @@ def build(
     `told` is called with a line of text as the work goes on.  Raises NoPackageError where a folder that is named lacks
     a file, OSError and ValueError where a table or a store cannot be read.
     """
-    start, given, say = monotonic(), given or SiteParts(), told or (lambda _: None)
+    start, say = monotonic(), told or (lambda _: None)
+    known = _read(given or SiteParts(), say)
+    written = 0
+    for name, content in _contents(known, say):
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        written += name.endswith(".html")
+    words = [each.word for each in known.atlas.pairs.verdicts]
+    missing = words.count("not compared")
+    return BuiltSite(out, written, monotonic() - start, len(words), missing, known.lacks)
+
+
+def check(
+    out: Path, given: SiteParts | None = None, *, told: Callable[[str], object] | None = None
+) -> CheckedSite:
+    """Make every file of a site anew, and compare it with what its folder has: a page edited by hand is another.
+
+    Raises what `build` raises, and NotADirectoryError where there is no such folder.
+    """
+    if not out.is_dir():
+        raise NotADirectoryError(f"{out} is no folder: `mmaformal atlas build --out {out}` writes it")
+    say = told or (lambda _: None)
+    files, edited, missing = 0, [], []
+    for name, content in _contents(_read(given or SiteParts(), say), say):
+        files += 1
+        if not (out / name).is_file():
+            missing.append(name)
+        elif (out / name).read_bytes() != content:
+            edited.append(name)
+    return CheckedSite(out, files, tuple(edited), tuple(missing))
+
+
+#: Files that `CheckedSite` lists, at most.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, repr=False)
+class _Known(ShortRepr):
+    """The data that pages are made of."""
+
+    atlas: Atlas
+    runtime: dict[str, list[Path]]  #: files of npm packages
+    proofs: ProofFolder | None
+    lacks: dict[str, str]
+
+
+def _read(given: SiteParts, say: Callable[[str], object]) -> _Known:
     lacks: dict[str, str] = {}
 
     def table(named: Path | None, name: str, what: str, how: str) -> Path | None:
@@ -103,23 +175,24 @@ def build(
         pairs,
         {} if folder is None else folder.claims,
     )
-    written = 0
-    for name, text in _texts(atlas, bool(runtime["pyodide"]), bool(runtime["z3-solver"]), say):
-        _file(out, name).write_text(text, encoding="utf-8")
-        written += name.endswith(".html")
-    _data(out, atlas)
+    return _Known(atlas, runtime, folder, lacks)
+
+
+def _contents(known: _Known, say: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
+    """Yield every file of the site by its path."""
+    atlas, runtime, folder = known.atlas, known.runtime, known.proofs
+    texts = _texts(atlas, bool(runtime["pyodide"]), bool(runtime["z3-solver"]), say)
+    yield from ((name, text.encode()) for name, text in texts)
+    yield from ((f"data/{name}", text.encode()) for name, text in _data(atlas))
     for each in files("mmaformal.site").joinpath("static").iterdir():
-        _file(out, each.name).write_bytes(each.read_bytes())
-    _file(out, "playground.zip").write_bytes(archive())
+        yield each.name, each.read_bytes()
+    yield "playground.zip", archive()
     for name, some in runtime.items():
-        for file in some:
-            shutil.copyfile(file, _file(out, f"{name}/{file.name}"))
+        yield from ((f"{name}/{file.name}", file.read_bytes()) for file in some)
     if folder is not None:
-        for sha256 in {x.sha256 for claim in folder.claims.values() for x in claim.lemmas}:
+        for sha256 in sorted({x.sha256 for claim in folder.claims.values() for x in claim.lemmas}):
             script = folder.script(sha256)
-            shutil.copyfile(script, _file(out, str(script.relative_to(folder.path))))
-    words = [each.word for each in atlas.pairs.verdicts]
-    return BuiltSite(out, written, monotonic() - start, len(words), words.count("not compared"), lacks)
+            yield script.relative_to(folder.path).as_posix(), script.read_bytes()
 
 
 _OPTIONS = {"pyodide": "pyodide", "z3-solver": "z3"}
@@ -163,17 +236,12 @@ def _texts(atlas: Atlas, pyodide: bool, z3: bool, say: Callable[[str], object]) 
             say(f"{number} of {len(atlas.pairs.questions)} pairs")
 
 
-def _file(out: Path, name: str) -> Path:
-    path = out / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _data(out: Path, atlas: Atlas) -> None:
-    """Write the tables as CSV and JSON, what the playground lists, and what the search finds beside the first page."""
-    _table(out, "instructions", atlas.rows())
-    _table(out, "pairs", [*atlas.pairs.rows()])
-    _json(out, "catalogue", atlas.catalogue())
+def _data(atlas: Atlas) -> Iterator[tuple[str, str]]:
+    """Yield the tables as CSV and JSON, what the playground lists, and what the search finds beside the first page."""
+    for name, rows in (("instructions", atlas.rows()), ("pairs", [*atlas.pairs.rows()])):
+        yield f"{name}.json", _json(rows)
+        yield f"{name}.csv", _csv(rows)
+    yield "catalogue.json", _json(atlas.catalogue())
     found = [
         [f"{pair.x.label} and {pair.y.label}", f"{pair.x.spec.types} pair", pair_address(pair)]
         for pair in atlas.pairs.questions.values()
@@ -191,16 +259,16 @@ def _data(out: Path, atlas: Atlas) -> None:
         [f"{x.property} of {x.label}", "proof", proof_address(x.label, x.property)]
         for x in atlas.proofs.values()
     ]
-    _json(out, "search", found)
+    yield "search.json", _json(found)
 
 
-def _table(out: Path, name: str, rows: Sequence[dict[str, object]]) -> None:
-    _json(out, name, rows)
-    with _file(out, f"data/{name}.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+def _csv(rows: Sequence[dict[str, object]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
-def _json(out: Path, name: str, value: object) -> None:
-    _file(out, f"data/{name}.json").write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -10,10 +10,7 @@ from mmaformal.display import counted
 from mmaformal.instruction import Instruction
 from mmaformal.site.addresses import address
 from mmaformal.site.html import Markup, link, page, table
-from mmaformal.site.records import Atlas
-
-#: Products of the chains whose bounds are compared.
-PRODUCTS = 1024
+from mmaformal.site.records import CHAIN, Atlas
 
 
 def source_slug(name: str) -> str:
@@ -71,7 +68,7 @@ def written_sources(atlas: Atlas) -> dict[str, str]:
 
 def _bound(atlas: Atlas, i: Instruction) -> float | None:
     found = atlas.bound(i)
-    return None if found is None else found.of(PRODUCTS)
+    return None if found is None else found.of(CHAIN)
 
 
 def generations(atlas: Atlas) -> dict[str, list[tuple[Instruction, float]]]:
@@ -104,7 +101,7 @@ def generations_page(atlas: Atlas) -> str:
             )
             before = bound
     body = (
-        f"<p>What a chain of {PRODUCTS:,} products is off at most, by the bound of one step, in units of "
+        f"<p>What a chain of {CHAIN:,} products is off at most, by the bound of one step, in units of "
         "2^-24 of w(c) + Σ w(a)·w(b). The bound of a step is proved; but of units that take subnormal numbers for "
         "zero, and of acc_e9s12, it is argued only, and the former are off by an absolute part besides, which is "
         "not in this table. Instructions whose bound is the same on all architectures are left out.</p>\n"

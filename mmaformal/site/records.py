@@ -20,6 +20,9 @@ from mmaformal.spec import DotAdd
 #: Meanings of the signs of the table of properties.
 VERDICTS = {"✓": "holds", "✗": "fails", "?": "open", "": "not run"}
 
+#: Products of the chains whose bounds are told.
+CHAIN = 1024
+
 
 @dataclass(frozen=True, repr=False)
 class PropertyTable(ShortRepr):
@@ -31,8 +34,9 @@ class PropertyTable(ShortRepr):
 
     @classmethod
     def read(cls, page: str) -> PropertyTable:
-        """The table that a page holds; ValueError where its rows do not fit its head."""
+        """Return the table that a page holds.  Raises ValueError where its rows do not fit its head, or its counts."""
         statements: dict[str, str] = {}
+        counts: dict[str, list[str]] = {}
         signs: dict[str, dict[str, str]] = {}
         witnesses: dict[tuple[str, str], str] = {}
         section = ""
@@ -41,12 +45,20 @@ class PropertyTable(ShortRepr):
             if line.startswith("### "):
                 section = line[4:]
             elif cells and cells[0].isdigit():
-                statements[cells[1]] = cells[2]
+                statements[cells[1]], counts[cells[1]] = cells[2], cells[3:6]
             elif cells and " " in cells[0]:
                 label = re.sub(r" \(\+\d+\)$", "", cells[0])
                 signs[label] = dict(zip(statements, cells[1:-1], strict=True))
             elif section in statements and (witness := re.match(r"- \w+, (\S+ [^:]+): (.+)", line)):
                 witnesses[section, witness[1]] = witness[2]
+        for name, said in counts.items():
+            column = [row[name] for row in signs.values()]
+            found = [str(column.count(sign)) for sign in "✓✗?"]
+            if said != found:
+                raise ValueError(
+                    f"{name}: the table's head counts {' '.join(said)}, its rows {' '.join(found)} (✓ ✗ ?): "
+                    "was it edited? `python tools/docs/property_table.py` writes it"
+                )
         return cls(statements, signs, witnesses)
 
 
@@ -75,7 +87,7 @@ class UnitBound(ShortRepr):
             "sum of a step": one,
             "rounded with": self.rho,
             "U": f"{self.U} · 2^-24: m steps are off (1 + U)^m − 1 of w(c) + Σ w(a)·w(b) at most",
-            "1,024 products": f"{self.of(1024):.4g} · 2^-24 at most",
+            f"{CHAIN:,} products": f"{self.of(CHAIN):.4g} · 2^-24 at most",
             "nearest": f"{self.nearest} of the bound, among {self.results} finite results",
         }
 
