@@ -9,15 +9,20 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mmaformal import accumulator
-from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
+from mmaformal.architectures import (
+    ARCHITECTURES,
+    SPECIFIED_UNITS,
+    Architecture,
+    UnknownInstructionError,
+)
 from mmaformal.architectures.base import TYPE_SETS, canonical_name
-from mmaformal.architectures.papers import PAPERS
+from mmaformal.architectures.papers import PAPERS, resting_on
 from mmaformal.architectures.products import NOT_MODELLED, PRODUCTS
 from mmaformal.display import columns, counted, width_to_fit
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
 from mmaformal.rounding import Conversion
-from mmaformal.spec import plain_parameter
+from mmaformal.spec import parameter_text, plain_parameter
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -101,6 +106,77 @@ def device_table() -> str:
 def devices_as_json() -> list[dict[str, object]]:
     """Return the devices of each architecture, with their source, as plain values."""
     return [{"architecture": x.architecture, "devices": list(x.names), "source": x.source} for x in PRODUCTS]
+
+
+def _every_instruction() -> list[Instruction]:
+    return [i for name in (*ARCHITECTURES, *SPECIFIED_UNITS) for i in ARCHITECTURES[name]]
+
+
+def _of_architectures(instructions: Sequence[Instruction]) -> str:
+    """How many there are, and of which architectures."""
+    architectures = ", ".join(dict.fromkeys(i.architecture for i in instructions))
+    return f"{counted(len(instructions), 'instruction')} of {architectures}"
+
+
+def sources_as_json() -> list[dict[str, object]]:
+    """Return each source of parameters, its title, and how many instructions of which architectures rest on it."""
+    resting = {name: [i for i, _ in resting_on(name, _every_instruction())] for name in PAPERS}
+    return [
+        {
+            "source": name,
+            "title": PAPERS[name],
+            "instructions": len(some),
+            "architectures": list(dict.fromkeys(i.architecture for i in some)),
+        }
+        for name, some in resting.items()
+    ]
+
+
+def sources_table() -> str:
+    """Each source of parameters, with how many instructions rest on it, and its title below."""
+    lines = []
+    for name, title in PAPERS.items():
+        some = [i for i, _ in resting_on(name, _every_instruction())]
+        lines += [f"{name}: {_of_architectures(some) if some else 'none'}", wrapped(title, "    ")]
+    return "\n".join(lines)
+
+
+def resting_as_json(name: str) -> list[dict[str, object]]:
+    """Return the parameters that a source gives: of which instruction, their values, and where in it each stands."""
+    return [
+        {
+            "instruction": i.name,
+            "architecture": i.architecture,
+            "parameters": {p: _value(i, p) for p in given},
+            "where": {p: i.sources[p] for p in given},
+            "evidence": None if (backed := backing(i)) is None else backed.text(),
+        }
+        for i, given in resting_on(name, _every_instruction())
+    ]
+
+
+def _value(i: Instruction, parameter: str) -> str | None:
+    """A parameter's value as it is spelled; None of what has a source and is no parameter."""
+    return parameter_text(i.parameters[parameter], parameter) if parameter in i.parameters else None
+
+
+def resting_table(name: str) -> str:
+    """A source's title, and each parameter that it gives: where in it that stands, its values, and who has them."""
+    groups: dict[str, dict[str, dict[str, list[Instruction]]]] = {}
+    for i, given in resting_on(name, _every_instruction()):
+        for p in given:
+            values = groups.setdefault(p, {}).setdefault(i.sources[p], {})
+            values.setdefault(_value(i, p) or "", []).append(i)
+    lines = [wrapped(f"{name}: {PAPERS[name]}", "", "  ")]
+    for p, places in groups.items():
+        lines += ["", p]
+        for where, values in places.items():
+            lines.append(wrapped(where, "  ", "    "))
+            for value, some in values.items():
+                lines.append(
+                    wrapped(f"{value}{': ' if value else ''}{_of_architectures(some)}", "    ", "      ")
+                )
+    return "\n".join(lines)
 
 
 def revisions(architectures: Iterable[Architecture]) -> str:

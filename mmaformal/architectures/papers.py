@@ -1,4 +1,11 @@
-"""The full names of the sources of parameters, and by whom they are."""
+"""The full names of the sources of parameters, and by whom they are; what rests on each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from mmaformal.instruction import Instruction
 
 #: short name, as `Instruction.sources` has it, and the full one
 PAPERS = {
@@ -22,3 +29,28 @@ PAPERS = {
     "Yumin Hou and Hu He (Tsinghua University, Beijing University of Technology)",
     "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
 }
+
+
+class UnknownSourceError(ValueError):
+    """A name is of no source, or of several."""
+
+
+def source_named(name: str) -> str:
+    """Return the short name of the source that a name, or a part of its title, is of.  Raises UnknownSourceError."""
+    wanted = name.casefold()
+    exact = [short for short in PAPERS if short.casefold() == wanted]
+    found = exact or [short for short, title in PAPERS.items() if wanted in f"{short}: {title}".casefold()]
+    if len(found) == 1:
+        return found[0]
+    lower = {short.casefold(): short for short in PAPERS}
+    near = found or [lower[each] for each in difflib.get_close_matches(wanted, lower, n=4, cutoff=0.5)]
+    raise UnknownSourceError(
+        f"{'several sources have' if found else 'no source is called'} {name!r}{':' if near else ''}"
+        f" {', '.join(near)}; `mmaformal list --sources` has all".replace(" ;", ";")
+    )
+
+
+def resting_on(name: str, instructions: Iterable[Instruction]) -> list[tuple[Instruction, list[str]]]:
+    """Return the instructions with parameters that a source gives, and these parameters."""
+    found = ((i, [p for p, text in i.sources.items() if name in text]) for i in instructions)
+    return [(i, parameters) for i, parameters in found if parameters]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 
 import click
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.architectures.base import is_type_word, takes
+from mmaformal.architectures.papers import UnknownSourceError, source_named
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated, wrong_use
 from mmaformal.listing import (
     architecture_table,
     as_json_object,
@@ -19,6 +21,10 @@ from mmaformal.listing import (
     instruction_tables,
     matching,
     matching_table,
+    resting_as_json,
+    resting_table,
+    sources_as_json,
+    sources_table,
 )
 
 
@@ -29,11 +35,20 @@ from mmaformal.listing import (
     "--type", "kind", metavar="TYPE", help="Only those whose a and b are of TYPE: fp8, e4m3, fp16+fp32."
 )
 @click.option("--devices", is_flag=True, help="The GPUs and processors whose names stand for an ARCH.")
+@click.option("--sources", is_flag=True, help="The papers and manuals that parameters are taken from.")
+@click.option("--source", metavar="NAME", help="What rests on one of these: MMA-Sim, 'Arm ARM', SDM.")
 @options.json
 @options.table
 @options.model
 def list_(
-    wanted: str | None, pattern: str | None, kind: str | None, devices: bool, as_json: bool, table: str | None
+    wanted: str | None,
+    pattern: str | None,
+    kind: str | None,
+    devices: bool,
+    sources: bool,
+    source: str | None,
+    as_json: bool,
+    table: str | None,
 ) -> int:
     """List the instructions: all, those of ARCH, or those that PATTERN means.
 
@@ -41,10 +56,14 @@ def list_(
     them). PATTERN is the beginning of a name, a pattern as a shell has them, or a type: HMMA, 'QGMMA*',
     mma.m16n8k16, fp8.
     """
-    if devices and table is not None:
-        return tabulated(table, devices_as_json(), SETTLED)
     if devices:
-        return answered(json.dumps(devices_as_json(), indent=2) if as_json else device_table(), SETTLED)
+        return _told(devices_as_json, device_table, as_json, table)
+    if sources:
+        return _told(sources_as_json, sources_table, as_json, table)
+    if source is not None:
+        with wrong_use(UnknownSourceError):
+            name = source_named(source)
+        return _told(partial(resting_as_json, name), partial(resting_table, name), as_json, table)
     if kind is not None and not is_type_word(kind):
         raise UsageError(
             f"--type {kind}: no type of that name; fp16, bf16, e4m3, fp8, mxfp8, fp16+fp32 are some"
@@ -72,3 +91,12 @@ def list_(
     if table is not None:
         return tabulated(table, [i.row() for i in shown], SETTLED)
     return answered(json.dumps([as_json_object(i) for i in shown], indent=2) if as_json else text(), SETTLED)
+
+
+def _told(
+    rows: Callable[[], list[dict[str, object]]], text: Callable[[], str], as_json: bool, table: str | None
+) -> int:
+    """Print rows as a table for other programs or as JSON, or a text; return the exit status."""
+    if table is not None:
+        return tabulated(table, rows(), SETTLED)
+    return answered(json.dumps(rows(), indent=2) if as_json else text(), SETTLED)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.architectures.papers import PAPERS
+from mmaformal.architectures.papers import PAPERS, resting_on
 from mmaformal.display import ShortRepr, counted
 from mmaformal.site import finding_pages, pages
 from mmaformal.site.addresses import address, proof_address
@@ -253,7 +253,7 @@ def _data(atlas: Atlas) -> Iterator[tuple[str, str]]:
     found += [
         [name, "source", f"source/{finding_pages.source_slug(name)}.html"]
         for name in PAPERS
-        if finding_pages.resting(atlas, name)
+        if resting_on(name, atlas.instructions)
     ]
     found += [
         [f"{x.property} of {x.label}", "proof", proof_address(x.label, x.property)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from mmaformal.architectures.papers import PAPERS
+from mmaformal.architectures.papers import PAPERS, resting_on
 from mmaformal.display import counted
 from mmaformal.instruction import Instruction
 from mmaformal.site.addresses import address
@@ -18,12 +18,6 @@ def source_slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def resting(atlas: Atlas, name: str) -> list[tuple[Instruction, list[str]]]:
-    """The instructions with parameters that a source gives, and those parameters."""
-    found = ((i, [p for p, text in i.sources.items() if name in text]) for i in atlas.instructions)
-    return [(i, parameters) for i, parameters in found if parameters]
-
-
 def sources_page(atlas: Atlas) -> str:
     """All sources, with how many instructions rest on each."""
     rows = [
@@ -34,7 +28,7 @@ def sources_page(atlas: Atlas) -> str:
             ", ".join(dict.fromkeys(i.architecture for i, _ in some)),
         )
         for name, title in PAPERS.items()
-        if (some := resting(atlas, name))
+        if (some := resting_on(name, atlas.instructions))
     ]
     head = ("source", "title", "instructions", "architectures")
     intro = "<p>Papers, manuals and programs that parameters are taken from, and what rests on each.</p>\n"
@@ -50,7 +44,7 @@ def source_page(atlas: Atlas, name: str) -> str:
             escape(", ".join(f"{p} = {i.parameters[p]}" if p in i.parameters else p for p in given)),
             escape("; ".join(dict.fromkeys(i.sources[p] for p in given))),
         )
-        for i, given in resting(atlas, name)
+        for i, given in resting_on(name, atlas.instructions)
     ]
     body = f"<p>{escape(PAPERS[name])}</p>\n<p>{counted(len(rows), 'instruction')} rest on it.</p>\n"
     head = ("instruction", "architecture", "parameters", "where it stands")
@@ -59,7 +53,7 @@ def source_page(atlas: Atlas, name: str) -> str:
 
 def written_sources(atlas: Atlas) -> dict[str, str]:
     """The pages of all sources that something rests on, by path."""
-    names = [name for name in PAPERS if resting(atlas, name)]
+    names = [name for name in PAPERS if resting_on(name, atlas.instructions)]
     return {f"source/{source_slug(name)}.html": source_page(atlas, name) for name in names}
 
 
