@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from mmaformal.display import columns
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers.rows import Row, code_text
 from mmaformal.shown_stages import NumberedStep, shown_steps
+
+#: a, b, c and the block scales of both sides, as codes.
+Case: TypeAlias = tuple[Sequence[int], Sequence[int], int, Sequence[int], Sequence[int]]
 
 #: The most places that are drawn of what is cut off.
 _CUT_PLACES = 24
@@ -60,6 +64,16 @@ def draw_alignment(
 ) -> str:
     """The terms of each sum, place below place, `|` being the end of what is kept; empty where none is told."""
     return drawn_steps(shown_steps(instruction, a, b, c, scale_a, scale_b))
+
+
+def draw_witness(models: Sequence[Instruction], case: Case, columns: int, lines: int = 15) -> str:
+    """The terms of several models on one input; nothing of a model whose drawing is larger than that."""
+    drawn = ((i.label, draw_alignment(i, *case)) for i in models)
+    return "\n\n".join(
+        f"terms of {label}\n{text}"
+        for label, text in drawn
+        if text and max(map(len, text.splitlines())) <= columns and text.count("\n") < lines
+    )
 
 
 def drawn_steps(steps: Sequence[NumberedStep]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.checked import integer, text
+from mmaformal.corridor import corridor_svg
 from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
 from mmaformal.kernels import rows as kernels
@@ -96,7 +97,7 @@ class Instruction:
         named = [(name, parameter_text(self.parameters[name], name)) for name in self.parameters]
         rows = [(name, text, self.sources.get(name, "")) for name, text in named]
         title = html_title(self.label, self.spec.types, f"{self.m}×{self.n}×{self.k}, {self.algorithm}")
-        return title + html_table(("parameter", "is", "source"), rows)
+        return title + html_table(("parameter", "is", "source"), rows) + corridor_svg(self.spec)
 
     def row(self) -> dict[str, object]:
         """The instruction as plain values, parameters in columns of their own; None where it has no such parameter."""

@@ -1,154 +1,19 @@
-"""Drawings as SVG: how wide an accumulator is beside its terms, and the terms of one sum with what is cut off.
-
-Colours are attributes, so that a page's style sheet may change them; a notebook shows them as they are.
-"""
+"""The terms of one sum as SVG, place below place, with what is cut off."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mmaformal.accumulator import sum_width
 from mmaformal.bits import last_place, top_place
-from mmaformal.display import ShortRepr, counted
+from mmaformal.corridor import INK, KEPT, LABEL, QUIET, WIDTH, svg, text_at
+from mmaformal.display import ShortRepr
 from mmaformal.renderers.rows import Row
 from mmaformal.shown_stages import NumberedStep
-from mmaformal.spec import DotAdd
 
-_WIDTH, _ROW, _LABEL = 860, 26, 150
 #: The most places that are drawn one by one, and the most of those that are cut off.
 _PLACES, _CUT_PLACES = 120, 24
-
-_INK, _QUIET, _KEPT, _CARRY = "#1b1f24", "#8a939d", "#cfe3fa", "#f6e3b4"
-
-
-@dataclass(frozen=True, repr=False)
-class Band(ShortRepr):
-    """Places of a number, 2^first down to 2^last, drawn as one box."""
-
-    label: str  #: what stands before it
-    first: int
-    last: int
-    text: str  #: what stands in it
-    colour: str = _KEPT
-    dashed: bool = False
-
-
-def svg(width: float, height: float, label: str, body: str) -> str:
-    """A drawing of this size with a name for those who do not see it."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" font-family="sans-serif" font-size="12" role="img" aria-label="{html.escape(label)}">\n'
-        f"{body}\n</svg>\n"
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = _INK) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{colour}">{html.escape(text)}</text>'
-        if text
-        else ""
-    )
-
-
-# ---- an accumulator ------------------------------------------------------------------------------------------------
-
-
-def bands(spec: DotAdd) -> list[list[Band]]:
-    """The widths of a step's sum beside those of its terms and of d, line by line; empty where it has no such sum.
-
-    Places are counted from the largest exponent of a step, 2^0 being its place.
-    """
-    width, p = sum_width(spec), spec.parameters
-    if width is None or not p.aligns:
-        return []
-    kept = p.kept_places(spec)
-    whole = width.term - kept  # bits of the largest term at and above 2^0
-    top = width.total - kept - 1
-    product = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    last = min(-kept, -product, -spec.c_format.fraction_bits) - 4
-    carry = [Band("", top, whole, counted(width.carry, "carry bit"), _CARRY)] if width.carry else []
-    return [
-        [
-            *carry,
-            Band(
-                "sum of a step", whole - 1, -kept, f"{counted(width.term, 'bit')}, {kept} of them fractional"
-            ),
-            Band("", -kept - 1, last, "cut off", "none", dashed=True),
-        ],
-        [Band("a product, at most", 1, -product, f"{product} fractional bits")],
-        [
-            Band(
-                "c, at most",
-                0,
-                -spec.c_format.fraction_bits,
-                f"{spec.c_format.fraction_bits} fractional bits",
-            )
-        ],
-        [Band(f"d, {spec.d_format}", 0, -p.last_rounding.fraction_bits, _rounded(spec))],
-    ]
-
-
-def _rounded(spec: DotAdd) -> str:
-    rho = spec.parameters.last_rounding
-    return f"{rho.fraction_bits} fractional bits, {rho.rounding.name}"
-
-
-def corridor_svg(spec: DotAdd) -> str:
-    """The accumulator of a step drawn to scale; nothing for an algorithm that has no fixed-point sum."""
-    lines = bands(spec)
-    if not lines:
-        return ""
-    every = [band for line in lines for band in line]
-    top, bottom = max(band.first for band in every), min(band.last for band in every)
-    place = min(13.0, (_WIDTH - _LABEL) / (top - bottom + 1))
-
-    def x(of: int) -> float:
-        """The left edge of a place."""
-        return round(_LABEL + (top - of) * place, 1)
-
-    drawn = []
-    for number, line in enumerate(lines):
-        y = number * _ROW + 18
-        drawn.append(_text(0, y + 13, next(band.label for band in line if band.label)))
-        drawn += [_box(band, x(band.first), x(band.last - 1), y) for band in line]
-    height = len(lines) * _ROW + 18
-    point = x(-1)
-    drawn.append(f'<path d="M{point:g} 14V{height:g}" stroke="{_QUIET}" stroke-dasharray="2 3"/>')
-    drawn.append(
-        _text(point, 11, "2^e, the largest exponent, is the place left of this line", "middle", _QUIET)
-    )
-    told = "; ".join(
-        f"{line[0].label or line[1].label}: {', '.join(band.text for band in line)}" for line in lines
-    )
-    return svg(x(bottom - 1) + 2, height, told, "\n".join(drawn))
-
-
-def widths_text(spec: DotAdd) -> str:
-    """The widths that `corridor_svg` draws, in words, a line each."""
-    named = [(next(band.label for band in line if band.label), line) for line in bands(spec)]
-    return "\n".join(
-        f"{label}: "
-        + ", ".join(f"{band.text} (2^{band.first} … 2^{band.last})" for band in line if not band.dashed)
-        for label, line in named
-    )
-
-
-def _box(band: Band, left: float, right: float, y: float) -> str:
-    dash = ' stroke-dasharray="3 3"' if band.dashed else ""
-    box = (
-        f'<rect x="{left:g}" y="{y:g}" width="{right - left:g}" height="{_ROW - 6}" fill="{band.colour}" '
-        f'stroke="{_QUIET if band.dashed else _INK}"{dash}/>'
-    )
-    room = (right - left) / 6.4
-    text = band.text if len(band.text) <= room else band.text.split(",")[0].split()[0]
-    shown = _text((left + right) / 2, y + 14, text if len(text) <= room else "", "middle")
-    return f"<g><title>{html.escape(band.text)}</title>{box}{shown}</g>"
-
-
-# ---- the terms of a sum --------------------------------------------------------------------------------------------
 
 
 def alignment_svg(steps: Sequence[NumberedStep]) -> str:
@@ -160,7 +25,7 @@ def alignment_svg(steps: Sequence[NumberedStep]) -> str:
         for stage, unit in dict.fromkeys((row.stage, row.unit) for row in cut):
             rows = [row for row in cut if (row.stage, row.unit) == (stage, unit)]
             title = f"{of_step}{stage}; what is below 2^{unit} is cut off"
-            drawn.append(_text(0, y + 14, title, colour=_QUIET))
+            drawn.append(text_at(0, y + 14, title, colour=QUIET))
             y += 20
             for line in _binary(rows):
                 drawn.append(_line(line, y))
@@ -169,7 +34,7 @@ def alignment_svg(steps: Sequence[NumberedStep]) -> str:
     if not drawn:
         return ""
     return svg(
-        _WIDTH, y, "terms aligned; digits to the right of the kept places are cut off", "\n".join(drawn)
+        WIDTH, y, "terms aligned; digits to the right of the kept places are cut off", "\n".join(drawn)
     )
 
 
@@ -204,23 +69,23 @@ def _binary(rows: Sequence[Row]) -> list[_Binary]:
 
 def _line(line: _Binary, y: float) -> str:
     """A box for each digit; zeros before the first one are left empty."""
-    place = min(14.0, (_WIDTH - _LABEL - 16) / line.places)
+    place = min(14.0, (WIDTH - LABEL - 16) / line.places)
     size = min(12.0, place)
     first = line.kept.find("1")
-    boxes = [_text(0, y + 13, line.label[:22]), _text(_LABEL, y + 13, line.sign)]
+    boxes = [text_at(0, y + 13, line.label[:22]), text_at(LABEL, y + 13, line.sign)]
     for number, digit in enumerate(line.kept + line.cut):
-        x = _LABEL + 14 + number * place
+        x = LABEL + 14 + number * place
         kept = number < len(line.kept)
         shown = kept and 0 <= first <= number
         if kept:
-            fill = _KEPT if shown else "none"
+            fill = KEPT if shown else "none"
             boxes.append(
-                f'<rect x="{x:.1f}" y="{y:g}" width="{place:.1f}" height="17" fill="{fill}" stroke="{_QUIET}"/>'
+                f'<rect x="{x:.1f}" y="{y:g}" width="{place:.1f}" height="17" fill="{fill}" stroke="{QUIET}"/>'
             )
         if shown or not kept:
             strike = "" if kept else ' text-decoration="line-through"'
             boxes.append(
                 f'<text x="{x + place / 2:.1f}" y="{y + 13:g}" text-anchor="middle" font-size="{size:g}" '
-                f'fill="{_INK if kept else _QUIET}"{strike}>{digit}</text>'
+                f'fill="{INK if kept else QUIET}"{strike}>{digit}</text>'
             )
     return "".join(boxes)

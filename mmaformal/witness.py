@@ -163,7 +163,8 @@ class Witness:
         return x, y
 
     @property
-    def _ints(self) -> tuple[list[int], list[int], int, list[int], list[int]]:
+    def ints(self) -> tuple[list[int], list[int], int, list[int], list[int]]:
+        """Return the codes of a, b and c, and of both sides' block scales."""
         return (
             self.a.tolist(),
             self.b.tolist(),
@@ -175,7 +176,7 @@ class Witness:
     @property
     def size(self) -> tuple[int, int, int, int]:
         """See `case_size`."""
-        return case_size(self.x.spec, *self._ints)
+        return case_size(self.x.spec, *self.ints)
 
     @property
     def case_text(self) -> str:
@@ -185,7 +186,7 @@ class Witness:
             value = fmt.text(code)
             return f"({value})" if value.startswith("-") else value
 
-        a, b, c, _, _ = self._ints
+        a, b, c, _, _ = self.ints
         products = {k: pair for k, pair in enumerate(zip(a, b, strict=True)) if pair != (0, 0)}
 
         def product(pair: tuple[int, int]) -> str:
@@ -314,15 +315,15 @@ class Witness:
 
     def _drawn(self) -> list[str]:
         """The terms of both, place below place, as HTML; nothing where neither cuts anything off."""
-        drawn = [(i.label, alignment_svg(shown_steps(i, *self._ints))) for i in (self.x, self.y)]
+        drawn = [(i.label, alignment_svg(shown_steps(i, *self.ints))) for i in (self.x, self.y)]
         return [html_folded(f"terms of {label}", svg) for label, svg in drawn if svg]
 
     def _told(self, whole: bool = False) -> str:
         """Where they part, stage by stage."""
-        return explain_difference(self.x, self.y, *self._ints, whole=whole)
+        return explain_difference(self.x, self.y, *self.ints, whole=whole)
 
     def _inputs(self, whole: bool = False) -> str:
-        a, b, c, scale_a, scale_b = self._ints
+        a, b, c, scale_a, scale_b = self.ints
         spec = self.x.spec
         shown = [k for k in range(spec.k) if not _plain_zero(a[k], spec.a_format, b[k], spec.b_format)]
         hidden = spec.k - len(shown)

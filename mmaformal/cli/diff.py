@@ -11,10 +11,10 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.cli import options
-from mmaformal.cli.recall import Recalled, RecallKey
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError
+from mmaformal.cli.recall import Recalled, RecallKey, witness_told
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.solving import Solving, solving
-from mmaformal.cli.terminal import Status, said
+from mmaformal.cli.terminal import Status, said, width
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -95,11 +95,25 @@ def diff(
     code = request.show(
         answer, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
     )
+    _draw(answer, (left, right), request)
     for what, file in files.items():
         if file is not None and not isinstance(answer, Recalled):
             _write_witness(answer, file, what)
     request.write_smtlib(answer)
     return code
+
+
+def _draw(answer: Answer | Recalled, models: tuple[Instruction, Instruction], request: Solving) -> None:
+    """Print the terms of both models, aligned, on a terminal that is wide enough."""
+    from mmaformal.bits import draw_witness
+
+    columns = width()
+    if columns is None or request.as_json or answer.verdict != "different":
+        return
+    told = answer.json.get("witness") if isinstance(answer, Recalled) else answer.to_json().get("witness")
+    witness = witness_told(told, models)
+    if witness is not None and (drawn := draw_witness(models, witness.ints, columns)):
+        answered(f"\n{drawn}", SETTLED)
 
 
 def _asked(

@@ -32,6 +32,7 @@ from mmaformal.instruction import Instruction
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
     from mmaformal.solver.evidence import EvidenceStore
+    from mmaformal.witness import Witness
 
 #: The folder beside the store of evidence, and how many answers it holds: the oldest make room.
 FOLDER, MOST = "answers", 1000
@@ -226,20 +227,31 @@ def _is_settled(text: str) -> bool:
 
 def _is_shown(told: object, instructions: tuple[Instruction, ...]) -> bool:
     """Whether a witness that tells two models apart still does, both being run on it again; True of all else."""
+    from mmaformal.witness import WitnessError
+
+    try:
+        witness = witness_told(told, instructions)
+    except WitnessError:
+        return False
+    return witness is None or witness.to_json() == told
+
+
+def witness_told(told: object, instructions: tuple[Instruction, ...]) -> Witness | None:
+    """Return the witness that plain values tell, both models being run on it again; None if they tell another thing.
+
+    Raises WitnessError where the models do not differ on it.
+    """
     models = told.get("models") if isinstance(told, dict) else None
     labels = [f"{each['architecture']} {each['instruction']}" for each in models or ()]
     if not isinstance(told, dict) or len(labels) != 2 or labels != [each.label for each in instructions]:
-        return True
-    from mmaformal.witness import Witness, WitnessError
+        return None
+    from mmaformal.witness import Witness
 
     a, b, scale_a, scale_b = (
         [int(x, 16) for x in told.get(name, ())] for name in ("a", "b", "scale_a", "scale_b")
     )
     x, y = instructions
-    try:
-        return Witness.of(x, y, a, b, int(told["c"], 16), scale_a, scale_b).to_json() == told
-    except WitnessError:
-        return False
+    return Witness.of(x, y, a, b, int(told["c"], 16), scale_a, scale_b)
 
 
 def _obligations(told: object) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.terminal import width
 from mmaformal.display import clipped, counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -92,8 +93,11 @@ def _told(i: Instruction, case: Case, d: int, bits: bool, whole: bool) -> list[s
     from mmaformal.shown_stages import code_text, exact_dot_add, explain_case, number_text
 
     lines = [str(i)]
+    drawn = draw_alignment(i, *case) if bits or width() else ""
     if bits:
-        lines += [draw_codes(i, *case, d=d), *filter(None, [draw_alignment(i, *case)])]
+        lines.append(draw_codes(i, *case, d=d))
+    if drawn and (bits or max(map(len, drawn.splitlines())) <= (width() or 0)):
+        lines.append(drawn)
     lines.append(explain_case(i, *case, whole=whole))
     exact = exact_dot_add(i.spec, *case)
     if exact is not None:

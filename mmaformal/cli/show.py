@@ -9,6 +9,8 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered
+from mmaformal.cli.terminal import width
+from mmaformal.corridor import corridor_text
 from mmaformal.listing import architecture_table, as_json_object, in_words, spelled_examples, spellings
 
 
@@ -29,7 +31,8 @@ def show(
     """Show a model in words, each parameter with what it means and its source.
 
     INSTRUCTION may be the beginning of a name, a pattern ('QGMMA*') or a type (fp8); where that means several, they are
-    listed; without one, all of ARCH are. `mmaformal show datapath` and `show emulation` say what can be spelled.
+    listed; without one, all of ARCH are. `mmaformal show datapath` and `show emulation` say what can be spelled. A
+    terminal that is wide enough shows the accumulator of a step drawn to scale.
     """
     if name is None:
         if as_json:
@@ -44,6 +47,9 @@ def show(
         )
     only = found[0].name if len(found) == 1 else name
     instruction = options.instruction_of(arch, only, changes, chain)
+    if as_json:
+        return answered(json.dumps(as_json_object(instruction), indent=2), SETTLED)
+    drawn = corridor_text(instruction.spec, width() or 0)
     return answered(
-        json.dumps(as_json_object(instruction), indent=2) if as_json else in_words(instruction), SETTLED
+        "\n".join([in_words(instruction), *([f"drawn to scale:\n{drawn}"] if drawn else [])]), SETTLED
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
-from mmaformal.display import counted
+from mmaformal.display import counted, html_folded
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.box import Box, Response, Unit, power
@@ -99,6 +99,12 @@ class Probed(Result):
         if not self.complete:
             lines += ["", f"{_TIME_UP} before everything was read and checked: give it more with timeout="]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        drawn = (
+            "" if self.tree is None else html_folded("the order of summation", self.tree.to_svg(), shown=True)
+        )
+        return super()._repr_html_() + drawn
 
     def rows(self) -> list[dict[str, object]]:
         """A dict for each thing that was read: what it is about, and what was found."""

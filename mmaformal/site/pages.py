@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.corridor import corridor_svg, widths_text
 from mmaformal.display import counted
 from mmaformal.instruction import Instruction
 from mmaformal.listing import fields_in_words, parameters_in_words, sources_cited
-from mmaformal.pictures import corridor_svg, widths_text
 from mmaformal.probes.tree import Tree
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.recordings.backing import backing
 from mmaformal.site.addresses import address, proof_address
+from mmaformal.site.curves import error_svg, error_text
 from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
 from mmaformal.site.known_pairs import types_slug
 from mmaformal.site.pair_pages import types_address, verdict_rows
@@ -176,7 +177,9 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
     keeps = definitions(also | fields_in_words(i)) + _drawn(i)
     body += f'<section id="keeps"><h2>What it keeps</h2>\n{keeps}</section>\n'
     if (bound := atlas.bound(i)) is not None:
-        body += f'<section id="bounds"><h2>Bounds</h2>\n{definitions(bound.in_words)}</section>\n'
+        curve = error_svg(bound)
+        drawn = f"<h3>The bound against K</h3>\n{drawing(curve, error_text(bound))}" if curve else ""
+        body += f'<section id="bounds"><h2>Bounds</h2>\n{definitions(bound.in_words)}{drawn}</section>\n'
     parameters = [tuple(map(escape, each)) for each in parameters_in_words(i)]
     if parameters:
         told = table(("parameter", "is", "means", "source"), parameters, "parameters")
