@@ -43,8 +43,8 @@ def error_svg(bound: UnitBound) -> str:
         body.append(text_at(_LEFT - 6, level + 4, f"2^{place - 24}", "end", QUIET))
     for k, _ in at[::2]:
         body.append(text_at(x(k), _HIGH + 26, f"{k:,}", "middle", QUIET))
-    body.append(text_at(_LEFT + _WIDE + 14, _HIGH + 26, "K", "start", QUIET))
+    body.append(text_at(_LEFT + _WIDE + 30, _HIGH + 26, "K", "start", QUIET))
     line = " ".join(f"{x(k):.1f},{y(off):.1f}" for k, off in at)
     body.append(f'<polyline points="{line}" fill="none" stroke="{INK}" stroke-width="1.5"/>')
     label = f"the bound grows from {at[0][1]:.4g} to {at[-1][1]:.4g} · 2^-24, K from {at[0][0]:,} to {at[-1][0]:,}"
-    return svg(_LEFT + _WIDE + 40, _HIGH + _BELOW, label, "\n".join(body))
+    return svg(_LEFT + _WIDE + 48, _HIGH + _BELOW, label, "\n".join(body))
