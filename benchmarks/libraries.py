@@ -40,7 +40,7 @@ DTYPES: dict[str, Any] = {
 #: What multiplies types that are not added as they are: a unit that some processors have, and what is widened to fp32.
 #: fp32 and fp64: whatever takes them.
 UNITS: dict[str, tuple[str | None, ...]] = {
-    "bf16": ("sapphire_rapids VDPBF16PS", "datapath fma(k=1,a=bf16)"),
+    "bf16": ("sapphire_rapids TDPBF16PS", "sapphire_rapids VDPBF16PS", "datapath fma(k=1,a=bf16)"),
     "fp16": ("datapath fma(k=1,a=fp16)",),
 }
 #: M, N, K: a whole matrix, with edges and without, K of several blocks, one row, one column, few of both.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -21,8 +21,9 @@ T = TypeVar("T")
 Merging = Literal["sequential", "pairwise", "halves"]
 #: Where products go that do not fill a turn of the lanes, or a block: onto the first lane before its own or after them,
 #: onto the sum, or as a chain of their own that is added to the sum.  `head`: as `first`, a whole unit where none is
-#: left.
-Rest = Literal["first", "head", "lane", "onto", "apart"]
+#: left.  `turn`: to the lanes anew, the first of which goes on from the sum.  `level`: to the lanes that are left after
+#: the first level of the order, each going on from its sum.
+Rest = Literal["first", "head", "lane", "onto", "apart", "turn", "level"]
 Short = Literal["last", "first"]
 #: How chains are made: of instructions, one after the other; with the second product before the first, as compilers
 #: contract a·b + c·d to fma(a, b, c·d); or not, each product being rounded and then added.
@@ -36,16 +37,19 @@ _LEVEL = re.compile(r"(\d+)(?:x(\d+))?")
 
 @dataclass(frozen=True, repr=False)
 class Segment(ShortRepr):
-    """Chains whose results are added to each other and to the sum so far, or one that goes on from that."""
+    """Chains whose results are added to each other and to the sum so far, or the first of which goes on from that."""
 
     chains: tuple[Chain | None, ...]  #: None: a lane without an instruction
     onto: bool = False
     apart: bool = False  #: whether each instruction of a chain begins at +0, and these are added in order
+    further: tuple[
+        Chain, ...
+    ] = ()  #: of the lanes that the first level leaves: what the first of them go on with
 
     @property
     def present(self) -> list[Chain]:
         """The chains that there are."""
-        return [x for x in self.chains if x is not None]
+        return [x for x in (*self.chains, *self.further) if x is not None]
 
     def value(
         self, chain: Chain, begin: T | None, run: Callable[[Chain, T | None], T], add: Callable[[T, T], T]
@@ -142,16 +146,32 @@ def merged_level(lanes: list[T | None], level: Level, add: Callable[[T, T], T]) 
     return left
 
 
-def merged_lanes(lanes: Sequence[T | None], order: str, add: Callable[[T, T], T]) -> T:
-    """One sum of all lanes; one of them at least is there."""
+def merged_lanes(
+    lanes: Sequence[T | None],
+    order: str,
+    add: Callable[[T, T], T],
+    on: Callable[[list[T | None]], list[T | None]] | None = None,
+) -> T:
+    """One sum of all lanes; one of them at least is there.
+
+    on: what becomes of the lanes that the first level leaves.
+    """
     levels = levels_of(order, len(lanes))
     if levels is None:
         return merged([x for x in lanes if x is not None], _word(order), add)
     left = list(lanes)
-    for level in levels:
+    for number, level in enumerate(levels):
         left = merged_level(left, level, add)
+        if number == 0 and on is not None:
+            left = on(left)
     (found,) = (x for x in left if x is not None)
     return found
+
+
+def lanes_left(order: str, lanes: int) -> int:
+    """The lanes that the first level of an order leaves, where it adds whole registers; else 0."""
+    levels = levels_of(order, lanes) or ()
+    return levels[0][0] if len(levels) > 1 and levels[0][0] * levels[0][1] == lanes else 0
 
 
 def _word(order: str) -> Merging:
@@ -171,6 +191,7 @@ class Dealing(ShortRepr):
     short: Short  #: which turn is one of fewer lanes, where one is
     fused: Fused  #: how the rest is a chain
     chained: Fused = "yes"  #: how the others are
+    left: int = 0  #: lanes that the first level of the order leaves
 
     def segments(self, taken: range, peeled: int = 0) -> list[Segment]:
         """The chains of some instructions, and what goes on from their sum.
@@ -192,11 +213,22 @@ class Dealing(ShortRepr):
                 chains[0] = (*own, more) if where else (more, *own)
         if self.chained == "second first":
             chains = [None if x is None else second_first(x) for x in chains]
-        there = any(x is not None for x in chains)
-        found = [Segment(tuple(chains), apart=self.chained == "no")] if there else []
+        there, apart = any(x is not None for x in chains), self.chained == "no"
+        further = self._turns(tail, self.left) if self.rest == "level" else ()
+        if further and not there:  # no whole unit: what is left begins these lanes
+            chains, further, there = [*further, *(None,) * (self.lanes - len(further))], (), True
+        found = [Segment(tuple(chains), False, apart, further)] if there else []
+        if tail and self.rest == "turn":
+            turns = self._turns(tail, self.lanes)
+            none = (None,) * (self.lanes - len(turns))
+            found.append(Segment((*turns, *none), onto=True, apart=apart))
         if tail and self.rest in ("onto", "apart"):
             found.append(rest_of(tail, onto=self.rest == "onto", fused=self.fused))
         return found
+
+    def _turns(self, tail: range, lanes: int) -> tuple[Chain, ...]:
+        """The chains of what is left, by turns: of as many lanes as get any."""
+        return tuple((tail[lane::lanes],) for lane in range(min(lanes, len(tail))))
 
     def _lane(self, main: range, lane: int) -> Chain | None:
         """The instructions of one lane: those of its number in each turn."""
@@ -248,6 +280,14 @@ def halved_last(blocks: list[range], unit: int) -> list[range]:
     return [*blocks[:-2], range(start, middle), range(middle, stop)]
 
 
+def _gone_on(
+    segment: Segment, run: Callable[[Chain, T | None], T], add: Callable[[T, T], T], lanes: list[T | None]
+) -> list[T | None]:
+    """The lanes after what the first of them go on with."""
+    more = [segment.value(chain, lane, run, add) for chain, lane in zip(segment.further, lanes, strict=False)]
+    return [*more, *lanes[len(more) :]]
+
+
 def evaluated(
     segments: Sequence[Segment],
     order: str,
@@ -264,18 +304,17 @@ def evaluated(
     """
     total = first
     for number, segment in enumerate(segments):
-        start = begin if number == 0 else None
-        if segment.onto and total is not None:
-            total = segment.value(segment.present[0], total, run, add)
+        onto = segment.onto and total is not None
+        start = total if onto else begin if number == 0 else None
+        lanes = [
+            None if chain is None else segment.value(chain, start if lane == 0 else None, run, add)
+            for lane, chain in enumerate(segment.chains)
+        ]
+        if len(lanes) > 1:
+            value = merged_lanes(lanes, order, add, partial(_gone_on, segment, run, add))
         else:
-            lanes = [
-                None if chain is None else segment.value(chain, start if lane == 0 else None, run, add)
-                for lane, chain in enumerate(segment.chains)
-            ]
-            value = (
-                merged_lanes(lanes, order, add) if len(lanes) > 1 else next(x for x in lanes if x is not None)
-            )
-            total = value if total is None else add(total, value)
+            value = next(x for x in lanes if x is not None)
+        total = value if total is None or onto else add(total, value)
         if stored is not None:
             total = stored(total)
     if total is None:

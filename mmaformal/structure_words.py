@@ -26,6 +26,8 @@ _REST = {
     "lane": "after them onto the first lane",
     "onto": "one after the other onto the sum",
     "apart": "as a chain of their own, added to the sum",
+    "turn": "in the lanes anew, the first of which goes on from the sum",
+    "level": "by turns onto the lanes that the first addition leaves",
 }
 
 

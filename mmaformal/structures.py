@@ -36,6 +36,7 @@ from mmaformal.structure_plans import (
     blocks_of,
     evaluated,
     halved_last,
+    lanes_left,
     levels_of,
     products_of,
     rest_of,
@@ -193,7 +194,8 @@ class Structure(ShortRepr):
                 blocks = halved_last(blocks, self.halved // k)
         unit = None if self.unit is None else self.unit // k
         rest = None if own else self.rest
-        dealt = Dealing(self.lanes, unit, rest, self.short, self.fused, self.chained)
+        after = lanes_left(self.order, self.lanes) if rest == "level" else 0
+        dealt = Dealing(self.lanes, unit, rest, self.short, self.fused, self.chained, after)
         alone = Dealing(1, None, None, "last", self.fused, self.chained)
         found = list[Segment]()
         for block in blocks:
@@ -281,11 +283,16 @@ def _check_rest(x: Structure) -> None:
         raise ValueError("what is left goes to smaller blocks, or is the rest of a unit, not both")
     if x.rest is not None and x.unit is None and x.block is None:
         raise ValueError("a rest is left by a unit of lanes, or by blocks; there are neither")
-    if x.rest in ("first", "head", "lane") and x.unit is None:
+    if x.rest in ("first", "head", "lane", "turn", "level") and x.unit is None:
         raise ValueError(f"rest={x.rest!r} is onto a lane: say of which unit")
     if x.rest is not None and x.unit is None and x.halved is not None:
         raise ValueError("what is left is halved, or is a rest, not both")
-    if x.rest == "onto" and x.fused != "no" and (x.total != i.d_format or x.stored is not None):
+    if x.rest == "level" and not lanes_left(x.order, x.lanes):
+        raise ValueError(
+            "what is left goes to lanes that a first level of whole registers leaves; order has none"
+        )
+    goes_on = x.rest in ("turn", "level") or (x.rest == "onto" and x.fused != "no")
+    if goes_on and (x.total != i.d_format or x.stored is not None):
         raise ValueError(f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {x.total}")
     for name, how in (("fused", x.fused), ("chained", x.chained)):
         if how not in get_args(Fused):
@@ -352,6 +359,8 @@ def structure_or_name(x: Instruction | Structure | str | None) -> Instruction | 
 
 
 def _apart(segment: Segment) -> list[Segment]:
+    if segment.onto and len(segment.chains) > 1:
+        return [segment]
     return [Segment((chain,), segment.onto, segment.apart) for chain in segment.present]
 
 

@@ -34,6 +34,7 @@ from mmaformal.structure_plans import (
     Short,
     level_words,
     levels_of,
+    merged_lanes,
     products_of,
 )
 from mmaformal.structures import Codes, Floats, Structure, exactly
@@ -90,7 +91,7 @@ def dealt(one: Structure, K: int, wide: bool) -> Iterator[Structure]:
         if one.total == fp64 or (structure.rest in ("onto", "apart") and structure.fused != "no"):
             ways.append(replace(structure, chained="no"))
         for way in ways:
-            key = (way.lanes, *((x.chains, x.onto, x.apart) for x in way.segments(K)))
+            key = (way.lanes, *((x.chains, x.onto, x.apart, x.further) for x in way.segments(K)))
             if key not in known:
                 known.add(key)
                 yield way
@@ -98,6 +99,8 @@ def dealt(one: Structure, K: int, wide: bool) -> Iterator[Structure]:
 
 def _narrow(one: Structure, K: int) -> Iterator[Structure]:
     yield replace(one, chained="second first")
+    for lanes in (x for x in LANES if x <= _NARROW):
+        yield from _turns(one, K, lanes)
     yield from _of_lanes(one, K, [lanes for lanes in LANES if lanes <= _NARROW])
     for block in SMALL:
         if block < K:
@@ -107,6 +110,8 @@ def _narrow(one: Structure, K: int) -> Iterator[Structure]:
 
 def _of_lanes(one: Structure, K: int, of: Sequence[int]) -> Iterator[Structure]:
     for lanes in of:
+        if lanes > _NARROW:
+            yield from _turns(one, K, lanes)
         if lanes <= K:
             units = [lanes * part // 4 for part in UNITS if lanes * part // 4 > 1]
             yield from _with_rest(replace(one, lanes=lanes, order="pairwise"), K, units)
@@ -114,6 +119,9 @@ def _of_lanes(one: Structure, K: int, of: Sequence[int]) -> Iterator[Structure]:
 
 def _peeled(one: Structure, K: int) -> Iterator[Structure]:
     """Lanes that start where an address is aligned."""
+    if K > _NARROW:
+        cut = replace(one, lanes=_NARROW, order="pairwise", peeled=1)
+        yield replace(cut, unit=_NARROW, rest="turn")
     for lanes in (x for x in LANES if x <= _PEELED):
         for peeled in range(1, min(_PEELED, K - lanes) + 1):
             cut = replace(one, lanes=lanes, order="pairwise", peeled=peeled)
@@ -147,8 +155,21 @@ def _with_rest(structure: Structure, K: int, units: Sequence[int]) -> Iterator[S
                 yield from (
                     replace(structure, unit=unit, rest=rest, fused=fused, short=short)
                     for rest in get_args(Rest)
+                    if rest not in ("turn", "level")
                     for fused in (get_args(Fused) if rest in ("onto", "apart") else ("yes",))
                 )
+
+
+def _turns(one: Structure, K: int, lanes: int) -> Iterator[Structure]:
+    """Lanes in whole turns; what these leave as a turn anew, and onto the lanes of one register of two or four."""
+    if lanes > K or K % lanes == 0:
+        return
+    structure = replace(one, lanes=lanes, order="pairwise")
+    yield replace(structure, unit=lanes, rest="turn")
+    for registers in (2, 4):
+        if (n := lanes // registers) > 1:
+            order = level_words([(n, registers), (1, n)])
+            yield replace(structure, unit=lanes, rest="level", order=order)
 
 
 def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
@@ -212,8 +233,14 @@ class LaneOrders:
         lanes = list[Floats]()
         for number, segment in enumerate(x.segments):
             begin = x.c if structure.c_enters == "start" and number == 0 else None
-            if len(segment.chains) > 1:
+            if segment.onto and len(segment.chains) > 1:
+                x.turns[number] = [
+                    None if chain is None else self._value(x, segment, chain, None)
+                    for chain in segment.chains[1:]
+                ]
+            elif len(segment.chains) > 1:
                 lanes.append(self._lanes(x, segment, begin))
+                x.further = segment if segment.further else None
             elif not segment.onto or number == 0:
                 x.own[number] = self._value(x, segment, segment.present[0], begin)
         if not lanes:
@@ -282,12 +309,24 @@ class LaneOrders:
                 total = apart[0]
                 for each in apart[1:]:
                     total = total + each
-                self._descend(x, total, bits[:first] + bits[end:], (*levels, (1 << run[-1], len(apart))))
+                below = (*levels, (1 << run[-1], len(apart)))
+                if x.further is not None and not levels:
+                    if below != (levels_of(x.structure.order, x.structure.lanes) or ())[:1]:
+                        continue
+                    total = self._gone_on(x, x.further, total)
+                self._descend(x, total, bits[:first] + bits[end:], below)
+
+    def _gone_on(self, x: _Dealt, segment: Segment, sums: Floats) -> Floats:
+        """The lanes that a first level leaves, after what they go on with."""
+        lanes = np.array(sums).reshape((-1, len(self.of.d)))
+        for lane, chain in enumerate(segment.further):
+            lanes[lane] = self._value(x, segment, chain, lanes[lane])
+        return lanes.reshape(sums.shape)
 
     def _leaf(self, x: _Dealt, levels: tuple[Level, ...], sums: Floats | None) -> None:
         check()
         self.tried += 1
-        d = self._finished(x, sums)
+        d = self._finished(x, levels, sums)
         alike = d == self.of.d
         if self._nan.any():
             alike |= self._nan & is_nan(d.astype(np.int64), self.d_format)
@@ -312,13 +351,15 @@ class LaneOrders:
             if count >= _ENOUGH * len(self.of.d):
                 yield replace(structure, order=order_called(levels)) if levels else structure
 
-    def _finished(self, x: _Dealt, sums: Floats | None) -> Codes:
+    def _finished(self, x: _Dealt, levels: tuple[Level, ...], sums: Floats | None) -> Codes:
         """The codes of D, from the sums of the lanes of each segment."""
         wide, result = x.structure.total, x.structure.result
         of_lanes, total = iter(() if sums is None else sums), x.c if x.structure.c_enters == "first" else None
         for number, segment in enumerate(x.segments):
             if segment.onto and total is not None:
                 total = self._value(x, segment, segment.present[0], total)
+                if number in x.turns:
+                    total = merged_lanes([total, *x.turns[number]], level_words(levels), np.add)
                 continue
             own = x.own[number] if number in x.own else next(of_lanes)
             total = own if total is None else total + own
@@ -342,6 +383,10 @@ class _Dealt(ShortRepr):
     c: Floats | None
     segments: list[Segment]
     own: dict[int, Floats] = field(default_factory=dict)
+    turns: dict[int, list[Floats | None]] = field(
+        default_factory=dict
+    )  #: of a turn anew, but for the first lane
+    further: Segment | None = None  #: whose lanes go on after the first level
 
 
 @cache

@@ -71,24 +71,31 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         if size < x.dealt_from:
             mine, rest = [taken], []
         sums = {lane: chain(turned(each, x.chained)) for lane, each in enumerate(mine) if each}
-        if x.lanes == 1:
-            value = sums.get(0)
-        else:
-            for stride, count in levels_of(x.order, x.lanes) or ():
-                for lane in range(x.lanes):
-                    if (lane // stride) % count == 0:
-                        for other in range(lane + stride, lane + stride * count, stride):
-                            if other in sums:
-                                sums[lane] = sums[lane] + sums.pop(other) if lane in sums else sums.pop(other)
-            value = sums.get(0)
+        value = merged(sums, x, chain, rest if x.rest == "level" else [])
         if value is not None:
             total = value if total is None else total + value
+        if rest and x.rest == "turn":
+            sums = {lane: chain(rest[lane :: x.lanes], None if lane else total) for lane in range(len(rest))}
+            total = merged({lane: each for lane, each in sums.items() if lane < x.lanes}, x, chain, [])
         if rest and x.rest in ("onto", "apart"):
             total = after(chain, rest, x, total)
     if left:
         total = after(chain, left, x, total)
     assert total is not None
     return total
+
+
+def merged(sums: dict[int, Array], x: Structure, chain: Any, rest: list[int]) -> Array | None:
+    """The sum of the lanes, level by level; `rest` goes to those that the first level leaves."""
+    for number, (stride, count) in enumerate(levels_of(x.order, x.lanes) or ()):
+        for lane in range(x.lanes):
+            if (lane // stride) % count == 0:
+                for other in range(lane + stride, lane + stride * count, stride):
+                    if other in sums:
+                        sums[lane] = sums[lane] + sums.pop(other) if lane in sums else sums.pop(other)
+        if number == 0 and rest:
+            sums.update({lane: chain(rest[lane::stride], sums.get(lane)) for lane in range(stride)})
+    return sums.get(0)
 
 
 def turned(ks: list[T], how: str) -> list[T]:
@@ -116,8 +123,11 @@ def structures(draw: st.DrawFn) -> Structure:
     if lanes > 1 and draw(st.booleans()):
         unit, rest = (
             draw(st.sampled_from((2, 4, 8, 16))),
-            draw(st.sampled_from(("first", "head", "lane", "onto", "apart"))),
+            draw(st.sampled_from(("first", "head", "lane", "onto", "apart", "turn", "level"))),
         )
+        unit = lanes if rest in ("turn", "level") else unit
+        order = "halves" if rest == "level" else order
+        rest = "lane" if rest == "level" and lanes == 2 else rest
     elif block is not None and draw(st.booleans()):
         smaller = draw(st.sampled_from(((), (block // 2,), (block // 2, 1))))
         rest = draw(st.sampled_from((None, "onto", "apart")))
@@ -212,6 +222,10 @@ def test_chains_of_fp64_are_fused_turned_or_rounded_apart(K: int) -> None:
         Structure(FMA64, lanes=4, order="halves", total=fp64, unit=4, rest="apart", fused="second first"),
         Structure(FMA64, lanes=8, order="2 4 1", total=fp64, unit=8, rest="onto", peeled=2, chained="no"),
         Structure(FMA64, 8, total=fp64, rest="onto", fused="no", chained="no", onto=4),
+        Structure(FMA64, lanes=16, order="8 2 1 4", total=fp64, unit=16, rest="level"),
+        Structure(FMA64, lanes=16, order="4x4 1 2", total=fp64, unit=16, rest="level"),
+        Structure(FMA64, lanes=16, order="halves", total=fp64, unit=16, rest="turn", peeled=1),
+        Structure(FMA64, lanes=8, order="1 4 2", total=fp64, unit=8, rest="turn"),
     ],
     ids=lambda x: x.python,
 )
@@ -247,7 +261,7 @@ def test_lanes_are_found_and_a_mutation_of_them_is_not(structure: Structure) -> 
     assert explain(D, A, B, against=MUL_ADD).verdict == "wrong"
     order = np.random.default_rng(1).permutation(29)
     other = replay(A[:, order].copy(), B[order].copy(), structure).view(np.float32)
-    assert explain(other, A, B, against=MUL_ADD).verdict == "none"
+    assert explain(other, A, B, against=MUL_ADD, timeout=300).verdict == "none"
 
 
 def test_regions_of_two_structures_are_found_and_one_wrong_element_is_told() -> None:
