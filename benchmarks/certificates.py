@@ -129,4 +129,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    import certificates  # this file as a module, in which workers find what they are to do
+
+    certificates.main()
