@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from mmaformal.checked import integer, text, truth
@@ -82,8 +82,8 @@ def _settle(data: DataclassInstance) -> None:
     """
     for name, settled, optional in _kinds(type(data)):
         value = getattr(data, name)
-        if value is not None or not optional:
-            object.__setattr__(data, name, settled(value, name))
+        if (value is not None or not optional) and (made := settled(value, name)) is not value:
+            object.__setattr__(data, name, made)
 
 
 @lru_cache(maxsize=64)
@@ -92,6 +92,12 @@ def _kinds(of: type[DataclassInstance]) -> tuple[tuple[str, Callable[[object, st
     told = ((each.name, *str(each.type).partition(" | ")) for each in fields(of))
     makers = _KINDS | dict(of.kinds if issubclass(of, Parameters) else {})
     return tuple((name, makers[kind], bool(optional)) for name, kind, _, optional in told)
+
+
+@lru_cache(maxsize=64)
+def _names(of: type[DataclassInstance]) -> tuple[str, ...]:
+    """Return the names of a dataclass' fields; `fields` looks at all that it has every time."""
+    return tuple(each.name for each in fields(of))
 
 
 def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
@@ -167,7 +173,7 @@ class Parameters:
         _settle(self)
 
     def keys(self) -> tuple[str, ...]:
-        return tuple(field.name for field in fields(self))
+        return _names(type(self))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -352,6 +358,13 @@ def parameter_text(value: object, name: str = "e_zero") -> str:
     return str(value)
 
 
+def signs_of(parameters: Parameters, negated: Letters, reads_c: bool) -> tuple[int, int]:
+    """Return by which signs the exact sum that d is to be has Σ a·b, 1 or −1, and c, 1, −1 or 0."""
+    products = ("a" in negated) + ("d" in negated) + parameters.subtracts_products
+    c = ("c" in negated) + ("d" in negated)
+    return -1 if products % 2 else 1, 0 if not reads_c else -1 if c % 2 else 1
+
+
 #: A longer chain is refused: its inputs alone would fill the memory.
 MOST_PRODUCTS = 1 << 24
 
@@ -499,7 +512,7 @@ class DotAdd:
         """This dot product-add with its products taken as they are numbered."""
         return replace(self, product_order=()) if self.product_order else self
 
-    @property
+    @cached_property
     def plain(self) -> DotAdd:
         """This dot product-add without changes of signs, and with c read."""
         return replace(self, negated="", reads_c=True) if self.is_signed else self
@@ -518,14 +531,12 @@ class DotAdd:
     @property
     def product_sign(self) -> int:
         """1 or −1, by which the exact sum that d is to be has Σ a·b."""
-        changes = len({"a", "d"} & set(self.negated)) + self.parameters.subtracts_products
-        return -1 if changes % 2 else 1
+        return signs_of(self.parameters, self.negated, self.reads_c)[0]
 
     @property
     def c_sign(self) -> int:
         """1, −1 or 0, by which the exact sum that d is to be has c."""
-        changes = len({"c", "d"} & set(self.negated))
-        return 0 if not self.reads_c else -1 if changes % 2 else 1
+        return signs_of(self.parameters, self.negated, self.reads_c)[1]
 
     @property
     def exact_sum(self) -> str:
@@ -566,7 +577,7 @@ class DotAdd:
         Raises TypeError for a name that is neither.
         """
         _parameters(changes.get("parameters", self.parameters), "parameters")
-        own = {f.name for f in fields(self)}
+        own = _names(type(self))
         mine = {n: v for n, v in changes.items() if n in own}
         theirs = {n: v for n, v in changes.items() if n not in own}
         unknown = sorted(set(theirs) - set(self.parameters.keys()))

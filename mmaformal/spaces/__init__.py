@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mmaformal.encodings import part, with_part
 from mmaformal.rounding import Rounding
 from mmaformal.spaces.common import Types, orders
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, Parameters, signs_of
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
 DESIGNS = ("esda", "fma", "gfda", "joined_fda", "muladd", "sorted_fda", "sticky")
@@ -86,13 +86,15 @@ def _signed_as(each: DotAdd, spec: DotAdd) -> Iterator[DotAdd]:
     if spec.parameters.last_rounding.rounding in (Rounding.RD, Rounding.RU):  # x and −x are not rounded alike
         yield each.replace(negated=spec.negated, reads_c=spec.reads_c)
         return
+    wanted = spec.product_sign, spec.c_sign
     for negated in ("", "a", "cd", "c", "d", "ac") if spec.reads_c else ("", "a", "d"):
+        if signs_of(each.parameters, negated, spec.reads_c) != wanted:
+            continue
         try:
             signed = each.replace(negated=negated, reads_c=spec.reads_c)
         except ValueError:
             continue
-        if (signed.product_sign, signed.c_sign) == (spec.product_sign, spec.c_sign):
-            yield signed
+        yield signed
 
 
 def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:
