@@ -94,10 +94,14 @@ def _kinds(of: type[DataclassInstance]) -> tuple[tuple[str, Callable[[object, st
     return tuple((name, makers[kind], bool(optional)) for name, kind, _, optional in told)
 
 
-@lru_cache(maxsize=64)
+_field_names: dict[object, tuple[str, ...]] = {}
+
+
 def _names(of: type[DataclassInstance]) -> tuple[str, ...]:
     """Return the names of a dataclass' fields; `fields` looks at all that it has every time."""
-    return tuple(each.name for each in fields(of))
+    if of not in _field_names:
+        _field_names[of] = tuple(each.name for each in fields(of))
+    return _field_names[of]
 
 
 def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
