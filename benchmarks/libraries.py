@@ -3,8 +3,10 @@
 Each case is a library, a type, a shape and a number of threads, and perhaps a C.  Its structure is found from one
 product by `mmaformal.explain`, and where one is not enough, from several calls; then products of fresh numbers, and of
 fresh shapes where the structure has no regions of its own, are made by the library and by the structure, and compared
-bit for bit.  torch, onnxruntime and jax are asked where they are installed.  `--only NAME` takes cases whose name has
-that text, `--json FILE` keeps what was found for docs/libraries.md (`tools/docs/libraries_table.py`).
+bit for bit.  Where a call has alpha or beta, its C is told multiplied by beta, and one factor by alpha, each rounded
+first, as BLAS packs them.  torch, onnxruntime and jax are asked where they are installed.  `--only NAME` takes
+cases whose name has that text, `--json FILE` keeps what was found for docs/libraries.md
+(`tools/docs/libraries_table.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +57,10 @@ RANDOM = "at random"
 _LARGEST, _CALLS, _OF_ONE = 300, 5, 24
 #: Kinds of shapes that are asked for with C.
 WITH_C = ("GEMM", RANDOM)
-#: Calls that take C: of one row that is added to all, or as large as D.
-BIAS, ADDEND = "linear+bias", "addmm"
+#: Calls that take C: of one row that is added to all, or as large as D, both as they are or times alpha and beta.
+BIAS, ADDEND, GEMM = "linear+bias", "addmm", "Gemm"
+#: Alpha and beta: C halved; products doubled; neither a power of two.
+TIMES: tuple[tuple[float, float], ...] = ((1.0, 0.5), (2.0, 1.0), (0.3, 0.7))
 #: How many powers of two C's exponents are below those of products; so narrow a D would show nothing else but C.
 _BELOW = 24
 
@@ -81,11 +85,25 @@ class Case:
     fresh_shapes: int = 0
     seconds: float = 0.0
     calls: int = 1
+    alpha: float = 1.0
+    beta: float = 1.0
+    multiplied: str = ""  #: the factor that alpha is on, A or B; empty where it is 1
 
     @property
     def c_rows(self) -> int:
         """The rows of C; 0 where there is none."""
-        return {BIAS: 1, ADDEND: self.M}.get(self.call, 0)
+        return {BIAS: 1, ADDEND: self.M, GEMM: self.M}.get(self.call.partition("(")[0], 0)
+
+    def told(self, A: Array, B: Array, C: Sequence[Array]) -> tuple[Array, Array, list[Array]]:
+        """The factors and C as `explain` and `replay` take them: times alpha and beta, each rounded first."""
+        if self.multiplied == "A":
+            A = (A * A.dtype.type(self.alpha)).astype(A.dtype)
+        elif self.multiplied:
+            B = (B * B.dtype.type(self.alpha)).astype(B.dtype)
+        if self.beta != 1:
+            wide = np.float64 if self.type == "fp64" else np.float32
+            C = [x.astype(wide) * wide(self.beta) for x in C]
+        return A, B, list(C)
 
     @property
     def name(self) -> str:
@@ -117,17 +135,23 @@ def by_torch(threads: int) -> dict[str, tuple[tuple[str, ...], Product]]:
         bias = [tensor(x)[0] for x in c]
         return array(torch.nn.functional.linear(tensor(a), tensor(b).t().contiguous(), *bias))
 
+    def addmm(alpha: float, beta: float) -> Product:
+        return lambda a, b, c: array(torch.addmm(tensor(c), tensor(a), tensor(b), alpha=alpha, beta=beta))
+
     version = torch.__version__.partition("+")[0]
     types = ("fp32", "fp64", "bf16", "fp16")
     return {
         f"PyTorch {version} matmul": (types, lambda a, b: array(tensor(a) @ tensor(b))),
         f"PyTorch {version} linear": (types, linear),
         f"PyTorch {version} {BIAS}": (types, linear),
-        f"PyTorch {version} {ADDEND}": (
-            types,
-            lambda a, b, c: array(torch.addmm(tensor(c), tensor(a), tensor(b))),
-        ),
+        f"PyTorch {version} {ADDEND}": (types, addmm(1, 1)),
+        **{f"PyTorch {version} {scaled(ADDEND, *each)}": (types, addmm(*each)) for each in TIMES},
     }
+
+
+def scaled(call: str, alpha: float, beta: float) -> str:
+    """A call's name with its alpha and beta."""
+    return f"{call}(alpha={alpha:g},beta={beta:g})"
 
 
 def by_jax(threads: int) -> dict[str, tuple[tuple[str, ...], Product]]:
@@ -139,20 +163,29 @@ def by_jax(threads: int) -> dict[str, tuple[tuple[str, ...], Product]]:
 
 
 def by_onnxruntime(threads: int) -> dict[str, tuple[tuple[str, ...], Product]]:
-    """MatMul of ONNX Runtime; the model is written here, byte by byte, since onnx need not be installed."""
+    """MatMul and Gemm of ONNX Runtime; models are written here, byte by byte, since onnx need not be installed."""
     ort = importlib.import_module("onnxruntime")
     sessions: dict[tuple[Any, ...], Any] = {}
 
-    def product(a: Array, b: Array) -> Array:
-        key = (a.dtype, *a.shape, b.shape[1])
+    def run(operator: str, operands: dict[str, Array], **floats: float) -> Array:
+        ends = [(name, x.dtype.type, (*x.shape,)) for name, x in operands.items()]
+        key = (operator, *ends, *floats.values())
         if key not in sessions:
             options = ort.SessionOptions()
             options.intra_op_num_threads = threads
-            model = matmul_model(a.dtype, a.shape[0], a.shape[1], b.shape[1])
+            size = operands["A"].shape[0], operands["B"].shape[1]
+            model = onnx_model(operator, ends, ("D", operands["A"].dtype.type, size), floats)
             sessions[key] = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return np.asarray(sessions[key].run(None, {"A": a, "B": b})[0])
+        return np.asarray(sessions[key].run(None, operands)[0])
 
-    return {f"ONNX Runtime {ort.__version__} MatMul": (("fp32", "fp64"), product)}
+    def gemm(alpha: float, beta: float) -> Product:
+        return lambda a, b, c: run("Gemm", {"A": a, "B": b, "C": c}, alpha=alpha, beta=beta)
+
+    name, types = f"ONNX Runtime {ort.__version__}", ("fp32", "fp64")
+    return {
+        f"{name} MatMul": (types, lambda a, b: run("MatMul", {"A": a, "B": b})),
+        **{f"{name} {scaled(GEMM, *each)}": (types, gemm(*each)) for each in ((1.0, 1.0), *TIMES)},
+    }
 
 
 #: ONNX's numbers of types.
@@ -161,14 +194,10 @@ ONNX_TYPES: dict[Any, int] = {np.float32: 1, np.uint8: 2, np.int8: 3, np.int32: 
 Operand = tuple[str, Any, tuple[int, ...]]
 
 
-def matmul_model(dtype: Any, M: int, K: int, N: int) -> bytes:
-    """An ONNX model of one MatMul."""
-    kind = np.dtype(dtype).type
-    return onnx_model("MatMul", [("A", kind, (M, K)), ("B", kind, (K, N))], ("D", kind, (M, N)))
-
-
-def onnx_model(operator: str, inputs: Sequence[Operand], output: Operand) -> bytes:
-    """An ONNX model of one operator, in protobuf's wire format."""
+def onnx_model(
+    operator: str, inputs: Sequence[Operand], output: Operand, floats: Mapping[str, float] = {}
+) -> bytes:
+    """An ONNX model of one operator with these attributes, in protobuf's wire format."""
 
     def number(n: int) -> bytes:
         return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + number(n >> 7)
@@ -185,8 +214,13 @@ def onnx_model(operator: str, inputs: Sequence[Operand], output: Operand) -> byt
             tag, field(1, name.encode()) + field(2, field(1, field(1, ONNX_TYPES[kind]) + field(2, dims)))
         )
 
+    def attribute(name: str, value: float) -> bytes:
+        single = number(2 << 3 | 5) + np.float32(value).tobytes()
+        return field(5, field(1, name.encode()) + single + field(20, 1))
+
     names = b"".join(field(1, name.encode()) for name, *_ in inputs)
     node = names + field(2, output[0].encode()) + field(4, operator.encode())
+    node += b"".join(attribute(*each) for each in floats.items())
     ends = b"".join(end(11, x) for x in inputs) + end(12, output)
     return field(1, 8) + field(7, field(1, node) + field(2, b"g") + ends) + field(8, field(2, 13))
 
@@ -206,10 +240,20 @@ def products(threads: int, only: str, of: Shapes) -> Iterator[tuple[Case, Produc
             library, _, call = called.rpartition(" ")
             for type_ in types:
                 for kind, shapes in of.items():
-                    for M, N, K in shapes if call not in (BIAS, ADDEND) or kind in WITH_C else ():
+                    for M, N, K in shapes:
                         case = Case(library, call, type_, kind, M, N, K, threads)
+                        case.alpha, case.beta = times(call)
+                        if case.c_rows and kind not in WITH_C:
+                            continue
                         if only.lower() in case.name.lower():
                             yield case, product
+
+
+def times(call: str) -> tuple[float, float]:
+    """Alpha and beta of a call, as `scaled` writes them."""
+    _, _, said = call.rstrip(")").partition("(")
+    given = dict(x.split("=") for x in said.split(",")) if said else {}
+    return float(given.get("alpha", 1)), float(given.get("beta", 1))
 
 
 def numbers(case: Case, M: int, N: int, K: int, seed: int) -> tuple[Array, Array]:
@@ -247,10 +291,12 @@ def settled(case: Case, product: Product, timeout: float, outputs: int) -> None:
 
 def explained(case: Case, product: Product, timeout: float) -> Explanation:
     """Find what made so many calls of the case: every A of some by every B, side by side."""
-    for unit in UNITS.get(case.type, (None,)):
-        found = explained_by(case, product, unit, timeout)
-        if found.verdict == "explained":
-            break
+    for factor in ("B", "A") if case.alpha != 1 else ("",):
+        case.multiplied = factor
+        for unit in UNITS.get(case.type, (None,)):
+            found = explained_by(case, product, unit, timeout)
+            if found.verdict == "explained":
+                return found
     return found
 
 
@@ -264,8 +310,8 @@ def explained_by(case: Case, product: Product, unit: str | None, timeout: float)
     C = addend(case, 1)
     D = np.block([[product(A, B, *C) for B in right] for A in left])
     whole = [np.tile(np.broadcast_to(c, (case.M, case.N)), (down, across)) for c in C]
-    call = (case.M, case.N)
-    return explain(D, np.vstack(left), np.hstack(right), *whole, call=call, against=unit, timeout=timeout)
+    A, B, whole = case.told(np.vstack(left), np.hstack(right), whole)
+    return explain(D, A, B, *whole, call=(case.M, case.N), against=unit, timeout=timeout)
 
 
 def random_shapes(count: int, seed: int) -> Iterator[tuple[int, int, int]]:
@@ -278,21 +324,32 @@ def random_shapes(count: int, seed: int) -> Iterator[tuple[int, int, int]]:
 
 
 def replayed(case: Case, product: Product, found: Explanation, outputs: int) -> None:
-    """Compare fresh products with what the structures give: held-out numbers, and shapes where there are no regions."""
-    case.outputs, case.wrong, seed = 0, 0, 1000
-    word = f"u{np.dtype(DTYPES[case.type]).itemsize}"
-    while case.outputs < outputs:
-        seed += 1
+    """Compare fresh products with what the structures give: held-out numbers, and shapes where there are no regions.
+
+    A library may take another kernel for more rows; then the case's own shape alone is replayed.
+    """
+    plain = found.regions is None and not found.parts and case.kind != RANDOM and not case.c_rows
+    for case.fresh_shapes in (1, 0) if plain else (0,):
+        case.outputs, case.wrong, seed = 0, 0, 1000
         M, N = case.M, case.N
-        plain = found.regions is None and not found.parts and case.kind != RANDOM and not case.c_rows
-        if plain:  # more of what there are many of
+        if case.fresh_shapes:  # more of what there are many of
             M, N = (max(M, 4096) if N == 1 else 4 * M if M > 1 else 1), (max(N, 4096) if M == 1 else N)
-            case.fresh_shapes = 1
-        A, B = numbers(case, M, N, case.K, seed)
-        C = addend(case, seed)
-        D, made = product(A, B, *C).view(word), found.remade(A, B, *C)
-        case.wrong += int((made != D).sum())
-        case.outputs += D.size
+        while case.outputs < outputs:
+            seed += 1
+            outputs_wrong(case, product, found, (M, N), seed)
+        if not case.wrong:
+            break
+
+
+def outputs_wrong(case: Case, product: Product, found: Explanation, size: tuple[int, int], seed: int) -> None:
+    """Compare one fresh product of so many rows and columns."""
+    word = f"u{np.dtype(DTYPES[case.type]).itemsize}"
+    A, B = numbers(case, *size, case.K, seed)
+    C = addend(case, seed)
+    D = product(A, B, *C).view(word)
+    a, b, c = case.told(A, B, C)
+    case.wrong += int((found.remade(a, b, *c) != D).sum())
+    case.outputs += D.size
 
 
 def with_threads(threads: int) -> None:
