@@ -44,6 +44,7 @@ def measured(name: str, dtype: torch.dtype, attention: str) -> dict[str, object]
         model(name, attention).to(dtype).eval(), named={"input_ids": tokens, "use_cache": False}
     )
     return {
+        "kernels": torch.backends.cpu.get_cpu_capability(),
         "model": name,
         "type": str(dtype).removeprefix("torch."),
         "attention": attention,
@@ -73,20 +74,22 @@ def main() -> None:
         for dtype in (torch.float32, torch.bfloat16)
         for attention in ("eager", "sdpa")
     ]
-    print(
-        "| model | type | attention | equal / all | of these by sums | not replayed | CPU, s | model's own | ratio |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    head = "kernels", "model", "type", "attention", "equal / all", "of these by sums", "not replayed"
+    print("|", " | ".join((*head, "CPU, s", "model's own", "ratio")), "|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for row in rows:
         equal = f"{row['equal']} / {row['tensors']}"
-        cells = (row["model"], row["type"], row["attention"], equal, row["sums"], row["not_replayed"])
+        of = (row["kernels"], row["model"], row["type"], row["attention"])
+        cells = (*of, equal, row["sums"], row["not_replayed"])
         print(
             "|",
             " | ".join(map(str, (*cells, row["cpu_seconds"], row["model_cpu_seconds"], row["times"]))),
             "|",
         )
     if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+        kept = json.loads(given.json.read_text()) if given.json.exists() else []
+        kept = [x for x in kept if x["kernels"] != rows[0]["kernels"]] + rows
+        given.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -134,22 +134,29 @@ _SEARCHING = 20.0
 
 
 def _search(D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Structure | None:
-    """Returns a structure of IEEE 754's fma that explains a whole product, the first that is found; None if none is."""
-    from mmaformal.torch.replayed.lanes import fma_unit
+    """Returns a structure that explains a whole product, the first that is found; None if none is.
 
-    found = explain(
-        D,
-        A,
-        B,
-        C,
-        against=fma_unit(),
-        a_format=fp32,
-        b_format=fp32,
-        c_format=None if C is None else fp32,
-        d_format=d_format,
-        timeout=_SEARCHING,
-    )
-    return found.structures[0] if found.verdict == "explained" else None
+    Of bf16 it is one of VDPBF16PS or TDPBF16PS, or, as of fp32, of IEEE 754's fma.
+    """
+    from mmaformal.torch.replayed.lanes import fma_unit
+    from mmaformal.torch.replayed.products import bf16_units
+
+    for unit in (fma_unit(),) if d_format == fp32 else (*bf16_units(), fma_unit()):
+        found = explain(
+            D,
+            A,
+            B,
+            C,
+            against=unit,
+            a_format=unit.a_format,
+            b_format=unit.b_format,
+            c_format=None if C is None else fp32,
+            d_format=d_format,
+            timeout=_SEARCHING,
+        )
+        if found.verdict == "explained":
+            return found.structures[0]
+    return None
 
 
 def replay_model(

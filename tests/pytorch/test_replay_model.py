@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-if torch.backends.cpu.get_cpu_capability() != "AVX2":
-    pytest.skip("the kernels for AVX2 are known, and torch takes others here", allow_module_level=True)
+if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+    pytest.skip(
+        "the kernels for AVX2 and AVX-512 are known; torch takes others here", allow_module_level=True
+    )
 from torch.nn import functional
 
 from mmaformal import cli, replay_model

@@ -13,7 +13,6 @@ import numpy as np
 
 from mmaformal.torch.replayed.lanes import (
     F32,
-    LANES,
     by_halves,
     exp_of_bits,
     exp_within_20_ulp,
@@ -40,6 +39,7 @@ class Functions(NamedTuple):
     exp: Callable[[F32], F32]
     wide_exp: Callable[[F32], F32]  #: made in fp64 and rounded
     log: Callable[[F32], F32]
+    width: int  #: numbers of fp32 in one register
     narrow: Callable[[F32], F32] | None  #: rounds to the type of the operands, where it is narrower than fp32
 
 
@@ -105,16 +105,17 @@ class _Block:
 
     def _powers(self, below: F32) -> tuple[F32, F32]:
         """The exponentials, as the product with v takes them, and their sums."""
-        narrow, whole = self.by.narrow, below.shape[1] // LANES * LANES
+        narrow, width = self.by.narrow, self.by.width
+        whole = below.shape[1] // width * width
         powers = np.empty_like(below)
         exp = exp_within_20_ulp if narrow is None else exp_of_bits
         powers[:, :whole] = exp(np.ascontiguousarray(below[:, :whole]))
         powers[:, whole:] = self.by.wide_exp(below[:, whole:])
         if narrow is None:
-            lanes = in_registers(powers)
+            lanes = in_registers(powers, width)
         else:  # two registers at a time; one that is left goes with the first
-            lanes = in_registers(powers[:, :whole], 2 * LANES)
-            if whole % (2 * LANES):
-                lanes[:, :LANES] += powers[:, whole - LANES : whole]
+            lanes = in_registers(powers[:, :whole], 2 * width)
+            if whole % (2 * width):
+                lanes[:, :width] += powers[:, whole - width : whole]
         sums = in_order(powers[:, whole:].T, by_halves(lanes))
         return (powers if narrow is None else narrow(powers)), sums

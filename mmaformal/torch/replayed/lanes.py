@@ -1,4 +1,4 @@
-"""Numbers of fp32 in the vector registers of PyTorch's CPU kernels: eight lanes of AVX2.
+"""Numbers of fp32 in the vector registers of PyTorch's CPU kernels: eight lanes, or sixteen in some for AVX-512.
 
 Sums are of arrays whose first axis is the terms' order; all that stands beside it is summed alike.  Fused steps are the
 model of an IEEE 754 fma; other operations are NumPy's in fp32, which IEEE 754 defines too.
@@ -17,8 +17,10 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 
 F32 = NDArray[np.float32]
-#: Numbers of fp32 in one register.
+#: Numbers of fp32 in one register of kernels that are compiled for AVX2 alone.
 LANES = 8
+#: And of those that are compiled for AVX-512 too, by what the processor has.
+WIDTHS = {"AVX2": 8, "AVX512": 16}
 #: Registers that a long sum is dealt to, and levels of its cascade.
 _DEALT, _LEVELS = 4, 4
 
@@ -81,7 +83,7 @@ def dealt(terms: F32) -> F32:
     return in_order(cascades[1:], first)
 
 
-def in_registers(x: F32, lanes: int = LANES) -> F32:
+def in_registers(x: F32, lanes: int) -> F32:
     """Returns the sum of each row's whole registers, register by register from the first one on."""
     whole = x.shape[-1] // lanes
     terms = np.moveaxis(x[..., : whole * lanes].reshape(*x.shape[:-1], whole, lanes), -2, 0)

@@ -11,7 +11,10 @@ from functools import cache
 import numpy as np
 import torch
 
-from mmaformal.torch.replayed.lanes import F32, LANES
+from mmaformal.torch.replayed.lanes import F32
+
+#: Places that are dropped, of whole registers.
+_FIRST = 16
 
 
 def exp(x: F32) -> F32:
@@ -20,13 +23,13 @@ def exp(x: F32) -> F32:
     No operator of torch's is that function alone (`torch.exp` is another library's).  The gradient of log-softmax is
     g − e^y·Σg: with g = (−1, 0, …, 0) it is e^y in all places but the first ones, which are dropped.
     """
-    y = torch.zeros(1, LANES + x.size)
-    y[0, LANES:] = torch.from_numpy(np.ascontiguousarray(x).reshape(-1))
+    y = torch.zeros(1, _FIRST + x.size)
+    y[0, _FIRST:] = torch.from_numpy(np.ascontiguousarray(x).reshape(-1))
     gradient = torch.zeros_like(y)
     gradient[0, 0] = -1
     with torch._C.DisableTorchFunction():
         found = torch._log_softmax_backward_data(gradient, y, 1, torch.float32)
-    return np.asarray(found[0, LANES:].numpy(), np.float32).reshape(x.shape)
+    return np.asarray(found[0, _FIRST:].numpy(), np.float32).reshape(x.shape)
 
 
 @cache

@@ -7,15 +7,17 @@ are replayed are not looked at.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 import torch
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.structures import Codes, Structure, replay
+from mmaformal.structures import Codes, CPlace, Structure, replay
 from mmaformal.torch.replayed.lanes import F32, fma_unit
 from mmaformal.torch.tensors import Call, Tensor
 
@@ -111,18 +113,28 @@ Made = Structure | ProductCall | Dealt
 
 
 def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
-    """Returns what PyTorch's libraries do most often: MKL in fp32, and kernels of PyTorch's own in bf16.
+    """Returns what PyTorch's libraries do most often: MKL in fp32, and in bf16 oneDNN and kernels of PyTorch's own.
 
-    MKL takes K in blocks of 192, and what is less than two of them in halves.
+    MKL takes K in blocks of 192, and what is less than two of them in halves; oneDNN, where the processor has
+    VDPBF16PS or TDPBF16PS, in blocks of 1024 or 512.
     """
     unit = fma_unit()
     if dtype == torch.float32:
         block = K // 2 if _BLOCK < K < 2 * _BLOCK else _BLOCK
         return [Structure(unit, block, c_enters="first" if added else None)]
-    return [ProductCall.of(unit), Dealt(Structure(unit))]
+    last: CPlace | None = "last" if added else None
+    chains = [Structure(x, y, d_format=bf16, c_enters=last) for x in bf16_units() for y in _LONG_BLOCKS]
+    return [*chains, ProductCall.of(unit), Dealt(Structure(unit))]
 
 
 _BLOCK = 192
+_LONG_BLOCKS = (1024, 512)
+
+
+@cache
+def bf16_units() -> tuple[Instruction, ...]:
+    """Returns the instructions of AVX-512 and AMX that add products of bf16 to fp32."""
+    return tuple(instruction_meant(f"sapphire_rapids {name}") for name in ("VDPBF16PS", "TDPBF16PS"))
 
 
 class ProductSearch(Protocol):
@@ -270,4 +282,6 @@ def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
             return structure.made(a, b, c)
         case Structure(block=int(block)) if block >= a.shape[1]:
             structure = replace(structure, block=None, halved=None)
+    if structure.instruction.a_format == bf16:
+        a, b = ((x.view(np.uint32) >> 16).astype(np.uint16) for x in map(np.ascontiguousarray, (a, b)))
     return replay(np.ascontiguousarray(a), np.ascontiguousarray(b), structure, c, progress=False)

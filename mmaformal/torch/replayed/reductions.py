@@ -1,4 +1,4 @@
-"""Sums, softmax and layer norm of rows, in the order of PyTorch's kernels for AVX2.
+"""Sums, softmax and layer norm of rows, in the order of PyTorch's kernels for AVX2 and AVX-512.
 
 Rows are arrays (rows, n) of fp32; `narrow` says that they are numbers of bf16, whose kernels take sixteen at a time.
 """
@@ -31,23 +31,25 @@ def row_sums(x: F32, narrow: bool) -> F32:
     return in_order(lanes.T, in_order(x[:, whole:].T))
 
 
-def softmax(x: F32, narrow: bool, exp: Callable[[F32], F32], exp_of_one: Callable[[F32], F32]) -> F32:
+def softmax(
+    x: F32, narrow: bool, exp: Callable[[F32], F32], exp_of_one: Callable[[F32], F32], width: int = LANES
+) -> F32:
     """Returns the softmax of each row in fp32: exponentials are summed in registers, lanes by halves, and divided by.
 
-    `exp` is that of vectors, `exp_of_one` that of single numbers, which bf16 takes for those at a row's end.  In fp32
-    these are added to the first lanes (SoftMaxKernel.cpp, vec/functional_base.h).
+    `exp` is that of vectors of `width` numbers, `exp_of_one` that of single numbers, which bf16 takes for those at a
+    row's end.  In fp32 these are added to the first lanes (SoftMaxKernel.cpp, vec/functional_base.h).
     """
     n = x.shape[1]
-    whole = n // LANES * LANES
+    whole = n // width * width
     below = x - x.max(axis=1, keepdims=True)
     powers = exp(below)
     if narrow:
         powers[:, whole:] = exp_of_one(below[:, whole:])
-        total = in_order(powers[:, whole:].T, by_halves(in_registers(powers)))
+        total = in_order(powers[:, whole:].T, by_halves(in_registers(powers, width)))
     elif not whole:
         total = in_order(powers.T[1:], powers[:, 0])
     else:
-        lanes = in_registers(powers)
+        lanes = in_registers(powers, width)
         lanes[:, : n - whole] += powers[:, whole:]
         total = by_halves(lanes)
     return powers * (np.float32(1) / total)[:, None]

@@ -15,7 +15,7 @@ import torch
 
 from mmaformal.torch.replayed import library
 from mmaformal.torch.replayed.attention import Functions, attend
-from mmaformal.torch.replayed.lanes import F32
+from mmaformal.torch.replayed.lanes import F32, WIDTHS
 from mmaformal.torch.replayed.products import NoRuleError, Products
 from mmaformal.torch.replayed.reductions import layer_norm, row_sums, softmax
 from mmaformal.torch.tensors import Call, Tensor
@@ -74,10 +74,11 @@ def kind(name: str, tensors: list[Tensor]) -> str:
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 
-def _vector_width() -> None:
-    """Raises NoRuleError where torch's kernels are not those for AVX2."""
-    if (found := torch.backends.cpu.get_cpu_capability()) != "AVX2":
-        raise NoRuleError(f"kernels for {found}; those for AVX2 are known")
+def _width() -> int:
+    """Returns how many numbers of fp32 a register has; raises NoRuleError where torch's kernels are not known."""
+    if (found := torch.backends.cpu.get_cpu_capability()) not in WIDTHS:
+        raise NoRuleError(f"kernels for {found}; those for {' and '.join(WIDTHS)} are known")
+    return WIDTHS[found]
 
 
 def _rows(x: Tensor, dims: int = 1) -> F32:
@@ -85,7 +86,7 @@ def _rows(x: Tensor, dims: int = 1) -> F32:
 
     Raises NoRuleError for other types, for rows that do not lie one after the other, and on other processors.
     """
-    _vector_width()
+    _width()
     if x.dtype not in FLOATS:
         raise NoRuleError(f"a sum of {x.dtype}")
     if not x.is_contiguous() or not x.numel():
@@ -138,7 +139,7 @@ def _softmax(state: ReplayState, x: Tensor, dim: int, half_to_float: bool) -> Te
     if dim % x.dim() != x.dim() - 1 or half_to_float:
         raise NoRuleError("softmax over another axis than the last one")
     exp, one = state.of_library("exp", library.exp), state.of_library("expf", library.exp_of_one)
-    return _tensor(softmax(_rows(x), x.dtype == torch.bfloat16, exp, one), tuple(x.shape), x.dtype)
+    return _tensor(softmax(_rows(x), x.dtype == torch.bfloat16, exp, one, _width()), tuple(x.shape), x.dtype)
 
 
 def _layer_norm(
@@ -189,7 +190,7 @@ def _attention(
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`_scaled_dot_product_flash_attention_for_cpu`, head by head."""
-    _vector_width()
+    width = _width()
     if q.dtype not in FLOATS or dropout:
         raise NoRuleError(f"attention of {q.dtype}, dropout {dropout}")
     narrow = q.dtype == torch.bfloat16
@@ -204,6 +205,7 @@ def _attention(
         state.of_library("expf", library.exp_of_one),
         state.of_library("exp of fp64", library.wide_exp_of_one),
         state.of_library("logf", library.log_of_one),
+        width,
         _to_bf16 if narrow else None,
     )
     factor = scale if scale is not None else q.shape[-1] ** -0.5
