@@ -129,7 +129,7 @@ def quantised(a: Array, b: Array) -> dict[str, Array]:
 
 
 def requantised_by(call: str = "") -> Product:
-    """What QLinearMatMul or a layer makes of them."""
+    """Return what QLinearMatMul or a layer makes of them."""
 
     def product(a: Array, b: Array) -> Array:
         x = quantised(a, b)

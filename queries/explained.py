@@ -84,21 +84,26 @@ class Explanation(Result):
         """
         if self.structure is None:
             raise ValueError("nothing explains D: there is nothing to make another product by")
-        if self.regions is None and not self.parts:
+        structures, which = self.by_regions
+        if len(structures) == 1:
             return replay(A, B, self.structure, C, progress=False)
-        if self.regions is not None:
-            whole, structures = self.regions.which, self.regions.structures
-        else:
-            whole = np.zeros(self.wrong.shape, np.intp)
-            structures = (self.structure, *(part.structure for part in self.parts))
-            for number, part in enumerate(self.parts, 1):
-                whole[part.where] = number
-        rows, columns = self.given.call or whole.shape
-        which = whole[:rows, :columns]
         made = [replay(A, B, x, C, progress=False) for x in structures]
         if made[0].shape != which.shape:
             raise ValueError(f"the regions are of a D of {which.shape}, not of {made[0].shape}")
         return np.asarray(np.choose(which, made))
+
+    @property
+    def by_regions(self) -> tuple[tuple[Structure, ...], NDArray[np.intp]]:
+        """The structures of D's regions, and which of them each element is of, of one call; one if D has no regions."""
+        whole = np.zeros(self.wrong.shape, np.intp)
+        structures = (*self.structures[:1], *(part.structure for part in self.parts))
+        if self.regions is not None:
+            whole, structures = self.regions.which, self.regions.structures
+        else:
+            for number, part in enumerate(self.parts, 1):
+                whole[part.where] = number
+        rows, columns = self.wrong.shape if self.given.call is None else self.given.call
+        return structures, whole[:rows, :columns]
 
     @property
     def first(self) -> tuple[int, int] | None:

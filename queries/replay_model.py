@@ -14,17 +14,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mmaformal.architectures import datapaths
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.formats import Format, fp32
 from mmaformal.queries.explain import explain
 from mmaformal.renamed import lines
 from mmaformal.result import Result
-from mmaformal.structures import Codes, Structure
+from mmaformal.structures import Codes
 
 if TYPE_CHECKING:
     from mmaformal.torch.replayed.again import Wrong
     from mmaformal.torch.replayed.lanes import F32
+    from mmaformal.torch.replayed.products import Made
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,15 +135,17 @@ def _told(first: Wrong) -> list[str]:
 _SEARCHING = 20.0
 
 
-def _search(D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Structure | None:
-    """Returns a structure that explains a whole product, the first that is found; None if none is.
+def _search(D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None:
+    """Returns what explains a whole product, the first that is found: a structure, or those of regions; or None.
 
-    Of bf16 it is one of VDPBF16PS or TDPBF16PS, or, as of fp32, of IEEE 754's fma.
+    Of bf16 it is one of VDPBF16PS or TDPBF16PS, or, as of fp32, of IEEE 754's fma; of vectors of fp32, of its
+    multiplication and addition, too.
     """
     from mmaformal.torch.replayed.lanes import fma_unit
-    from mmaformal.torch.replayed.products import bf16_units
+    from mmaformal.torch.replayed.products import ByRegions, bf16_units
 
-    for unit in (fma_unit(),) if d_format == fp32 else (*bf16_units(), fma_unit()):
+    vectors = [datapaths.mul_add(a="fp32")] if 1 in D.shape else []
+    for unit in (*vectors, fma_unit()) if d_format == fp32 else (*bf16_units(), fma_unit()):
         found = explain(
             D,
             A,
@@ -155,7 +159,8 @@ def _search(D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Struct
             timeout=_SEARCHING,
         )
         if found.verdict == "explained":
-            return found.structures[0]
+            structures, which = found.by_regions
+            return structures[0] if len(structures) == 1 else ByRegions(structures, which)
     return None
 
 

@@ -10,7 +10,9 @@ if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         "the kernels for AVX2 and AVX-512 are known; torch takes others here", allow_module_level=True
     )
 
+from mmaformal import Structure
 from mmaformal.queries.replay_model import _search
+from mmaformal.torch.replayed.lanes import fma_unit
 from mmaformal.torch.replayed.products import NoRuleError, Products
 from mmaformal.torch.replayed.recorder import different
 from mmaformal.torch.replayed.rules import SUMS, ReplayState
@@ -83,6 +85,22 @@ def test_products(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
         assert wrong("mm", a, factor) == [0]
         assert wrong("addmm", c, a, factor) == [0]
     assert wrong("bmm", a.expand(3, m, k), torch.stack([b, b, -b])) == [0]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_a_row_times_a_matrix_as_layers_have_it(dtype: torch.dtype) -> None:
+    """One token of a model: MKL takes vectors of fp32 that multiply and add."""
+    a, turned = torch.randn(1, 64).to(dtype), torch.randn(96, 64).to(dtype)
+    assert wrong("mm", a, turned.T) == [0]
+
+
+def test_few_elements_tell_no_structure_by_one_product() -> None:
+    """A structure that fits one element by chance is refused by the other products of its shape."""
+    chance = Structure(fma_unit(), lanes=4)
+    products = Products(lambda D, *_: chance)  # found, whatever D is
+    a, b = torch.randn(1, 400), torch.randn(400, 1)
+    with pytest.raises(NoRuleError, match="no structure"):
+        products.run(ATEN.mm.default, a, b)
 
 
 def test_what_a_rule_does_not_reach_is_refused() -> None:

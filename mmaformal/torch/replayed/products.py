@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.formats import Format, bf16, fp32
@@ -23,6 +24,8 @@ from mmaformal.torch.tensors import Call, Tensor
 
 #: Rows with which a structure is compared.
 _ROWS = 16
+#: Elements that tell structures apart.
+_TELLING = 64
 
 
 class NoRuleError(Exception):
@@ -108,8 +111,25 @@ class Dealt:
         return _codes(torch.from_numpy(total if c is None else c + total).bfloat16())
 
 
+@dataclass(frozen=True)
+class ByRegions:
+    """Structures of the regions of D, for one M and N."""
+
+    structures: tuple[Structure, ...]
+    which: NDArray[np.intp]
+
+    @property
+    def text(self) -> str:
+        """In words, for a person."""
+        return f"{self.structures[0].text}; and {len(self.structures) - 1} more, by regions of D"
+
+    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+        """Returns what they make of numbers of fp32."""
+        return np.asarray(np.choose(self.which, [_made(x, a, b, c) for x in self.structures]))
+
+
 #: The maker of a product.
-Made = Structure | ProductCall | Dealt
+Made = Structure | ProductCall | Dealt | ByRegions
 
 
 def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
@@ -138,9 +158,9 @@ def bf16_units() -> tuple[Instruction, ...]:
 
 
 class ProductSearch(Protocol):
-    """Looks for a structure that gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
+    """Looks for what gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
 
-    def __call__(self, D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Structure | None: ...
+    def __call__(self, D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None: ...
 
 
 @dataclass
@@ -216,32 +236,46 @@ class Products:
         return found
 
     def _learn(self, function: Call, given: list[Tensor]) -> Made | None:
-        """Returns the structure of torch's product of random operands, the usual ones tried first."""
-        asked = _asked(given)
-        with torch.no_grad():
-            d = function(*asked)
-        *added, a, b = asked
-        c = _broadcast(added[0] if added else None, a, b)
-        if a.dim() == 3:
-            a, b, d = a[-1], b[-1], d[-1]
-        wanted = _codes(d)
-        some = np.unique(np.linspace(0, len(a) - 1, _ROWS).astype(np.intp))
-        left, right = a.float().numpy(), b.float().numpy()
-        for known in _usual(a.dtype, c is not None, a.shape[1]):
-            made = _made(known, left[some], right, None if c is None else c[some])
-            if (made == wanted[some]).all():
+        """Returns the structure of torch's products of random operands, the usual ones tried first.
+
+        Few elements fit many structures: then several products have to be of the one that is found.
+        """
+        first = _asked(function, given, 0)
+        further = range(1, max(_TELLING // first.d.size, 1))
+        products = [first, *(_asked(function, given, seed) for seed in further)]
+        for known in _usual(given[-1].dtype, first.c is not None, first.a.shape[1]):
+            if all(x.is_of(known) for x in products):
                 return known
         self.looked_for += 1
-        return self.search(wanted, np.ascontiguousarray(left), np.ascontiguousarray(right), c, _format(a))
+        found = self.search(first.d, first.a, first.b, first.c, _format(given[-1]))
+        return found if found is not None and all(x.is_of(found) for x in products) else None
 
 
-def _asked(given: list[Tensor]) -> list[Tensor]:
-    """Returns operands in the shapes, the layouts and the types of others, on which orders of additions differ.
+@dataclass(frozen=True)
+class _AskedProduct:
+    """A product that torch was asked for."""
+
+    a: F32
+    b: F32
+    c: F32 | None
+    d: Codes
+
+    def is_of(self, structure: Made) -> bool:
+        """Whether a structure gives its D, of some rows."""
+        some = np.arange(len(self.a))
+        if not isinstance(structure, ByRegions):  # which are of all rows
+            some = np.unique(np.linspace(0, len(self.a) - 1, _ROWS).astype(np.intp))
+        made = _made(structure, self.a[some], self.b, None if self.c is None else self.c[some])
+        return bool((made == self.d[some]).all())
+
+
+def _asked(function: Call, given: list[Tensor], seed: int) -> _AskedProduct:
+    """Returns a product of operands in the shapes, the layouts and the types of others, on which orders differ.
 
     In every other row each product has its opposite elsewhere in K, so that what is left is what additions lose; every
     other column of C is zero.
     """
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     *added, a, b = (torch.randn(x.shape, generator=generator) for x in given)
     half = a.shape[-1] // 2
     order = torch.randperm(half, generator=generator)
@@ -249,7 +283,14 @@ def _asked(given: list[Tensor]) -> list[Tensor]:
     b[..., half : 2 * half, :] = b[..., order, :]
     for c in added:
         c[..., ::2] = 0
-    return [_laid_as(x, like) for x, like in zip([*added, a, b], given, strict=True)]
+    *added, a, b = (_laid_as(x, like) for x, like in zip([*added, a, b], given, strict=True))
+    with torch.no_grad():
+        d = function(*added, a, b)
+    c_ = _broadcast(added[0] if added else None, a, b)
+    if a.dim() == 3:
+        a, b, d = a[-1], b[-1], d[-1]
+    left, right = (np.ascontiguousarray(x.float().numpy()) for x in (a, b))
+    return _AskedProduct(left, right, c_, _codes(d))
 
 
 def _laid_as(x: Tensor, like: Tensor) -> Tensor:
@@ -278,10 +319,15 @@ def _codes(d: Tensor) -> Codes:
 def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
     """Returns what a structure makes of numbers of fp32."""
     match structure:
-        case ProductCall() | Dealt():
+        case ProductCall() | Dealt() | ByRegions():
             return structure.made(a, b, c)
         case Structure(block=int(block)) if block >= a.shape[1]:
             structure = replace(structure, block=None, halved=None)
-    if structure.instruction.a_format == bf16:
-        a, b = ((x.view(np.uint32) >> 16).astype(np.uint16) for x in map(np.ascontiguousarray, (a, b)))
-    return replay(np.ascontiguousarray(a), np.ascontiguousarray(b), structure, c, progress=False)
+    left, right = (_factor(x, structure.instruction.a_format) for x in (a, b))
+    return replay(left, right, structure, c, progress=False)
+
+
+def _factor(x: F32, fmt: Format) -> Codes:
+    """Returns numbers of fp32, which hold those of bf16, as an instruction takes them."""
+    x = np.ascontiguousarray(x)
+    return (x.view(np.uint32) >> 16).astype(np.uint16) if fmt == bf16 else x
