@@ -36,6 +36,7 @@ from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.facts.registry import facts_of
 from mmaformal.hardware.blackbox import DesignUnit
 from mmaformal.instruction import Instruction
+from mmaformal.proof.interfaces import hard
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints, pins_of
@@ -55,6 +56,8 @@ _HEAD_START = 1.0
 _SPARSE = 2
 #: The part of the time given that one sparse question has at first; what it leaves open is asked again later.
 _FIRST_TRY = 0.05
+#: The part of the time left in which two models may be proved equal beyond their products and shifts.
+_OF_NUMBERS = 0.02
 #: The part of the time left in which few products may be settled stage by stage.
 _ARGUED = 0.5
 
@@ -396,11 +399,7 @@ class _Search(SmallestSearch):
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         """Return assertions that the results differ under the constraints; and both results."""
         rx, ry = (self._result(i.spec, inputs, active) for i in (self.x, self.y))
-        differ = rx != ry
-        if not (self.x.spec.nan_is_canonical and self.y.spec.nan_is_canonical):
-            d = self.spec.d_format
-            differ = z3.And(differ, z3.Not(z3.And(is_nan(rx, d), is_nan(ry, d))))
-        assertions = [differ]
+        assertions = [long_chains.differ(self.x.spec, self.y.spec, rx, ry)]
         for constraint in self.constraints:
             assertions += constraint.on_inputs(self.spec, inputs)
             assertions += constraint.on_result(self.spec, rx) + constraint.on_result(self.spec, ry)
@@ -552,6 +551,12 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
         statement = f"{search.question}: both are one and the same term"
         if search.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
             return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
+    if type(search.x.spec.parameters) is type(search.y.spec.parameters):  # the numbers may be the same terms
+        same = z3.Not(long_chains.differ(search.x.spec, search.y.spec, rx, ry))
+        statement = f"{search.question}: of one and the same numbers"
+        limit = _OF_NUMBERS * search.asker.left
+        if search.asker.prove("same numbers", statement, same, cut=hard([same]), limit=limit).verdict == "unsat":
+            return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
     if search.x.spec.in_order == search.y.spec.in_order:
         try:
             proof = prove(search.asker, orders.alike(search.x.spec, search.y.spec))
@@ -562,6 +567,14 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
     if facts.alike(search.x.spec, search.y.spec):
         search.progress(f"{search.asker.elapsed:5.1f} s  proving equality stage by stage")
         known = facts.prove_alike(search.asker, search.x.spec, search.y.spec, symbolic_inputs(search.spec))
+        if known is not None:
+            return Equal(search.question, known, search.asker.elapsed)
+    if long_chains.block_of(search.x.spec, search.y.spec) < search.spec.k and not search.constraints:
+        one = _Search(*long_chains.blocks_alone(search.x, search.y), (), search.asker, search.progress)
+        first = _prove_equal_quickly(one)
+        known = None
+        if first is not None:
+            known = long_chains.by_induction(search.asker, search.x.spec, search.y.spec, first.proof)
         if known is not None:
             return Equal(search.question, known, search.asker.elapsed)
     known = one_code.prove_equal(

@@ -33,7 +33,8 @@ from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import by_rule, direct
+from mmaformal.proof.interfaces import hard
+from mmaformal.proof.kernel import Proof, by_rule, direct
 from mmaformal.queries.constraints import Constraint
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker
@@ -217,6 +218,31 @@ def _of_results(asker: Asker, spec: DotAdd, result: z3.BitVecRef) -> Iterator[z3
         yield known.of(result)
 
 
+def differ(x: DotAdd, y: DotAdd, rx: z3.BitVecRef, ry: z3.BitVecRef) -> z3.BoolRef:
+    """Whether two results differ, and are not NaNs of which one model leaves the payload open."""
+    if x.nan_is_canonical and y.nan_is_canonical:
+        return rx != ry
+    return z3.And(rx != ry, z3.Not(z3.And(is_nan(rx, x.d_format), is_nan(ry, y.d_format))))
+
+
+def blocks_alone(x: Instruction, y: Instruction, blocks: int = 1) -> tuple[Instruction, Instruction]:
+    """Chains of so many blocks of two longer chains."""
+    k = block_of(x.spec, y.spec) * blocks
+    first, second = (
+        replace(i, spec=i.spec.replace(k=k), name=f"{i.name.partition('[K=')[0]}[K={k}]", aliases=())
+        for i in (x, y)
+    )
+    return first, second
+
+
+def by_induction(asker: Asker, x: DotAdd, y: DotAdd, one: Proof) -> Proof | None:
+    """The proof that two chains are equal, of that of their first blocks; None where it is not found."""
+    before = len(asker.proved)
+    if not prove_induction(asker, x, y):
+        return None
+    return by_rule(_BY_INDUCTION, one, *map(direct, asker.proved[before:]))
+
+
 def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> bool:
     """Whether later blocks are equal where first ones are: from any accumulator, and from two NaNs."""
     size = block_of(x, y)
@@ -230,10 +256,8 @@ def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> bool:
         text = (
             f"{_step_text(x)}, and one of {y.parameters.describe()}: later in a chain, the results are equal"
         )
-        same = functions[0][1] == functions[1][1]
-        if not (x.nan_is_canonical and y.nan_is_canonical):
-            same = z3.Or(same, z3.And([is_nan(after, x.d_format) for _, after, _ in functions]))
-        if asker.prove("later steps", text, same).verdict != "unsat":
+        same = z3.Not(differ(x, y, functions[0][1], functions[1][1]))
+        if not any(asker.prove("later steps", text, same, cut=cut).verdict == "unsat" for cut in (hard([same]), ())):
             return False
     if x.nan_is_canonical and y.nan_is_canonical:
         return True
@@ -273,12 +297,7 @@ class LongChains:
         self._pass = False  #: whether idle steps may be left out altogether
 
     def _short(self, blocks: int, constraints: tuple[Constraint, ...]) -> Searching:
-        k = self.block * blocks
-        x, y = (
-            replace(i, spec=i.spec.replace(k=k), name=f"{i.name.partition('[K=')[0]}[K={k}]", aliases=())
-            for i in (self.x, self.y)
-        )
-        return self.search(x, y, constraints, self.asker, self.progress)
+        return self.search(*blocks_alone(self.x, self.y, blocks), constraints, self.asker, self.progress)
 
     def _needed(self, products: int) -> int:
         """Blocks of a chain that stands for all with no more than so many nonzero products."""
@@ -333,10 +352,10 @@ class LongChains:
         one = short
         if self.constraints or self._needed(_PRODUCTS[0]) > 1:
             one = self._short(1, ()).answer()
-        before = len(self.asker.proved)
-        if isinstance(one, Equal) and prove_induction(self.asker, self.x.spec, self.y.spec):
-            proof = by_rule(_BY_INDUCTION, one.proof, *map(direct, self.asker.proved[before:]))
-            return Equal(self.question, proof, self.asker.elapsed)
+        if isinstance(one, Equal):
+            proof = by_induction(self.asker, self.x.spec, self.y.spec, one.proof)
+            if proof is not None:
+                return Equal(self.question, proof, self.asker.elapsed)
         why = (
             f"short chains of blocks of {self.block} products are equal, but that a block is, from any accumulator, "
             "is not proved"

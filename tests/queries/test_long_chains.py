@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell
+from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, power10, rtx_blackwell
 from mmaformal.formats import Format, Specials, fp16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import LazyPortfolio
@@ -122,6 +122,13 @@ def test_equal_by_induction() -> None:
     assert isinstance(answer, Equal)
     assert any("later" in each.statement for each in answer.proof.obligations)
     assert isinstance(find_difference(x, x.replace(name="another"), timeout=300), Equal)
+
+
+def test_short_chains_of_other_nans_are_equal_by_induction() -> None:
+    x, y = cdna1["v_mfma_f32_16x16x4f32"], power10["XVF32GERPP"].chained(4)
+    answer = find_difference(x, y, cache=False)
+    assert isinstance(answer, Equal)
+    assert "induction over blocks" in str(answer.proof)
 
 
 def test_nothing_is_left_out_where_zeros_are_forbidden() -> None:
