@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-thorough lint docs clean
+.PHONY: demo test test-thorough test-browser lint docs clean
 
 # Modules are compiled once, when first imported, and not again by each of the many processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -17,6 +17,9 @@ test: $(VENV)/tools
 
 test-thorough: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2 --dist loadfile --thorough
+
+test-browser: $(VENV)/browser
+	MMAFORMAL_NPM=$(VENV)/npm/node_modules $(BIN)/python -m pytest --thorough tests/site
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .
@@ -49,6 +52,12 @@ $(VENV)/installed: pyproject.toml | $(BIN)/python
 $(VENV)/tools: pyproject.toml | $(BIN)/python
 	@$(INSTALL) pip --editable '.[test,lint]'
 	@touch $@ $(VENV)/installed
+
+# What a browser runs, for the tests of the site: Chromium itself is the system's.
+$(VENV)/browser: $(VENV)/tools
+	@$(INSTALL) playwright
+	@npm install --silent --prefix $(VENV)/npm pyodide z3-solver axe-core
+	@touch $@
 
 $(VENV)/docs: pyproject.toml | $(BIN)/python
 	@$(INSTALL) pip --editable '.[docs]'

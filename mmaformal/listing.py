@@ -33,7 +33,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def architecture_table(architecture: Architecture, wanted: Sequence[Instruction] | None = None) -> str:
     """The instructions of one architecture, or those of them that are wanted."""
     shown = architecture.instructions if wanted is None else wanted
-    rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, _parameters(i)) for i in shown]
+    rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, brief_parameters(i)) for i in shown]
     head = ("instruction", "m×n×k", "types", "algorithm", "parameters")
     parts = [f"{architecture.name}: {architecture.gpus}", table(head, rows)]
     if wanted is None:
@@ -81,7 +81,7 @@ def matching(pattern: str, architectures: Iterable[Architecture] | None = None) 
 
 def matching_table(found: Sequence[Instruction]) -> str:
     """Instructions of several architectures."""
-    rows = [(i.name, i.architecture, i.spec.types, i.algorithm, _parameters(i)) for i in found]
+    rows = [(i.name, i.architecture, i.spec.types, i.algorithm, brief_parameters(i)) for i in found]
     return table(("instruction", "architecture", "types", "algorithm", "parameters"), rows)
 
 
@@ -226,7 +226,7 @@ def instruction_tables() -> str:
     return "\n\n".join(parts)
 
 
-def _parameters(i: Instruction) -> str:
+def brief_parameters(i: Instruction) -> str:
     """Its parameters, a long list among them by its beginning: `show` has all of it."""
     return re.sub(r"((?:\d+,){4})(?:\d+,)+\d+", r"\1…", i.parameters.describe()) + i.spec.signs
 

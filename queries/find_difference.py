@@ -555,7 +555,10 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
         same = z3.Not(long_chains.differ(search.x.spec, search.y.spec, rx, ry))
         statement = f"{search.question}: of one and the same numbers"
         limit = _OF_NUMBERS * search.asker.left
-        if search.asker.prove("same numbers", statement, same, cut=hard([same]), limit=limit).verdict == "unsat":
+        if (
+            search.asker.prove("same numbers", statement, same, cut=hard([same]), limit=limit).verdict
+            == "unsat"
+        ):
             return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
     if search.x.spec.in_order == search.y.spec.in_order:
         try:

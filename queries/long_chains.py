@@ -34,9 +34,9 @@ from mmaformal.folding import step_of
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.interfaces import hard
-from mmaformal.proof.kernel import Proof, by_rule, direct
+from mmaformal.proof.kernel import by_rule, direct
 from mmaformal.queries.constraints import Constraint
-from mmaformal.solver.answers import Answer, Different, Equal, Unknown
+from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.witness import Witness, WitnessError, case_size
@@ -257,7 +257,9 @@ def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> bool:
             f"{_step_text(x)}, and one of {y.parameters.describe()}: later in a chain, the results are equal"
         )
         same = z3.Not(differ(x, y, functions[0][1], functions[1][1]))
-        if not any(asker.prove("later steps", text, same, cut=cut).verdict == "unsat" for cut in (hard([same]), ())):
+        if not any(
+            asker.prove("later steps", text, same, cut=cut).verdict == "unsat" for cut in (hard([same]), ())
+        ):
             return False
     if x.nan_is_canonical and y.nan_is_canonical:
         return True

@@ -397,6 +397,7 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
         self._builders = dict(builders)
         self._unlisted = dict(unlisted or {})
         self._built: dict[str, Architecture] = {}
+        self.added: set[str] = set()  #: names of those that no release has
 
     def __getitem__(self, name: str) -> Architecture:
         base, _, revision = name.strip().lower().partition("@")
@@ -423,10 +424,12 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
     def add(self, architecture: Architecture) -> None:
         """List one more, under its name; `models.known` takes it away again."""
         self._builders[architecture.name.lower()] = lambda: architecture
+        self.added.add(architecture.name.lower())
 
     def remove(self, architecture: Architecture) -> None:
         name = architecture.name.lower()
         del self._builders[name]
+        self.added.remove(name)
         for built in [each for each in self._built if each.partition("@")[0] == name]:
             del self._built[built]
 

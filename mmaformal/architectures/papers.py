@@ -27,7 +27,16 @@ PAPERS = {
     "TensorGauge": "TensorGauge: A Pre-silicon End-to-end Framework for Quantifying Numerical Effects of Tensor Core "
     "Microarchitecture in GEMM, by Wei Liu, Yi Yu, Qianliang Liu, Xiaoyou Song, Mingyuan Ma, Yuhan Wang, Haonan Sun, "
     "Yumin Hou and Hu He (Tsinghua University, Beijing University of Technology)",
-    "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
+    "mmasim 2.1.1": "the simulator of MMA-Sim in a later version, by Peichen Xie, on the Python package index",
+}
+
+#: where a source is to be read
+ADDRESSES = {
+    "MMA-Sim": "https://arxiv.org/abs/2511.10909",
+    "RISC-V ISA": "https://github.com/riscv/riscv-isa-manual",
+    "Spike": "https://github.com/riscv-software-src/riscv-isa-sim",
+    "QEMU 7.2": "https://www.qemu.org",
+    "corsix/amx": "https://github.com/corsix/amx",
 }
 
 

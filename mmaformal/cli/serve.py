@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,14 +25,27 @@ from mmaformal.cli.terminal import said
     metavar="FILE",
     help="To be checked; repeatable.",
 )
+@click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    metavar="ARGUMENTS",
+    help="To be signed off: what `mmaformal signoff` takes, in quotes; repeatable.",
+)
 @options.models(told=True)
-def serve(site: Path | None, port: int, recordings: tuple[Path, ...], models: tuple[str, ...]) -> int:
+def serve(
+    site: Path | None,
+    port: int,
+    recordings: tuple[Path, ...],
+    designs: tuple[str, ...],
+    models: tuple[str, ...],
+) -> int:
     """Show a site that `mmaformal atlas build` wrote, on 127.0.0.1 alone.
 
     DIR is site, unless it is given. With --model, a site of the tables and
     your own units is built, for as long as it is shown. Its page of questions
-    runs diff, prove and check here, at most two at a time. Ctrl-C ends it,
-    with what it started.
+    runs diff, prove, check and signoff here, at most two at a time. Ctrl-C
+    ends it, with what it started.
     """
     from mmaformal.site.build import build
     from mmaformal.site.bundle import NoPackageError
@@ -40,6 +54,9 @@ def serve(site: Path | None, port: int, recordings: tuple[Path, ...], models: tu
 
     if len({each.name for each in recordings}) < len(recordings):
         raise UsageError("two recordings have one name")
+    for design in designs:
+        with wrong_use(ValueError):  # a quote that is not closed
+            shlex.split(design)
     with ExitStack() as stack:
         if site is None and models:
             site = Path(stack.enter_context(TemporaryDirectory(prefix="mmaformal-site-")))
@@ -49,7 +66,7 @@ def serve(site: Path | None, port: int, recordings: tuple[Path, ...], models: tu
         if not (site / "index.html").is_file():
             raise UsageError(f"{site} has no index.html: `mmaformal atlas build --out {site}` writes one")
         try:
-            found = server(site, port, Served(models, recordings))
+            found = server(site, port, Served(models, recordings, designs))
         except OSError as error:
             raise UsageError(f"port {port} of {HOST}: {error.strerror}") from None
         printed(f"http://{HOST}:{found.server_address[1]}/", SETTLED)

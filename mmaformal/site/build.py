@@ -17,9 +17,17 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.site import finding_pages, pages
 from mmaformal.site.addresses import address, proof_address
 from mmaformal.site.bundle import archive, package_files
-from mmaformal.site.pair_pages import pair_address, pair_page, pairs_page, types_address, types_page
+from mmaformal.site.pair_pages import (
+    pair_address,
+    pair_page,
+    pair_words,
+    pairs_page,
+    types_address,
+    types_page,
+)
 from mmaformal.site.proofs import ProofFolder, proof_page
 from mmaformal.site.records import NO_PROPERTIES, Atlas, PropertyTable, shipped, unit_bounds
+from mmaformal.site.search import device_words, search_words
 
 #: Files of the npm packages that pages load: Python for browsers, and z3 for browsers.
 PACKAGES = {
@@ -243,11 +251,16 @@ def _data(atlas: Atlas) -> Iterator[tuple[str, str]]:
         yield f"{name}.csv", _csv(rows)
     yield "catalogue.json", _json(atlas.catalogue())
     found = [
-        [f"{pair.x.label} and {pair.y.label}", f"{pair.x.spec.types} pair", pair_address(pair)]
-        for pair in atlas.pairs.questions.values()
+        [
+            f"{pair.x.label} and {pair.y.label}",
+            f"{pair.x.spec.types} pair",
+            pair_address(pair),
+            pair_words(atlas.pairs, key),
+        ]
+        for key, pair in atlas.pairs.questions.items()
     ]
     found += [
-        [some[0].spec.types, "map of types", types_address(slug)]
+        [some[0].spec.types, "map of types", types_address(slug), " ".join(search_words(some[0]))]
         for slug, some in atlas.pairs.types().items()
     ]
     found += [
@@ -260,6 +273,7 @@ def _data(atlas: Atlas) -> Iterator[tuple[str, str]]:
         for x in atlas.proofs.values()
     ]
     yield "search.json", _json(found)
+    yield "devices.json", _json(device_words())
 
 
 def _csv(rows: Sequence[dict[str, object]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -65,10 +66,11 @@ class AskedJob(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class Served(ShortRepr):
-    """The things that the server was started with: models and recordings that questions may be about."""
+    """The things that the server was started with: models, recordings and designs that questions may be about."""
 
     models: Sequence[str] = ()  #: as `--model` has them
     recordings: Sequence[Path] = ()
+    designs: Sequence[str] = ()  #: arguments of `mmaformal signoff` for each, as a shell takes them
 
     def command(self, asked: Mapping[str, object]) -> tuple[str, list[str]]:
         """The title and the arguments of a question.  Raises JobRefusedError for one that makes no sense."""
@@ -76,6 +78,7 @@ class Served(ShortRepr):
             "diff": self._diff,
             "prove": self._prove,
             "check": self._check,
+            "signoff": self._signoff,
         }
         kind = asked.get("kind")
         if not isinstance(kind, str) or kind not in kinds:
@@ -102,6 +105,12 @@ class Served(ShortRepr):
         if not found:
             raise JobRefusedError(f"no recording {name!r} was named where the server was started")
         return f"recording {name}", [str(found[0])]
+
+    def _signoff(self, asked: Mapping[str, object]) -> tuple[str, list[str]]:
+        design, i = asked.get("design"), _instruction(asked.get("x"))
+        if not isinstance(design, str) or design not in self.designs:
+            raise JobRefusedError(f"no design {design!r} was named where the server was started")
+        return f"{design} and {i.label}", [*shlex.split(design), "--against", i.architecture, i.name]
 
 
 def _seconds(value: object) -> float:

@@ -10,16 +10,17 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.corridor import corridor_svg, widths_text
 from mmaformal.display import counted
 from mmaformal.instruction import Instruction
-from mmaformal.listing import fields_in_words, parameters_in_words, sources_cited
+from mmaformal.listing import brief_parameters, fields_in_words, parameters_in_words, sources_cited
 from mmaformal.probes.tree import Tree
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.recordings.backing import backing
+from mmaformal.recordings.backing import HARDWARE, Backing, backing
 from mmaformal.site.addresses import address, proof_address
 from mmaformal.site.curves import error_svg, error_text
 from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
 from mmaformal.site.known_pairs import types_slug
 from mmaformal.site.pair_pages import types_address, verdict_rows
-from mmaformal.site.records import Atlas, counts, devices
+from mmaformal.site.records import Atlas, bits_kept, counts
+from mmaformal.site.search import devices, search_words
 
 _PRODUCT = re.compile(r"a(\d+)·b\1 = ([^·,]+)·([^, ]+)")
 _NONE = "No table of properties was given to the build.\n"
@@ -52,28 +53,68 @@ def _instruction_rows(atlas: Atlas, shown: Sequence[Instruction], root: str) -> 
                 escape(i.spec.types),
                 f"{i.m}×{i.n}×{i.k}",
                 i.algorithm,
-                escape(i.parameters.describe()),
-                backed.kind if backed else "",
+                escape(brief_parameters(i)),
+                bits_kept(i),
+                escape(_behind(backed)),
                 str(found.count("holds")),
                 str(found.count("fails")),
             )
         )
-        words.append(" ".join([*i.aliases, *devices(i.architecture)]))
-    head = ("instruction", "architecture", "types", "m×n×k", "algorithm", "parameters", "behind it")
+        words.append(" ".join(search_words(i)))
+    head = ("instruction", "architecture", "types", "m×n×k", "algorithm", "parameters", "keeps", "behind it")
     return table((*head, "holds", "fails"), rows, "instructions", words)
 
 
+def _behind(backed: Backing | None) -> str:
+    """The kind of evidence behind a model; of a like unit, where nothing of its own was recorded."""
+    if backed is None:
+        return ""
+    borrowed = not backed.recorded and backed.alike and backed.kind == HARDWARE
+    return f"{backed.kind}, of a like unit" if borrowed else backed.kind
+
+
 def _tasks(atlas: Atlas) -> Markup:
-    """Ways in, by what is wanted."""
-    pairs, sources = atlas.pairs, link("what each parameter is from", "sources.html")
-    map_ = link("equal or different, and on which input", "pairs.html")
-    newer = link("what newer units lose", "generations.html")
+    """Ways in, by what is wanted: a sentence, and the command where one answers it."""
+    pairs = counted(len(atlas.pairs.verdicts), "pair")
     told = (
-        f"Two units: {map_}, for {counted(len(pairs.verdicts), 'pair')} of them",
-        f"Bits of an accumulator, bounds, properties: the page of an instruction; {newer}",
-        f"What a model rests on: {sources}",
+        (
+            "Which of two devices is right?",
+            f"Search for both, as {link('a100 h100 fp16', '?q=a100+h100+fp16')}: {link(pairs, 'pairs.html')} are "
+            "compared, each with an input on which they differ. "
+            f"{link('Generations', 'generations.html')}: what newer units gain and lose.",
+            "mmaformal diff a100 h100 HMMA.16816.F32",
+        ),
+        (
+            "How many bits does an accumulator keep?",
+            f"Search for a device and a type, as {link('h100 fp8', '?q=h100+fp8')}; the page of an instruction has "
+            "its accumulator drawn, bounds and properties.",
+            "mmaformal show h100 QGMMA.64x8x32.F32.E4M3.E4M3",
+        ),
+        (
+            "Is my kernel's result explained?",
+            "Of D, A and B as files: which unit and which order of additions made D, or which elements are wrong.",
+            "mmaformal explain D.npy A.npy B.npy --device h100",
+        ),
+        (
+            "What does a claim rest on?",
+            f"{link('Sources', 'sources.html')}: what each paper and manual says of which instructions; the page of "
+            "an instruction has the outputs of devices that its model reproduces.",
+            "mmaformal list --sources",
+        ),
+        (
+            "Does my design compute it?",
+            "Verilog, SystemVerilog, BTOR2, C or Python: proved equal to a unit, or the smallest input where it is "
+            "not.",
+            "mmaformal signoff dot.sv --against hopper HMMA.16816.F32",
+        ),
     )
-    return "".join(f"<li>{each}</li>\n" for each in told)
+    rows = "".join(
+        f"<dt>{escape(question)}</dt><dd>{answer}<pre>{escape(command)}</pre></dd>\n"
+        for question, answer, command in told
+    )
+    return (
+        f'<dl class="tasks">\n{rows}</dl>\n<p>Commands run after <code>pip install .</code> in a clone.</p>\n'
+    )
 
 
 def index(atlas: Atlas) -> str:
@@ -86,7 +127,6 @@ def index(atlas: Atlas) -> str:
             if each.instructions
         ],
         "architectures",
-        [" ".join(devices(name)) for name, each in ARCHITECTURES.items() if each.instructions],
     )
     rows = []
     for name, statement in atlas.properties.statements.items():
@@ -100,8 +140,8 @@ def index(atlas: Atlas) -> str:
         f"<p>{counted(len(atlas.instructions), 'instruction')} of matrix units: what each keeps of a sum, what is "
         "proved of it, what stands behind its model. "
         f"{link('The playground', 'playground.html')} runs any of them here.</p>\n"
-        f"<ul>\n{_tasks(atlas)}</ul>\n"
         '<p id="found" role="status"></p>\n<ul id="hits"></ul>\n'
+        f'<section id="tasks"><h2>What do you want to know?</h2>\n{_tasks(atlas)}</section>\n'
         f'<section id="architectures"><h2>Architectures</h2>\n{architectures}</section>\n'
         f'<section id="properties"><h2>Properties</h2>\n{properties if rows else _NONE}</section>\n'
         '<section id="instructions"><h2>Instructions</h2>\n'
@@ -123,34 +163,47 @@ def architecture_page(atlas: Atlas, architecture: Architecture) -> str:
 
 
 def property_page(atlas: Atlas, name: str) -> str:
-    """A property: its statement, and the verdict of each instruction."""
-    rows = [
-        (
-            link(i.name, address(i, "../")),
-            link(i.architecture, f"../architecture/{i.architecture}.html"),
-            i.algorithm,
-            verdict(atlas.verdicts(i)[name]),
+    """A property: its statement, and the verdict of each instruction, with a witness or a proof."""
+    rows, words = [], []
+    for i in atlas.instructions:
+        word = atlas.verdicts(i)[name]
+        rows.append(
+            (
+                link(i.name, address(i, "../")),
+                verdict(word),
+                link(i.architecture, f"../architecture/{i.architecture}.html"),
+                i.algorithm,
+                _shown(atlas, i, name, word, "../"),
+            )
         )
-        for i in atlas.instructions
-    ]
-    body = f"<p>{escape(atlas.properties.statements[name])}</p>\n"
-    return page(
-        name, body + table(("instruction", "architecture", "algorithm", "verdict"), rows, name), depth=1
+        words.append(" ".join(search_words(i)))
+    body = (
+        f"<p>{escape(atlas.properties.statements[name])}</p>\n<p>Asked of one: "
+        f"<code>mmaformal prove {escape(name)} ARCH INSTRUCTION</code>, which prints a witness, or proves it. An "
+        "instruction that has no verdict was not asked for the table.</p>\n"
     )
+    head = ("instruction", "verdict", "architecture", "algorithm", "witness or proof")
+    return page(name, body + table(head, rows, name, words), depth=1)
+
+
+def _shown(atlas: Atlas, i: Instruction, name: str, word: str, root: str) -> Markup:
+    """The input that refutes a property, or the proof to be checked, as far as the site has it."""
+    if word == "fails" and (found := atlas.witness(i, name)) is not None:
+        unit, text = found
+        codes = witness_codes(unit, text)
+        tried = "" if codes is None else " " + link("try it", playground(root, [unit.label], codes))
+        return f"<code>{escape(text)}</code>{tried}"
+    if word == "holds" and (claim := atlas.proof(i, name)) is not None:
+        count = counted(len(claim.lemmas), "obligation")
+        return link(f"proof: {count}, to check", proof_address(claim.label, name, root))
+    return ""
 
 
 def _property_rows(atlas: Atlas, i: Instruction) -> Iterator[tuple[Markup, ...]]:
     for name, word in atlas.verdicts(i).items():
-        shown = ""
-        if word == "fails" and (found := atlas.witness(i, name)) is not None:
-            unit, text = found
-            whose = "" if unit.spec == i.spec else f"printed for {unit.label}: "
-            shown = f"{escape(whose)}<code>{escape(text)}</code>"
-            if (codes := witness_codes(unit, text)) is not None:
-                shown += " " + link("try it", playground("../../", [unit.label], codes))
-        elif word == "holds" and (claim := atlas.proof(i, name)) is not None:
-            count = counted(len(claim.lemmas), "obligation")
-            shown = link(f"proof: {count}, to check", proof_address(claim.label, name, "../../"))
+        shown = _shown(atlas, i, name, word, "../../")
+        if not shown and word in ("fails", "holds"):
+            shown = f"<code>{escape(f'mmaformal prove {name} {i.architecture} {i.name}')}</code>"
         statement = escape(atlas.properties.statements[name])
         yield link(name, f"../../property/{name}.html"), statement, verdict(word), shown
 
@@ -200,11 +253,22 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
         map_ = link("map of all of these types", types_address(types_slug(i.spec), "../../"))
         told = table(("instruction", "K", "verdict", "how", "input"), others, "compared")
         body += f'<section id="compared"><h2>Compared</h2>\n<p>{map_}</p>\n{told}</section>\n'
-    commands = f"mmaformal show {i.architecture} {i.name}\nmmaformal prove monotonicity-in-c {i.architecture} {i.name}"
-    own = f"mmaformal record {i.name} --arch {i.architecture} --out rows.npz\nmmaformal check rows.npz"
-    body += f'<section id="commands"><h2>In a terminal</h2>\n<pre>{escape(commands)}</pre>\n'
-    body += f"<p>On a device of your own:</p>\n<pre>{escape(own)}</pre></section>\n"
+    body += _commands(i)
     return page(i.label, body, depth=2)
+
+
+def _commands(i: Instruction) -> Markup:
+    """The commands about an instruction, a device's outputs, a kernel's and a design."""
+    unit = f"{i.architecture} {i.name}"
+    told = {
+        "In a terminal": f"mmaformal show {unit}\nmmaformal prove monotonicity-in-c {unit}",
+        "A device of your own": f"mmaformal record {i.name} --arch {i.architecture} --out rows.npz\n"
+        "mmaformal check rows.npz",
+        "What a kernel gave": f"mmaformal explain D.npy A.npy B.npy --device {i.architecture}",
+        "A design of your own": f"mmaformal signoff dot.sv --against {unit}",
+    }
+    lines = "".join(f"<h3>{escape(head)}</h3>\n<pre>{escape(text)}</pre>\n" for head, text in told.items())
+    return f'<section id="commands"><h2>Commands</h2>\n{lines}</section>\n'
 
 
 def playground_page(pyodide: bool) -> str:
@@ -219,7 +283,7 @@ def playground_page(pyodide: bool) -> str:
 <code>mmaformal run ARCH INSTRUCTION --a … --b … --c … --bits</code>.</p></noscript>
 <p>c + Σ a·b, bit for bit, stage by stage, by the executable encoding itself. A number is typed as a decimal, a
 fraction, a hexadecimal float (0x1.8p-3), or as bits (0x3c00, 0b11); several with commas fill the next
-places.</p>
+places. Bits are flipped by a click, or by the arrow keys and the space bar.</p>
 <div id="units"></div>
 <p id="status" role="status">Python is being loaded …</p>
 <div id="inputs"></div>
@@ -233,17 +297,22 @@ def jobs_page() -> str:
     properties = "".join(f"<option>{escape(name)}</option>" for name in PROPERTIES)
     body = f"""<noscript><p class="wrong">This page needs scripts; the commands <code>mmaformal diff</code>,
 <code>mmaformal prove</code> and <code>mmaformal check</code> do not.</p></noscript>
-<p>Put to the solvers of this machine, by <code>mmaformal serve</code>; what is here ends with it.</p>
+<p>Put to the solvers of this machine, by <code>mmaformal serve</code>; what is here ends with it. A recording is named
+when it starts (<code>mmaformal serve --recording rows.npz</code>), and so is a design
+(<code>--design 'dot.sv --top dot'</code>). Three matrices of a kernel are for
+<code>mmaformal explain D.npy A.npy B.npy --device h100</code>.</p>
 <p id="status" role="status"></p>
 <form id="ask" class="ask" hidden>
 <label>question <select name="kind"><option value="diff">where do two units part?</option>
 <option value="prove">has a unit a property?</option>
-<option value="check">does a recording fit?</option></select></label>
-<label data-of="diff prove">unit <input name="x" list="labels" value="ampere HMMA.16816.F32"></label>
+<option value="check">does a recording fit?</option>
+<option value="signoff">does a design compute a unit?</option></select></label>
+<label data-of="signoff">design <select name="design"></select></label>
+<label data-of="diff prove signoff">unit <input name="x" list="labels" value="ampere HMMA.16816.F32"></label>
 <label data-of="diff">and <input name="y" list="labels" value="hopper HMMA.16816.F32"></label>
 <label data-of="prove">property <select name="property">{properties}</select></label>
-<label data-of="check" id="recordings">recording <select name="recording"></select></label>
-<label data-of="diff prove">seconds <input name="timeout" type="number" min="1" max="600" value="60"></label>
+<label data-of="check">recording <select name="recording"></select></label>
+<label data-of="diff prove signoff">seconds <input name="timeout" type="number" min="1" max="600" value="60"></label>
 <datalist id="labels"></datalist>
 <button>Ask</button>
 </form>

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from urllib.parse import urlencode
 
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.bits import drawn_steps
 from mmaformal.cases.inputs import Codes
 from mmaformal.display import ShortRepr, counted, minimality_lines
@@ -28,6 +30,7 @@ from mmaformal.site.addresses import address
 from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
 from mmaformal.site.known_pairs import SIGNS, KnownPairs, Verdict, pair_slug, types_slug
 from mmaformal.site.pairs import FunctionPair, PairAnswer
+from mmaformal.site.search import search_words
 from mmaformal.witness import Witness
 
 
@@ -90,17 +93,26 @@ def pairs_page(pairs: KnownPairs) -> str:
         )
         for pair, word in ((pair, _verdict_of(pairs, key)) for key, pair in pairs.questions.items())
     ]
+    words_of_rows = [pair_words(pairs, key) for key in pairs.questions]
     words = Counter(each.word for each in pairs.verdicts)
     counts = ", ".join(f"{words[word]:,} {word}" for word in SIGNS if words[word])
     body = (
         f"<p>{counted(len(pairs.verdicts), 'pair')} of instructions that take the same types: {counts}. Two of "
         "different K are compared as chains, at the least K that both can be chained to. Pairs of the same two "
         f"functions are one question, so that there are {counted(len(pairs.questions), 'question')}.</p>\n"
+        '<p>Name two devices or instructions and a type to find a pair: <a href="index.html?q=a100+h100+fp16">a100 '
+        'h100 fp16</a>; or go to <a href="#types">maps of types</a>, <a href="#pairs">all pairs</a>.</p>\n'
         f'<section id="types"><h2>By types: maps of classes</h2>\n{table(heads, by_types, "types")}</section>\n'
         '<section id="pairs"><h2>Pairs of different functions</h2>\n'
-        f"{table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs')}</section>\n"
+        f"{table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs', words_of_rows)}</section>\n"
     )
     return page("Pairs of instructions", body, data="pairs")
+
+
+def pair_words(pairs: KnownPairs, key: str) -> str:
+    """The words by which a question is found: of all instructions that it is about, their devices and types."""
+    asked = [i for each in pairs.asked_by(key) for i in (each.x, each.y)]
+    return " ".join(dict.fromkeys(word for i in asked for word in (i.name, *search_words(i))))
 
 
 def _verdict_of(pairs: KnownPairs, key: str) -> Verdict:
@@ -131,12 +143,13 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
             '<td class="self"></td>' if row == column else _cell(pairs, each[0], other[0])
             for column, other in enumerate(classes)
         )
-        name = f"{row + 1} {each[0].label}" + (f" +{len(each) - 1}" if len(each) > 1 else "")
-        lines.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
+        more = f" +{len(each) - 1}" if len(each) > 1 else ""
+        name = f"{row + 1} {link(each[0].label, address(each[0], '../'))}{more}"
+        lines.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     legend = (
-        "<p>≠ n: they differ, on an input of n nonzero products; a dot after it: that input is not proved to be the "
-        "smallest. =: equal, by proof or as one function once chained to one K. ?: not settled. –: they cannot be "
-        "chained to one K. ·: not compared yet.</p>\n"
+        "<p>≠ n: they differ, on an input of n nonzero products; *: that input is not proved to be the smallest. "
+        "=: equal, by proof or as one function once chained to one K. ?: not settled. –: they cannot be chained to "
+        "one K. ·: not compared yet. +n: n more instructions are of the class. A sign leads to the pair.</p>\n"
     )
     body = (
         f"<p>{counted(len(some), 'instruction')} of {escape(some[0].spec.types)}, in "
@@ -159,7 +172,7 @@ def _cell(pairs: KnownPairs, x: Instruction, y: Instruction) -> Markup:
         return f'<td class="{_css(found.word)}" title="{escape(name)}">{sign}</td>'
     if answer.codes is not None:
         few = sum(1 for a, b in zip(answer.codes.a, answer.codes.b, strict=True) if a or b)
-        sign += f"&#8239;{few}{'' if answer.smallest else '·'}"
+        sign += f"&#8239;{few}{'' if answer.smallest else '*'}"
         name += f": {answer.codes.text}"
     to = pair_address(pairs.questions[pair.key], "../")
     return f'<td class="{_css(found.word)}"><a href="{escape(to)}" title="{escape(name)}">{sign}</a></td>'
@@ -186,7 +199,8 @@ def pair_page(pairs: KnownPairs, key: str) -> PairPage:
     title = f"{pair.x.label} and {pair.y.label}"
     told = _verdict_of(pairs, key)
     both = "".join(
-        f"<li>{link(i.label.partition('[')[0], address(i, '../../'))}: {escape(str(i).partition(': ')[2])}</li>\n"
+        f"<li>{link(i.label.partition('[')[0], address(i, '../../'))} ({escape(_devices(i))}): "
+        f"{escape(str(i).partition(': ')[2])}</li>\n"
         for i in (pair.x, pair.y)
     )
     body = f'<p class="lead">{verdict(told.word)}: {escape(told.how)}{_cost(answer)}</p>\n<ul>\n{both}</ul>\n'
@@ -194,6 +208,10 @@ def pair_page(pairs: KnownPairs, key: str) -> PairPage:
     if answer is not None and answer.codes is not None:
         witness = answer.witness(pair)
         programs = _programs(witness)
+        body += (
+            "<p>Neither result is a fault: each unit computes by its own rule, and these are two rules. Which one is "
+            "nearer to the exact sum depends on the input.</p>\n"
+        )
         body += _shown(pair, answer, witness, programs)
     about = "".join(
         f"<li>{' and '.join(link(i.label, address(i, '../../')) for i in (each.x, each.y))}</li>\n"
@@ -212,6 +230,11 @@ def pair_page(pairs: KnownPairs, key: str) -> PairPage:
     command = f"<pre>{escape(_command(pair))}</pre>\n<p>{map_}. {ask} (where <code>mmaformal serve</code> runs).</p>"
     body += f'<section id="commands"><h2>In a terminal</h2>\n{command}</section>\n'
     return PairPage(page(title, body, depth=2, data="pairs"), programs)
+
+
+def _devices(i: Instruction) -> str:
+    """The devices that the model of an instruction is of."""
+    return ARCHITECTURES[i.architecture].gpus
 
 
 def _cost(answer: PairAnswer | None) -> str:
@@ -253,6 +276,8 @@ def _shown(pair: FunctionPair, answer: PairAnswer, witness: Witness, programs: d
         numbers["exact c + Σ a·b"] = number_text(exact)
     for i, d in zip((pair.x, pair.y), witness.results, strict=True):
         numbers[i.label] = code_text(d, i.d_format)
+    if exact is not None and (nearer := _nearer(pair, witness, exact)):
+        numbers["nearer to the exact sum"] = nearer
     numbers["apart by"] = "not comparable: one is a NaN" if apart is None else f"{apart} ulp"
     if answer.minimality:
         numbers["how small"] = "; ".join(minimality_lines(answer.minimality, 10_000))
@@ -267,6 +292,17 @@ def _shown(pair: FunctionPair, answer: PairAnswer, witness: Witness, programs: d
             f'<a class="button" href="{escape(name)}.{suffix}" download>Program for a device ({kind})</a> '
         )
     return body + "</p></section>\n" + _stages(pair, given)
+
+
+def _nearer(pair: FunctionPair, witness: Witness, exact: Fraction) -> str:
+    """The unit whose result is nearer to the exact sum; empty where one is no number."""
+    codes = [(i.d_format, int(d)) for i, d in zip((pair.x, pair.y), witness.results, strict=True)]
+    if not all(fmt.is_finite(code) for fmt, code in codes):
+        return ""
+    off = [abs(fmt.value(code) - exact) for fmt, code in codes]
+    if off[0] == off[1]:
+        return "neither"
+    return (pair.x if off[0] < off[1] else pair.y).label
 
 
 def _words(codes: Codes) -> dict[str, list[str]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mmaformal.accumulator import in_words
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.architectures.products import PRODUCTS
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
@@ -146,10 +146,8 @@ class Atlas:
         return {name: VERDICTS[signs.get(name, "")] for name in self.properties.statements}
 
     def witness(self, i: Instruction, name: str) -> tuple[Instruction, str] | None:
-        """A printed witness against a property: this instruction's own, or that of the first of its algorithm."""
-        own = self._alike[i.spec]
-        others = [each for each in self.instructions if each.algorithm == i.algorithm]
-        for each in (*own, *others):
+        """A printed witness against a property: of the instruction, or of one with its `DotAdd`."""
+        for each in self._alike[i.spec]:
             if (text := self.properties.witnesses.get((name, each.label))) is not None:
                 return each, text
         return None
@@ -173,13 +171,14 @@ class Atlas:
         return [self.row(i) for i in self.instructions]
 
     def catalogue(self) -> list[dict[str, object]]:
-        """The instructions with what the playground needs to know: K, and the types that must be alike."""
+        """The instructions with what the playground needs to know: K, the types that must be alike, and whose it is."""
         return [
             {
                 "label": i.label,
                 "k": i.k,
                 "types": i.spec.types,
                 "takes": _takes(i),
+                "own": i.architecture in ARCHITECTURES.added,
             }
             for i in self.instructions
         ]
@@ -190,9 +189,14 @@ def _takes(i: Instruction) -> str:
     return f"{spec.a_format} {spec.b_format} {spec.c_format} {spec.scale_format} {spec.scale_block}"
 
 
-def devices(architecture: str) -> list[str]:
-    """The names of devices that stand for an architecture."""
-    return [name for each in PRODUCTS if each.architecture == architecture for name in each.names]
+def bits_kept(i: Instruction) -> str:
+    """Bits that the accumulator keeps, in a few words: `13 bits`; by its first words where it has no such width."""
+    first = in_words(i.spec)[0]
+    if (found := re.match(r"keeps (\d+) fractional bits", first)) is not None:
+        return f"{found[1]} bits"
+    if (found := re.match(r"has (\d+) bits", first)) is not None:
+        return f"{found[1]} bits in all"
+    return "all" if first.startswith("keeps every bit") else "rounds each"
 
 
 def counts(verdicts: Iterable[str]) -> dict[str, int]:

@@ -70,8 +70,9 @@ class SiteHandler(SimpleHTTPRequestHandler):
         if self.path != "/api/jobs":
             super().do_GET()
         elif self._for_this_machine():
-            recordings = [each.name for each in self.server.jobs.asks.recordings]
-            self._json(200, {"jobs": self.server.jobs.listed(), "recordings": recordings})
+            asks = self.server.jobs.asks
+            named = {"recordings": [each.name for each in asks.recordings], "designs": list(asks.designs)}
+            self._json(200, {"jobs": self.server.jobs.listed(), **named})
 
     def do_POST(self) -> None:
         """Answer a question of a page of this very server: never one that another site's page sends."""

@@ -16,6 +16,7 @@ from mmaformal.site.jobs import RUNNING, WAITING, AskedJob, JobRefusedError, Job
 from mmaformal.site.serve import MOST, SiteServer, server
 
 LONG = {"kind": "prove", "property": "error-bound", "x": "hopper HMMA.16816.F32", "timeout": 600}
+DESIGN = "'my dot.sv' --top dot"
 
 
 @pytest.fixture
@@ -83,6 +84,7 @@ def test_questions_of_other_sites_are_refused(
         {**LONG, "timeout": 601},
         {**LONG, "timeout": True},
         {"kind": "check", "recording": "/etc/passwd"},
+        {"kind": "signoff", "design": "other.sv", "x": "hopper HMMA.16816.F32"},
         [],
         "no JSON",
     ],
@@ -102,13 +104,22 @@ def test_a_unit_is_evaluated(serving: SiteServer) -> None:
 
 
 def test_commands_are_made_of_known_names() -> None:
-    served = Served(models=["own.py:acme"], recordings=[Path("here") / "rows.npz"])
+    served = Served(["own.py:acme"], [Path("here") / "rows.npz"], [DESIGN])
     title, command = served.command(
         {"kind": "diff", "x": "volta HMMA.884.F32.F32", "y": "hopper HMMA.16816.F32"}
     )
     assert title == "volta HMMA.884.F32.F32 and hopper HMMA.16816.F32"
     where = ["--k", "16", "volta", "hopper", "HMMA.884.F32.F32", "HMMA.16816.F32"]
     assert command == ["diff", "--model", "own.py:acme", "--timeout", "60", *where]
+    signed = served.command(
+        {"kind": "signoff", "design": DESIGN, "x": "hopper HMMA.16816.F32", "timeout": 9}
+    )[1]
+    against = ["--against", "hopper", "HMMA.16816.F32"]
+    assert signed == [
+        *("signoff", "--model", "own.py:acme", "--timeout", "9"),
+        *("my dot.sv", "--top", "dot"),
+        *against,
+    ]
     assert served.command({"kind": "check", "recording": "rows.npz"})[1][-1] == str(Path("here") / "rows.npz")
 
 

@@ -3,44 +3,67 @@
 
 const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
-function search(query) {
-  const wanted = words(query);
+// What a word may stand for: itself, or the architectures of devices whose names begin with it.
+let devices = null;
+
+async function meanings(wanted) {
+  devices ??= fetch(`${document.body.dataset.root}data/devices.json`).then((answer) => answer.json());
+  const named = Object.entries(await devices);
+  return wanted.map((word) => {
+    const meant = new Set(word.length > 1 ? named.flatMap(([name, all]) => (name.startsWith(word) ? all : [])) : []);
+    const either = [...meant].map((architecture) => new RegExp(`\\b${architecture}\\b`));
+    return (text) => text.includes(word) || either.some((one) => one.test(text));
+  });
+}
+
+const rowText = (row) =>
+  `${[...row.cells].map((x) => x.textContent).join(" ")} ${row.dataset.words ?? ""}`.toLowerCase();
+
+async function search(query) {
+  const wanted = await meanings(words(query));
+  if (query !== document.querySelector("header input").value) return; // something else was typed meanwhile
   let count = 0;
   for (const table of document.querySelectorAll("main table[data-name]")) {
     for (const row of table.tBodies[0].rows) {
-      const text = `${row.textContent} ${[...row.cells].map((x) => x.textContent).join(" ")} ${row.dataset.words ?? ""}`;
-      row.hidden = !wanted.every((word) => text.toLowerCase().includes(word));
+      row.hidden = !wanted.every((fits) => fits(rowText(row)));
       if (!row.hidden) count += 1;
     }
     table.closest("section").hidden = ![...table.tBodies[0].rows].some((row) => !row.hidden);
   }
-  document.getElementById("found").textContent = wanted.length ? `${count} found for “${query.trim()}”` : "";
-  more(wanted);
+  more(wanted, count, query.trim());
 }
 
 // Pairs, maps, sources and proofs, which the first page has no tables of.
 let elsewhere = null;
 const MOST = 12;
 
-async function more(wanted) {
-  const hits = document.getElementById("hits");
+async function more(wanted, rows, query) {
+  const [hits, told] = [document.getElementById("hits"), document.getElementById("found")];
   hits.replaceChildren();
-  if (wanted.length < 2 && (wanted[0] ?? "").length < 3) return;
-  elsewhere ??= fetch("data/search.json").then((answer) => answer.json());
-  const found = (await elsewhere).filter(([name, kind]) => {
-    const text = `${name} ${kind}`.toLowerCase();
-    return wanted.every((word) => text.includes(word));
-  });
-  const items = found.slice(0, MOST).map(([name, kind, to]) => {
-    const item = document.createElement("li");
-    const link = Object.assign(document.createElement("a"), { href: to, textContent: name });
-    item.append(link, ` (${kind})`);
-    return item;
-  });
-  if (found.length > MOST) {
-    items.push(Object.assign(document.createElement("li"), { textContent: `and ${found.length - MOST} more` }));
+  told.textContent = "";
+  if (!wanted.length) return;
+  let found = [];
+  if (wanted.length > 1 || query.length > 2) {
+    elsewhere ??= fetch("data/search.json").then((answer) => answer.json());
+    const fits = (text) => wanted.every((each) => each(text.toLowerCase()));
+    found = (await elsewhere).filter(([name, kind, , words]) => fits(`${name} ${kind} ${words ?? ""}`));
+    const own = found.filter(([name, kind]) => fits(`${name} ${kind}`)); // before those that mean the same
+    found = [...own, ...found.filter((each) => !own.includes(each))];
   }
-  hits.replaceChildren(...items);
+  if (query !== document.querySelector("header input").value.trim()) return; // something else was typed meanwhile
+  const some = rows + found.length ? "" : "; try a device, a type, an instruction: a100, fp8, HMMA";
+  told.textContent = `“${query}”: ${rows} in the tables below, ${found.length} pairs, maps, sources and proofs${some}`;
+  const item = ([name, kind, to]) => {
+    const line = document.createElement("li");
+    line.append(Object.assign(document.createElement("a"), { href: to, textContent: name }), ` (${kind})`);
+    return line;
+  };
+  hits.replaceChildren(...found.slice(0, MOST).map(item));
+  if (found.length > MOST) {
+    const all = Object.assign(document.createElement("button"), { textContent: `${found.length - MOST} more` });
+    all.addEventListener("click", () => hits.replaceChildren(...found.map(item)));
+    hits.append(all);
+  }
 }
 
 // A field above a long table that narrows it.
@@ -52,12 +75,9 @@ function filterable(table) {
   field.ariaLabel = `only rows of ${table.dataset.name} with`;
   const key = table.dataset.name.replaceAll(" ", "-");
   const parameters = () => new URLSearchParams(location.hash.slice(1));
-  const narrow = () => {
-    const wanted = words(field.value);
-    for (const row of table.tBodies[0].rows) {
-      const text = [...row.cells].map((x) => x.textContent).join(" ").toLowerCase();
-      row.hidden = !wanted.every((word) => text.includes(word));
-    }
+  const narrow = async () => {
+    const wanted = field.value.trim() ? await meanings(words(field.value)) : [];
+    for (const row of table.tBodies[0].rows) row.hidden = !wanted.every((fits) => fits(rowText(row)));
   };
   field.value = parameters().get(key) ?? "";
   field.addEventListener("input", () => {
@@ -130,7 +150,7 @@ function themed() {
   const dark = () => root.dataset.theme
     ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   const button = document.createElement("button");
-  const told = () => { button.textContent = dark() ? "light" : "dark"; };
+  const told = () => { button.textContent = dark() ? "☀ light" : "☾ dark"; };
   button.addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
     localStorage.setItem("theme", root.dataset.theme);

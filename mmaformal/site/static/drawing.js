@@ -21,12 +21,33 @@ export function bitBoxes(text, name, flip) {
       if (flip) {
         Object.assign(one, { id: `${name}-bit-${bit}`, ariaLabel: `${digit}, ${kinds[number]} bit ${bit} of ${name}` });
         one.ariaPressed = digit === "1";
+        one.tabIndex = -1;
         one.addEventListener("click", () => flip(bit));
       }
       box.append(one);
     });
   });
+  if (flip) {
+    box.firstChild.tabIndex = 0; // one stop for all of them; arrows lead from bit to bit
+    box.addEventListener("keydown", ({ key, target }) => {
+      const next = { ArrowRight: target.nextSibling, ArrowLeft: target.previousSibling }[key];
+      if (!next) return;
+      for (const each of box.children) each.tabIndex = each === next ? 0 : -1;
+      next.focus();
+    });
+  }
   return box;
+}
+
+// The same boxes with other digits: what has the focus keeps it.
+export function updateBits(box, text) {
+  [...text.replaceAll(" ", "")].forEach((digit, k) => {
+    const one = box.children[k];
+    if (one.textContent === digit) return;
+    one.textContent = digit;
+    one.ariaLabel = one.ariaLabel.replace(/^./, digit);
+    one.ariaPressed = digit === "1";
+  });
 }
 
 export function card(unit) {

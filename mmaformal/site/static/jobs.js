@@ -23,7 +23,7 @@ function told(error) {
 
 function card(job) {
   const box = element("article", { className: "card" }, element("h3", { textContent: job.title }));
-  const state = job.state === "done" ? `done, exit status ${job.status}` : job.state;
+  const state = job.state === "done" ? { 2: "refused", 3: "done, not settled" }[job.status] ?? "done" : job.state;
   const progress = job.state === "running" ? job.progress : "";
   box.append(element("p", { className: "value", textContent: `${state}, ${job.seconds} s. ${progress}` }));
   box.append(element("pre", { textContent: `$ ${job.command}`, tabIndex: 0 }));
@@ -39,16 +39,22 @@ function card(job) {
 
 async function refresh() {
   clearTimeout(due);
-  const { jobs, recordings } = await (await fetch("api/jobs")).json();
-  const names = form.elements.recording;
-  if (names.options.length !== recordings.length) names.replaceChildren(...recordings.map((name) => new Option(name)));
-  document.getElementById("recordings").hidden = !recordings.length;
+  const { jobs, recordings, designs } = await (await fetch("api/jobs")).json();
+  offer("recording", "check", recordings);
+  offer("design", "signoff", designs);
   const text = JSON.stringify(jobs);
   if (shown.get("text") !== text) {
     shown.set("text", text);
     list.replaceChildren(...(jobs.length ? jobs.map(card) : ["None was asked yet."]));
   }
   if (jobs.some((job) => job.state === "running" || job.state === "waiting")) due = setTimeout(refresh, 1000);
+}
+
+// What the server was started with; a kind of question that needs some is offered where there are some.
+function offer(field, kind, names) {
+  const select = form.elements[field];
+  if (select.options.length !== names.length) select.replaceChildren(...names.map((name) => new Option(name)));
+  form.querySelector(`option[value=${kind}]`).disabled = !names.length;
 }
 
 function choose() {
@@ -58,10 +64,11 @@ function choose() {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  const { kind, x, y, property, recording, timeout } = form.elements;
+  const { kind, x, y, property, recording, design, timeout } = form.elements;
   const question = { kind: kind.value, timeout: Number(timeout.value) };
   if (kind.value === "diff") Object.assign(question, { x: x.value, y: y.value });
   if (kind.value === "prove") Object.assign(question, { x: x.value, property: property.value });
+  if (kind.value === "signoff") Object.assign(question, { x: x.value, design: design.value });
   if (kind.value === "check") question.recording = recording.value;
   status.className = "";
   status.textContent = "";

@@ -1,8 +1,8 @@
 // The playground: what is typed goes to Python in this page, what it answers is drawn. No arithmetic is done here.
-import { stageTable, alignment, card, bitBoxes, element } from "./drawing.js";
+import { stageTable, alignment, card, bitBoxes, updateBits, element } from "./drawing.js";
 
 const SIDES = ["a", "b", "c", "scale_a", "scale_b"];
-const START = "units=ampere HMMA.16816.F32,hopper HMMA.16816.F32&a=1024,0.1&b=1024,1&c=0x1p-3";
+const START = "units=ampere HMMA.16816.F32,hopper HMMA.16816.F32&a=1&b=1&c=-0x1p-25";
 const status = document.getElementById("status");
 const state = { units: [], words: {}, rows: 2 };
 let catalogue = [];
@@ -51,18 +51,32 @@ function remember() {
   history.replaceState(null, "", `#${parts.join("&")}`);
 }
 
-function evaluate() {
+// Units of the reader's own are not among the files that a browser has: the server on this machine evaluates them.
+async function answerTo(asked) {
+  if (!state.units.some((label) => entry(label)?.own)) return JSON.parse(python(asked));
+  const headers = { "Content-Type": "application/json" };
+  return (await fetch("api/evaluate", { method: "POST", headers, body: asked })).json();
+}
+
+async function evaluate() {
   if (!python) return;
   const started = performance.now();
-  const answered = JSON.parse(python(JSON.stringify({ units: state.units, ...state.words })));
+  const asked = JSON.stringify({ units: state.units, ...state.words });
+  const answered = await answerTo(asked);
+  if (asked !== JSON.stringify({ units: state.units, ...state.words })) return; // something else was typed meanwhile
   const taken = performance.now() - started;
   document.body.dataset.evaluated = taken.toFixed(1);
   remember();
   drawUnits();
+  const results = document.getElementById("results");
+  results.classList.toggle("stale", Boolean(answered.error));
+  for (const input of document.querySelectorAll("#inputs input")) input.ariaInvalid = null;
   if (answered.error) {
     status.className = "wrong";
     status.textContent = answered.error;
-    document.getElementById("results").hidden = true;
+    const [, side, place] = /^(\w+)\[(\d+)\]: /.exec(answered.error) ?? [];
+    const input = document.getElementById(`${side}-${place}`);
+    if (input) input.ariaInvalid = "true";
     return;
   }
   status.className = "";
@@ -83,7 +97,7 @@ function choose(label, options, change) {
   for (const each of options) {
     const [architecture, name] = each.label.split(" ");
     groups[architecture] ??= select.appendChild(element("optgroup", { label: architecture }));
-    groups[architecture].append(new Option(`${architecture} ${name}: ${each.types}, K=${each.k}`, each.label));
+    groups[architecture].append(new Option(`${name}: ${each.types}, K=${each.k} (${architecture})`, each.label));
   }
   select.value = label;
   select.addEventListener("change", () => change(select.value));
@@ -142,26 +156,44 @@ function flip(side, place, bit) {
 
 function operand(side, place, told) {
   const name = side === "c" ? "c" : `${side}[${place}]`;
-  const input = element("input", { value: state.words[side]?.[place] ?? "", placeholder: told.text.split(" ")[0] });
-  Object.assign(input, { spellcheck: false, autocomplete: "off", id: `${side}-${place}` });
-  input.addEventListener("change", () => type(side, place, input.value));
+  const input = element("input", { id: `${side}-${place}`, spellcheck: false, autocomplete: "off" });
+  input.addEventListener("input", () => type(side, place, input.value));
+  input.addEventListener("change", drawInputs); // several that were typed into one stand in their places then
   const label = element("label", {}, element("span", { className: "code", textContent: name }), input);
-  const value = element("div", { className: "value code", textContent: `${told.code}  ${told.text}` });
-  const box = element("div", { className: "operand" }, label, value);
-  box.append(bitBoxes(told.bits, name, (bit) => flip(side, place, bit)));
-  if (told.note) box.append(element("div", { className: "note", textContent: told.note }));
-  return box;
+  const [value, note] = ["value code", "note"].map((className) => element("div", { className }));
+  const bits = bitBoxes(told.bits, name, (bit) => flip(side, place, bit));
+  const box = element("div", { className: "operand" }, label, value, bits, note);
+  return { side, place, box, input, value, bits, note };
 }
 
+function update({ side, place, input, value, bits, note }) {
+  const told = last.operands[side][place];
+  if (document.activeElement !== input || !document.hasFocus()) input.value = state.words[side]?.[place] ?? "";
+  input.placeholder = told.text.split(" ")[0];
+  value.textContent = `${told.code}  ${told.text}`;
+  updateBits(bits, told.bits);
+  note.textContent = told.note;
+}
+
+let drawn = { key: "", operands: [] };
+
+// The fields are made once for all operands of some types, and filled anew: what has the focus keeps it.
 function drawInputs() {
-  const focused = document.activeElement?.id;
   const count = Math.min(state.rows, last.k);
-  const boxes = [];
-  for (let k = 0; k < count; k += 1) for (const side of ["a", "b"]) boxes.push(operand(side, k, last.operands[side][k]));
-  boxes.push(operand("c", 0, last.operands.c[0]));
-  for (const side of ["scale_a", "scale_b"]) {
-    (last.operands[side] ?? []).forEach((told, k) => boxes.push(operand(side, k, told)));
+  const places = [];
+  for (let k = 0; k < count; k += 1) places.push(["a", k], ["b", k]);
+  places.push(["c", 0]);
+  for (const side of ["scale_a", "scale_b"]) (last.operands[side] ?? []).forEach((_, k) => places.push([side, k]));
+  const key = JSON.stringify([places, last.formats, last.k]);
+  if (key !== drawn.key) {
+    drawn = { key, operands: places.map(([side, k]) => operand(side, k, last.operands[side][k])) };
+    layOut(count, drawn.operands.map(({ box }) => box));
   }
+  drawn.operands.forEach(update);
+}
+
+function layOut(count, boxes) {
+  const { id, selectionStart, selectionEnd, value } = document.activeElement ?? {};
   const tools = element("p");
   const show = (text, rows) => {
     const button = element("button", { textContent: text });
@@ -176,7 +208,17 @@ function drawInputs() {
   const heading = element("h2", { textContent: `Operands: ${types}; ${count} of ${last.k} products shown` });
   document.getElementById("inputs").replaceChildren(
     heading, element("div", { className: "operands" }, ...boxes), tools);
-  if (focused) document.getElementById(focused)?.focus();
+  const focused = id && document.getElementById(id);
+  if (!focused) return;
+  if (focused.tagName === "INPUT") focused.value = value;
+  focused.focus();
+  if (focused.tagName === "INPUT") focused.setSelectionRange(selectionStart, selectionEnd);
+}
+
+function parting() {
+  if (!last.parts) return "they do not part on this input";
+  const same = last.units.every((unit) => unit.code === last.units[0].code);
+  return `where they part: ${last.parts}${same ? "; d is the same all the same" : ""}`;
 }
 
 function drawResults() {
@@ -187,7 +229,7 @@ function drawResults() {
     parts.push(element("p", {
       className: "apart",
       id: "parts",
-      textContent: last.parts ? `where they part: ${last.parts}` : "they do not part on this input",
+      textContent: parting(),
     }));
   }
   const labels = last.units.map((unit) => unit.label);
