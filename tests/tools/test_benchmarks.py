@@ -106,7 +106,7 @@ def test_a_product_that_saturates_in_16_bits_is_counted() -> None:
     types = (np.uint8, np.int8)
     for product, wrong in ((saturating, True), (exact, False)):
         case = library_integers.IntegerCall("one", "of this test", "uint8", "int8", "int32")
-        library_integers.compared(case, types, product, 1, shapes=((5, 6, 7),))
+        library_integers.compared(case, types, product, exact, 1, shapes=((5, 6, 7),))
         assert case.outputs == case.extreme == 35
         assert (case.extreme_wrong > 30) == wrong
         assert bool(case.wrong) == wrong
