@@ -2,7 +2,7 @@
 
 python benchmarks/libraries.py --outputs 1000000 --json cases.json
 python tools/docs/libraries_table.py cases.json            # rewrites the table in docs/libraries.md
-python tools/docs/libraries_table.py --second cases.json   # and that of the second machine
+python tools/docs/libraries_table.py --second cases.json …   # and that of the second machine
 
 OPENBLAS_CORETYPE=Haswell python benchmarks/libraries.py --only NumPy --random 20 --outputs 20000 --json haswell.json
 python tools/docs/libraries_table.py --random Haswell=haswell.json SkylakeX=…    # rewrites that of shapes at random
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "libraries.md"
 START, END = "<!-- table -->", "<!-- end of the table -->"
@@ -49,6 +49,8 @@ class KeptCase(TypedDict):
     regions: int
     outputs: int
     wrong: int
+    threads: int
+    multiplied: NotRequired[str]
 
 
 def short(text: str) -> str:
@@ -61,28 +63,52 @@ def short(text: str) -> str:
 def rows(cases: list[KeptCase]) -> list[str]:
     """A row for each explained case, those of one structure together; then those not explained."""
     table = [
-        "| library | type | M×K×N | structure | outputs | wrong |",
-        "|---|---|---|---|---:|---:|",
+        "| library | type | M×K×N | threads | structure | outputs | wrong |",
+        "|---|---|---|---|---|---:|---:|",
     ]
-    grouped: dict[tuple[str, str, str], list[KeptCase]] = {}
+    threads: dict[tuple[str, ...], list[int]] = {}
+    for each in cases:
+        threads.setdefault((call_of(each), each["type"], shape_of(each), said_of(each)), []).append(
+            each["threads"]
+        )
+    grouped: dict[tuple[str, ...], list[KeptCase]] = {}
     for each in cases:
         if each["verdict"] == "explained":
-            what = short(each["structure"])
-            if each["regions"] > 1:
-                what += f"; and {each['regions'] - 1} more, by regions of D"
-            grouped.setdefault((f"{each['library']} {each['call']}", each["type"], what), []).append(each)
-    for (library, type_, what), of in grouped.items():
-        shapes = ", ".join(f"{x['M']}×{x['K']}×{x['N']}" for x in of)
+            number = threads[call_of(each), each["type"], shape_of(each), said_of(each)]
+            key = (call_of(each), each["type"], ", ".join(map(str, sorted(number))), said_of(each))
+            grouped.setdefault(key, []).append(each)
+    for (call, type_, number, what), of in grouped.items():
+        shapes = ", ".join(dict.fromkeys(shape_of(x) for x in of))
         outputs, wrong = sum(x["outputs"] for x in of), sum(x["wrong"] for x in of)
-        table.append(f"| {library} | {type_} | {shapes} | {what} | {outputs:,} | {wrong} |")
+        table.append(f"| {call} | {type_} | {shapes} | {number} | {what} | {outputs:,} | {wrong} |")
     left = [x for x in cases if x["verdict"] != "explained"]
-    table += ["", f"Explained: {len(cases) - len(left)} of {len(cases)} products. Not explained:", ""]
+    outputs, wrong = (sum(x[name] for x in cases if x not in left) for name in ("outputs", "wrong"))
+    said = f"{len(cases) - len(left)} of {len(cases)} products, {outputs:,} outputs replayed, {wrong} wrong."
+    table += ["", f"Explained: {said} Not explained:", ""]
     table += [
-        f"- {x['library']} {x['call']}, {x['type']}, {x['M']}×{x['K']}×{x['N']}: {x['verdict']}"
+        f"- {call_of(x)}, {x['type']}, {shape_of(x)}, threads {x['threads']}: {x['verdict']}"
         + (f"; the nearest: {short(x['structure'])}" if x["structure"] else "")
         for x in left
     ]
     return table
+
+
+def call_of(case: KeptCase) -> str:
+    """What was called."""
+    return f"{case['library']} {case['call'].replace(',', ', ')}"
+
+
+def shape_of(case: KeptCase) -> str:
+    """The shape, as the table has it."""
+    return f"{case['M']}×{case['K']}×{case['N']}"
+
+
+def said_of(case: KeptCase) -> str:
+    """The structure, where alpha is, and how many more there are."""
+    what = short(case["structure"])
+    if case["regions"] > 1:
+        what += f"; and {case['regions'] - 1} more, by regions of D"
+    return what + (f"; alpha times {case['multiplied']} first" if case.get("multiplied") else "")
 
 
 def at_random(named: list[str]) -> list[str]:
@@ -128,7 +154,7 @@ class KeptIntegers(TypedDict):
 def of_integers(calls: list[KeptIntegers]) -> list[str]:
     """A row for each call."""
     table = [
-        "| library | factors | result | outputs | not exact | of the largest factors | not exact |",
+        "| library | factors | result | outputs | wrong | of the largest factors | wrong |",
         "|---|---|---|---:|---:|---:|---:|",
     ]
     for x in calls:
@@ -151,7 +177,7 @@ def main() -> None:
         calls = json.loads(Path(sys.argv[2]).read_text())
         page = rewritten(PAGE.read_text(), INTEGERS, INTEGERS_END, of_integers(calls))
     elif sys.argv[1] == "--second":
-        cases = list(json.loads(Path(sys.argv[2]).read_text()).values())
+        cases = [x for file in sys.argv[2:] for x in json.loads(Path(file).read_text()).values()]
         page = rewritten(PAGE.read_text(), SECOND, SECOND_END, rows(cases))
     else:
         cases = list(json.loads(Path(sys.argv[1]).read_text()).values())
