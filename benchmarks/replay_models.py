@@ -1,8 +1,8 @@
-"""Transformers of `transformers`, random weights, run by PyTorch and replayed: the table of docs/replay-model.md.
+"""Transformers of `transformers`, random weights, run by PyTorch and replayed: docs/replay-model.md.
 
     python benchmarks/replay_models.py --json benchmarks/replay-models.json
 
-Each model has 4 layers, 512 features, 8 heads and 128 tokens.  Times are the processor's; the replay's includes
+Each model has 4 layers, 512 features, 8 heads, and 128 tokens or one.  Times are the processor's; the replay's includes
 learning the structures of products and compiling kernels that are not kept from before.
 """
 
@@ -38,14 +38,14 @@ def model(name: str, attention: str) -> torch.nn.Module:
     return GPT2LMHeadModel(gpt2)
 
 
-def measured(name: str, dtype: torch.dtype, attention: str) -> dict[str, object]:
-    tokens = torch.randint(WORDS, (1, TOKENS), generator=torch.Generator().manual_seed(1))
+def measured(name: str, dtype: torch.dtype, attention: str, count: int) -> dict[str, object]:
+    tokens = torch.randint(WORDS, (1, count), generator=torch.Generator().manual_seed(1))
     found = replay_model(
         model(name, attention).to(dtype).eval(), named={"input_ids": tokens, "use_cache": False}
     )
     return {
         "kernels": torch.backends.cpu.get_cpu_capability(),
-        "model": name,
+        "model": name if count == TOKENS else f"{name}, one token",
         "type": str(dtype).removeprefix("torch."),
         "attention": attention,
         "verdict": found.verdict,
@@ -69,7 +69,8 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     rows = [
-        measured(name, dtype, attention)
+        measured(name, dtype, attention, tokens)
+        for tokens in (TOKENS, 1)
         for name in ("Llama", "GPT-2")
         for dtype in (torch.float32, torch.bfloat16)
         for attention in ("eager", "sdpa")

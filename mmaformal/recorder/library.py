@@ -118,7 +118,10 @@ def record_product(
 
 
 def factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Words]:
-    """A and B as bit patterns; every product along K but, of an odd K, the last has its opposite elsewhere."""
+    """A and B as bit patterns; every product along K but, of an odd K, the last has its opposite elsewhere.
+
+    That one is about as small as what additions lose: else D would be it, and tell nothing of them.
+    """
     m, k, n = call.shape
     half, fmt = k // 2, call.fmt
     order = rng.permutation(2 * half)
@@ -126,6 +129,11 @@ def factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Words]:
     A[:, half : 2 * half] = A[:, :half] ^ fmt.word.type(fmt.sign_mask)
     B[half : 2 * half] = B[:half]
     A[:, : 2 * half], B[: 2 * half] = A[:, order], B[order]
+    if k % 2:
+        below = (fp64 if fmt == fp64 else fp32).fraction_bits - _SPREAD
+        exponent = max(fmt.bias - below, 1)
+        A[:, -1] &= ~fmt.word.type((1 << fmt.exponent_bits) - 1 << fmt.fraction_bits)
+        A[:, -1] |= fmt.word.type(exponent << fmt.fraction_bits)
     return A, B
 
 

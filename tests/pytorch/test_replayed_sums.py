@@ -69,6 +69,14 @@ def test_attention(queries: int, keys: int, dtype: torch.dtype) -> None:
         assert wrong("_scaled_dot_product_flash_attention_for_cpu", q, k, v, 0.0, True) == [0, 0]
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize(("queries", "keys"), [(1, 64), (64, 1), (33, 33)])
+def test_attention_of_vectors_is_refused(queries: int, keys: int, dtype: torch.dtype) -> None:
+    q, k, v = (torch.randn(1, 2, size, 64).to(dtype) for size in (queries, keys, keys))
+    with pytest.raises(NoRuleError, match="one query"):
+        wrong("_scaled_dot_product_flash_attention_for_cpu", q, k, v)
+
+
 def test_attention_of_rows_that_see_nothing() -> None:
     q, k, v = (torch.randn(1, 1, 40, 32) for _ in range(3))
     mask = torch.zeros(1, 1, 40, 40)

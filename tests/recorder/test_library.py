@@ -30,6 +30,16 @@ def test_products_cancel(name: str) -> None:
     assert len(set(products)) > 60
 
 
+@pytest.mark.parametrize("name", ["bf16", "fp16", "fp32", "fp64"])
+def test_of_an_odd_k_the_last_product_does_not_hide_what_additions_lose(name: str) -> None:
+    fmt = FORMATS[name]
+    A, B = factors(LibraryCall(fmt, (30, 35, 20)), np.random.default_rng(0))
+    last = [np.vectorize(lambda code: abs(float(fmt.value(int(code)))))(x) for x in (A[:, -1], B[-1])]
+    product = np.outer(*last)
+    assert product.min() > 0
+    assert product.max() < 2.0 ** (-7 if name == "fp16" else -12)
+
+
 @pytest.mark.parametrize(
     ("kind", "columns"), [("fp32", {}), ("fp64", {"a_layout": "column-major", "b_layout": "column-major"})]
 )

@@ -77,10 +77,10 @@ def rows(cases: list[KeptCase]) -> list[str]:
             number = threads[call_of(each), each["type"], shape_of(each), said_of(each)]
             key = (call_of(each), each["type"], ", ".join(map(str, sorted(number))), said_of(each))
             grouped.setdefault(key, []).append(each)
-    for (call, type_, number, what), of in grouped.items():
+    for (call, type_, counts, what), of in grouped.items():
         shapes = ", ".join(dict.fromkeys(shape_of(x) for x in of))
         outputs, wrong = sum(x["outputs"] for x in of), sum(x["wrong"] for x in of)
-        table.append(f"| {call} | {type_} | {shapes} | {number} | {what} | {outputs:,} | {wrong} |")
+        table.append(f"| {call} | {type_} | {shapes} | {counts} | {what} | {outputs:,} | {wrong} |")
     left = [x for x in cases if x["verdict"] != "explained"]
     outputs, wrong = (sum(x[name] for x in cases if x not in left) for name in ("outputs", "wrong"))
     said = f"{len(cases) - len(left)} of {len(cases)} products, {outputs:,} outputs replayed, {wrong} wrong."
@@ -94,17 +94,17 @@ def rows(cases: list[KeptCase]) -> list[str]:
 
 
 def call_of(case: KeptCase) -> str:
-    """What was called."""
+    """Return what was called."""
     return f"{case['library']} {case['call'].replace(',', ', ')}"
 
 
 def shape_of(case: KeptCase) -> str:
-    """The shape, as the table has it."""
+    """Return the shape, as the table has it."""
     return f"{case['M']}×{case['K']}×{case['N']}"
 
 
 def said_of(case: KeptCase) -> str:
-    """The structure, where alpha is, and how many more there are."""
+    """Return the structure, where alpha is, and how many more there are."""
     what = short(case["structure"])
     if case["regions"] > 1:
         what += f"; and {case['regions'] - 1} more, by regions of D"

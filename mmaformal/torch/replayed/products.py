@@ -26,6 +26,8 @@ from mmaformal.torch.tensors import Call, Tensor
 _ROWS = 16
 #: Elements that tell structures apart.
 _TELLING = 64
+#: About what additions in fp32 lose of numbers near 1.
+_LOST = 2.0**-20
 
 
 class NoRuleError(Exception):
@@ -40,6 +42,9 @@ class _Layout:
     dtype: str
     shapes: tuple[tuple[int, ...], ...]
     strides: tuple[tuple[int, ...], ...]
+    begins: tuple[
+        int, ...
+    ]  #: numbers before the first in its cache line, by which kernels for vectors are aligned
 
 
 @dataclass(frozen=True)
@@ -198,8 +203,11 @@ class Products:
 
         Operands may be numbers of bf16: MKL makes their product as it makes that of fp32.
 
-        Raises NoRuleError where no structure of the space reproduces the library's.
+        Raises NoRuleError where no structure of the space reproduces the library's, and for vectors: their kernels
+        depend on a layout that attention alone has.
         """
+        if 1 in (len(a), b.shape[1]):
+            raise NoRuleError("attention of one query, or of one key, in a block")
         right = torch.from_numpy(np.ascontiguousarray(b.T)).T if turned else torch.from_numpy(b)
         left = torch.from_numpy(np.ascontiguousarray(a))
         if c is None:
@@ -224,15 +232,16 @@ class Products:
 
     def _structure(self, name: str, function: Call, a: Tensor, b: Tensor, c: Tensor | None) -> Made:
         given = [x for x in (c, a, b) if x is not None]
-        layout = _Layout(
-            name, str(a.dtype), tuple(tuple(x.shape) for x in given), tuple(tuple(x.stride()) for x in given)
+        shapes, strides = (
+            tuple(tuple(of(x)) for x in given) for of in (torch.Tensor.size, torch.Tensor.stride)
         )
+        layout = _Layout(name, str(a.dtype), shapes, strides, tuple(map(_begins, given)))
         if layout not in self._learnt:
             self._learnt[layout] = self._learn(function, given)
         found = self._learnt[layout]
         if found is None:
-            shapes = " by ".join("×".join(map(str, x.shape)) for x in (a, b))
-            raise NoRuleError(f"no structure that was tried makes this library's {shapes} in {a.dtype}")
+            sizes = " by ".join("×".join(map(str, x.shape)) for x in (a, b))
+            raise NoRuleError(f"no structure that was tried makes this library's {sizes} in {a.dtype}")
         return found
 
     def _learn(self, function: Call, given: list[Tensor]) -> Made | None:
@@ -272,8 +281,8 @@ class _AskedProduct:
 def _asked(function: Call, given: list[Tensor], seed: int) -> _AskedProduct:
     """Returns a product of operands in the shapes, the layouts and the types of others, on which orders differ.
 
-    In every other row each product has its opposite elsewhere in K, so that what is left is what additions lose; every
-    other column of C is zero.
+    In every other row each product has its opposite elsewhere in K, so that what is left is what additions lose, or,
+    of an odd K, one product of that size; every other column of C is zero.
     """
     generator = torch.Generator().manual_seed(seed)
     *added, a, b = (torch.randn(x.shape, generator=generator) for x in given)
@@ -281,6 +290,7 @@ def _asked(function: Call, given: list[Tensor], seed: int) -> _AskedProduct:
     order = torch.randperm(half, generator=generator)
     a[..., ::2, half : 2 * half] = -a[..., ::2, order]
     b[..., half : 2 * half, :] = b[..., order, :]
+    a[..., ::2, 2 * half :] *= _LOST
     for c in added:
         c[..., ::2] = 0
     *added, a, b = (_laid_as(x, like) for x, like in zip([*added, a, b], given, strict=True))
@@ -296,8 +306,19 @@ def _asked(function: Call, given: list[Tensor], seed: int) -> _AskedProduct:
 def _laid_as(x: Tensor, like: Tensor) -> Tensor:
     """Returns numbers in the layout and the type of a tensor."""
     once = [1 if stride == 0 else size for size, stride in zip(like.shape, like.stride(), strict=True)]
-    made = torch.empty_strided(once, like.stride(), dtype=like.dtype)
+    begins = _begins(like)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(once, like.stride(), strict=True))
+    made = torch.empty(begins + span, dtype=like.dtype).as_strided(once, like.stride(), begins)
     return made.copy_(x[tuple(slice(0, size) for size in once)]).expand(like.shape)
+
+
+def _begins(x: Tensor) -> int:
+    """Returns how many numbers stand before a tensor's first in its cache line, where its memory is aligned."""
+    return int(x.storage_offset()) % (_LINE // int(x.element_size()))
+
+
+#: Bytes by which torch aligns memory.
+_LINE = 64
 
 
 def _broadcast(c: Tensor | None, a: Tensor, b: Tensor) -> F32 | None:
