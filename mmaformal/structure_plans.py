@@ -22,8 +22,9 @@ Merging = Literal["sequential", "pairwise", "halves"]
 #: Where products go that do not fill a turn of the lanes, or a block: onto the first lane before its own or after them,
 #: onto the sum, or as a chain of their own that is added to the sum.  `head`: as `first`, a whole unit where none is
 #: left.  `turn`: to the lanes anew, the first of which goes on from the sum.  `level`: to the lanes that are left after
-#: the first level of the order, each going on from its sum.
-Rest = Literal["first", "head", "lane", "onto", "apart", "turn", "level"]
+#: the first level of the order, each going on from its sum.  `eighth`: to an eighth of the lanes, two turns at a time,
+#: whose sums are added to the sum; the last ones onto that.
+Rest = Literal["first", "head", "lane", "onto", "apart", "turn", "level", "eighth"]
 Short = Literal["last", "first"]
 #: How chains are made: of instructions, one after the other; with the second product before the first, as compilers
 #: contract a·b + c·d to fma(a, b, c·d); or not, each product being rounded and then added.
@@ -222,6 +223,13 @@ class Dealing(ShortRepr):
             turns = self._turns(tail, self.lanes)
             none = (None,) * (self.lanes - len(turns))
             found.append(Segment((*turns, *none), onto=True, apart=apart))
+        if tail and self.rest == "eighth":
+            few = self.lanes // 8
+            whole = len(tail) // (2 * few) * 2 * few
+            if whole:
+                found.append(Segment(self._turns(tail[:whole], few), apart=apart))
+            if tail[whole:]:
+                found.append(rest_of(tail[whole:], onto=True, fused=self.fused))
         if tail and self.rest in ("onto", "apart"):
             found.append(rest_of(tail, onto=self.rest == "onto", fused=self.fused))
         return found

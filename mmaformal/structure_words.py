@@ -28,6 +28,7 @@ _REST = {
     "apart": "as a chain of their own, added to the sum",
     "turn": "in the lanes anew, the first of which goes on from the sum",
     "level": "by turns onto the lanes that the first addition leaves",
+    "eighth": "in an eighth of the lanes, added to the sum, and the last one after the other onto that",
 }
 
 

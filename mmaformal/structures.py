@@ -283,7 +283,7 @@ def _check_rest(x: Structure) -> None:
         raise ValueError("what is left goes to smaller blocks, or is the rest of a unit, not both")
     if x.rest is not None and x.unit is None and x.block is None:
         raise ValueError("a rest is left by a unit of lanes, or by blocks; there are neither")
-    if x.rest in ("first", "head", "lane", "turn", "level") and x.unit is None:
+    if x.rest in ("first", "head", "lane", "turn", "level", "eighth") and x.unit is None:
         raise ValueError(f"rest={x.rest!r} is onto a lane: say of which unit")
     if x.rest is not None and x.unit is None and x.halved is not None:
         raise ValueError("what is left is halved, or is a rest, not both")
@@ -291,7 +291,11 @@ def _check_rest(x: Structure) -> None:
         raise ValueError(
             "what is left goes to lanes that a first level of whole registers leaves; order has none"
         )
-    goes_on = x.rest in ("turn", "level") or (x.rest == "onto" and x.fused != "no")
+    if x.rest == "eighth" and (x.lanes % 8 or x.lanes < 16 or x.order not in ("halves", "pairwise")):
+        raise ValueError(
+            "an eighth of 16 lanes or more, which are added in halves or pairs, takes what is left"
+        )
+    goes_on = x.rest in ("turn", "level", "eighth") or (x.rest == "onto" and x.fused != "no")
     if goes_on and (x.total != i.d_format or x.stored is not None):
         raise ValueError(f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {x.total}")
     for name, how in (("fused", x.fused), ("chained", x.chained)):

@@ -155,7 +155,7 @@ def _with_rest(structure: Structure, K: int, units: Sequence[int]) -> Iterator[S
                 yield from (
                     replace(structure, unit=unit, rest=rest, fused=fused, short=short)
                     for rest in get_args(Rest)
-                    if rest not in ("turn", "level")
+                    if rest not in ("turn", "level", "eighth")
                     for fused in (get_args(Fused) if rest in ("onto", "apart") else ("yes",))
                 )
 
@@ -166,6 +166,8 @@ def _turns(one: Structure, K: int, lanes: int) -> Iterator[Structure]:
         return
     structure = replace(one, lanes=lanes, order="pairwise")
     yield replace(structure, unit=lanes, rest="turn")
+    if lanes > _NARROW:
+        yield replace(structure, unit=lanes, rest="eighth", order="halves")
     for registers in (2, 4):
         if (n := lanes // registers) > 1:
             order = level_words([(n, registers), (1, n)])
@@ -238,6 +240,8 @@ class LaneOrders:
                     None if chain is None else self._value(x, segment, chain, None)
                     for chain in segment.chains[1:]
                 ]
+            elif len(segment.chains) > 1 and structure.rest == "eighth":  # in one order
+                x.own[number] = merged_lanes(list(self._lanes(x, segment, begin)), structure.order, np.add)
             elif len(segment.chains) > 1:
                 lanes.append(self._lanes(x, segment, begin))
                 x.further = segment if segment.further else None

@@ -77,6 +77,14 @@ def loop(A: Array, B: Array, x: Structure) -> Array:
         if rest and x.rest == "turn":
             sums = {lane: chain(rest[lane :: x.lanes], None if lane else total) for lane in range(len(rest))}
             total = merged({lane: each for lane, each in sums.items() if lane < x.lanes}, x, chain, [])
+        if rest and x.rest == "eighth":
+            few = x.lanes // 8
+            whole = len(rest) // (2 * few) * 2 * few
+            if whole:
+                sums = {lane: chain(rest[lane:whole:few]) for lane in range(few)}
+                value = merged(sums, Structure(MUL_ADD, lanes=few, order=x.order), chain, [])
+                total = value if total is None else total + value
+            total = chain(rest[whole:], total)
         if rest and x.rest in ("onto", "apart"):
             total = after(chain, rest, x, total)
     if left:
@@ -123,11 +131,11 @@ def structures(draw: st.DrawFn) -> Structure:
     if lanes > 1 and draw(st.booleans()):
         unit, rest = (
             draw(st.sampled_from((2, 4, 8, 16))),
-            draw(st.sampled_from(("first", "head", "lane", "onto", "apart", "turn", "level"))),
+            draw(st.sampled_from(("first", "head", "lane", "onto", "apart", "turn", "level", "eighth"))),
         )
-        unit = lanes if rest in ("turn", "level") else unit
-        order = "halves" if rest == "level" else order
-        rest = "lane" if rest == "level" and lanes == 2 else rest
+        unit = lanes if rest in ("turn", "level", "eighth") else unit
+        order = "halves" if rest in ("level", "eighth") else order
+        rest = "lane" if (rest == "level" and lanes == 2) or (rest == "eighth" and lanes < 16) else rest
     elif block is not None and draw(st.booleans()):
         smaller = draw(st.sampled_from(((), (block // 2,), (block // 2, 1))))
         rest = draw(st.sampled_from((None, "onto", "apart")))
@@ -236,6 +244,17 @@ def test_chains_of_fp64_are_found(structure: Structure) -> None:
     assert found.verdict == "explained"
     A, B = rng.standard_normal((9, 31)), rng.standard_normal((31, 9))
     assert any((replay(A, B, x) == replay(A, B, structure)).all() for x in found.structures)
+
+
+def test_an_eighth_of_the_lanes_takes_what_is_left() -> None:
+    """PyTorch's dot products of fp16: 64 lanes, then 8 of them, then one product after the other."""
+    unit = datapaths.fma(a="fp16")
+    structure = Structure(unit, lanes=64, order="halves", d_format=fp16, unit=64, rest="eighth")
+    A, B = (x.view(np.float16) for x in factors(LibraryCall(fp16, (24, 90, 20)), np.random.default_rng(1)))
+    found = explain(replay(A, B, structure).view(np.float16), A, B, against=unit)
+    assert found.structures == (structure,)
+    with pytest.raises(ValueError, match="an eighth of 16 lanes"):
+        Structure(unit, lanes=8, order="halves", unit=8, rest="eighth")
 
 
 @pytest.mark.parametrize(

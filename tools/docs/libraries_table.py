@@ -177,7 +177,8 @@ def main() -> None:
         calls = json.loads(Path(sys.argv[2]).read_text())
         page = rewritten(PAGE.read_text(), INTEGERS, INTEGERS_END, of_integers(calls))
     elif sys.argv[1] == "--second":
-        cases = [x for file in sys.argv[2:] for x in json.loads(Path(file).read_text()).values()]
+        kept = [json.loads(Path(file).read_text()) for file in sys.argv[2:]]
+        cases = list({name: case for each in kept for name, case in each.items()}.values())
         page = rewritten(PAGE.read_text(), SECOND, SECOND_END, rows(cases))
     else:
         cases = list(json.loads(Path(sys.argv[1]).read_text()).values())
