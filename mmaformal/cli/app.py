@@ -57,6 +57,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "show them, on this machine alone",
     },
     "Else": {
+        "warm-up": "compile what products need, before the first",
         "completion": "completion of names for bash, zsh or fish",
         "help": "this text, or that of a command",
     },

@@ -1,0 +1,31 @@
+"""`mmaformal warm-up`."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, answered
+from mmaformal.cli.terminal import Status
+
+
+@click.command("warm-up")
+@click.argument("archs", metavar="[ARCH]…", nargs=-1, type=options.ARCHITECTURE)
+@options.jobs
+@options.json
+def warm_up(archs: tuple[Architecture, ...], jobs: int | None, as_json: bool) -> int:
+    """Compile the kernels of `matmul` now, for all instructions or those of ARCH.
+
+    Each is compiled when it is first used else, which takes some seconds; what
+    is compiled is kept on disk, for this processor and this version.
+    """
+    from mmaformal.kernels.warm import warm_up
+
+    instructions = [i for each in archs or ARCHITECTURES.values() for i in each]
+    with Status() as status:
+        done = warm_up(instructions, jobs or os.cpu_count() or 1, status.show)
+    return answered(json.dumps(done.to_json()) if as_json else str(done), SETTLED)

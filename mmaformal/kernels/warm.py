@@ -1,0 +1,97 @@
+"""Compile the kernels of instructions before anybody waits for one: `mmaformal warm-up`.
+
+Compiled code is kept on disk (numba's cache) and is good for the processor that it was made on, so no package can bring
+it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+from numba.core import event
+
+from mmaformal.cases.inputs import Rows
+from mmaformal.cases.run import compiled_results
+from mmaformal.display import ShortRepr, counted
+from mmaformal.gemm import matmul
+from mmaformal.instruction import Instruction
+from mmaformal.solver.pool import processes
+
+
+@dataclass(frozen=True, repr=False)
+class WarmUp(ShortRepr):
+    """What was compiled."""
+
+    specifications: int  #: different ones of the instructions
+    functions: int  #: that were not on disk
+    seconds: float
+
+    def __str__(self) -> str:
+        made = counted(self.functions, "function") if self.functions else "nothing"
+        return f"{counted(self.specifications, 'specification')} ready: {made} compiled, {self.seconds:.0f} s"
+
+    def to_json(self) -> dict[str, object]:
+        return {"specifications": self.specifications, "functions": self.functions, "seconds": self.seconds}
+
+
+def warm_up(instructions: Sequence[Instruction], jobs: int, told: Callable[[str], object]) -> WarmUp:
+    """Compile what `matmul` and rows of cases need of these instructions, in so many processes.
+
+    Instructions of one algorithm share most of their code, so each process takes whole algorithms, the most work first.
+    """
+    start = monotonic()
+    distinct = list({i.spec: i for i in instructions}.values())
+    groups: dict[str, list[Instruction]] = {}
+    for i in distinct:
+        groups.setdefault(i.algorithm, []).append(i)
+    functions, done = 0, 0
+    with processes(min(jobs, len(groups))) as executor:
+        running = {executor.submit(_compile, groups[name]): name for name in sorted(groups, key=_work)}
+        for future in as_completed(running):
+            functions, done = functions + future.result(), done + 1
+            told(f"{running[future]}: ready; {counted(len(groups) - done, 'algorithm')} to compile")
+    return WarmUp(len(distinct), functions, monotonic() - start)
+
+
+def _work(algorithm: str) -> int:
+    """A place in the order of work: the fused sums have the most ways through their code."""
+    return 0 if algorithm == "fda" else 1
+
+
+def _compile(instructions: Sequence[Instruction]) -> int:
+    """Run each instruction on one product of zeros and on one row; returns how many functions that compiled."""
+    compiled = _Compiled()
+    event.register("numba:compile", compiled)
+    for i in instructions:
+        spec = i.spec
+        a, b = (np.zeros(shape, code) for shape, code in (((1, i.k), _word(i, "a")), ((i.k, 1), _word(i, "b"))))
+        scales = spec.scales if spec.scale_format is not None else 0
+        one = np.ones((1, scales), np.uint8)
+        given = {"scale_a": one, "scale_b": one.T} if scales else {}
+        matmul(a, b, instruction=i, jobs=1, **given)
+        row = np.zeros((1, i.k), np.uint64)
+        ones = np.ones((1, scales), np.uint64)
+        compiled_results(spec, Rows(row, row, np.zeros(1, np.uint64), ones, ones))
+    return compiled.count
+
+
+def _word(i: Instruction, side: str) -> np.dtype[np.unsignedinteger]:
+    """The type of the bit patterns of a side's codes."""
+    return np.dtype(f"u{-(-i.format_of(side).storage_bits // 8)}")
+
+
+class _Compiled(event.Listener):  # type: ignore[misc]
+    """Counts the functions that numba compiles, having found none on disk."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_start(self, told: object) -> None:
+        self.count += 1
+
+    def on_end(self, told: object) -> None:
+        """The function is there."""
