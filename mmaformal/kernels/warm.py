@@ -68,7 +68,9 @@ def _compile(instructions: Sequence[Instruction]) -> int:
     event.register("numba:compile", compiled)
     for i in instructions:
         spec = i.spec
-        a, b = (np.zeros(shape, code) for shape, code in (((1, i.k), _word(i, "a")), ((i.k, 1), _word(i, "b"))))
+        a, b = (
+            np.zeros(shape, code) for shape, code in (((1, i.k), _word(i, "a")), ((i.k, 1), _word(i, "b")))
+        )
         scales = spec.scales if spec.scale_format is not None else 0
         one = np.ones((1, scales), np.uint8)
         given = {"scale_a": one, "scale_b": one.T} if scales else {}

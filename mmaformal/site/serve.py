@@ -30,6 +30,10 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 
+#: Packages for browsers, which change with a build alone: a browser that need not ask for them again keeps what it
+#: compiled of them, too.
+KEPT, KEEP = ("/pyodide/", "/z3-solver/"), "max-age=604800"
+
 
 class SiteHandler(SimpleHTTPRequestHandler):
     """Files of one folder, and questions, to requests that name this machine and come from its own pages."""
@@ -48,8 +52,9 @@ class SiteHandler(SimpleHTTPRequestHandler):
     }
 
     def end_headers(self) -> None:
+        kept = getattr(self, "path", "").startswith(KEPT)  # a request that cannot be read has none
         for name, value in HEADERS.items():
-            self.send_header(name, value)
+            self.send_header(name, KEEP if kept and name == "Cache-Control" else value)
         super().end_headers()
 
     def _for_this_machine(self) -> bool:

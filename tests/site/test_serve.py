@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mmaformal.site.jobs import RUNNING, WAITING, AskedJob, JobRefusedError, Jobs, Served
-from mmaformal.site.serve import MOST, SiteServer, server
+from mmaformal.site.serve import KEEP, MOST, SiteServer, server
 
 LONG = {"kind": "prove", "property": "error-bound", "x": "hopper HMMA.16816.F32", "timeout": 600}
 DESIGN = "'my dot.sv' --top dot"
@@ -53,6 +53,18 @@ def test_it_answers_for_this_machine_alone(serving: SiteServer) -> None:
         assert asked(serving, path, body, Host="evil.example:8000")[0] == 421
     assert asked(serving, "/../../etc/passwd")[0] == 404
     assert serving.server_address[0] == "127.0.0.1"
+
+
+def test_packages_are_kept_by_browsers_and_pages_are_not(serving: SiteServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", serving.server_address[1], timeout=30)
+    kept = {}
+    for path in ("/", "/pyodide/pyodide.asm.wasm"):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        kept[path] = answer.headers["Cache-Control"]
+    connection.close()
+    assert kept == {"/": "no-cache", "/pyodide/pyodide.asm.wasm": KEEP}
 
 
 @pytest.mark.parametrize(
