@@ -12,6 +12,7 @@ from mmaformal.cli.running import SETTLED, answered
 from mmaformal.cli.terminal import width
 from mmaformal.corridor import corridor_text
 from mmaformal.listing import architecture_table, as_json_object, in_words, spelled_examples, spellings
+from mmaformal.survival import survival
 
 
 @click.command()
@@ -50,6 +51,9 @@ def show(
     if as_json:
         return answered(json.dumps(as_json_object(instruction), indent=2), SETTLED)
     drawn = corridor_text(instruction.spec, width() or 0)
-    return answered(
-        "\n".join([in_words(instruction), *([f"drawn to scale:\n{drawn}"] if drawn else [])]), SETTLED
-    )
+    told = [in_words(instruction), *([f"drawn to scale:\n{drawn}"] if drawn else [])]
+    if drawn and (kept := survival(instruction.spec)) is not None:
+        told.append(
+            f"bits kept of {kept.bits} of a product, by how much larger c's exponent is:\n  {kept.in_words}"
+        )
+    return answered("\n".join(told), SETTLED)

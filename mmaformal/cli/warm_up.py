@@ -23,7 +23,7 @@ def warm_up(archs: tuple[Architecture, ...], jobs: int | None, as_json: bool) ->
     Each is compiled when it is first used else, which takes some seconds; what
     is compiled is kept on disk, for this processor and this version.
     """
-    from mmaformal.kernels.warm import warm_up
+    from mmaformal.warming import warm_up
 
     instructions = [i for each in archs or ARCHITECTURES.values() for i in each]
     with Status() as status:

@@ -15,12 +15,13 @@ from mmaformal.probes.tree import Tree
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.recordings.backing import HARDWARE, Backing, backing
 from mmaformal.site.addresses import address, proof_address
-from mmaformal.site.curves import error_svg, error_text
+from mmaformal.site.curves import error_svg, error_text, survival_svg
 from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
 from mmaformal.site.known_pairs import types_slug
 from mmaformal.site.pair_pages import types_address, verdict_rows
 from mmaformal.site.records import Atlas, bits_kept, counts
 from mmaformal.site.search import devices, search_words
+from mmaformal.survival import survival
 
 _PRODUCT = re.compile(r"a(\d+)·b\1 = ([^·,]+)·([^, ]+)")
 _NONE = "No table of properties was given to the build.\n"
@@ -212,6 +213,12 @@ def _drawn(i: Instruction) -> Markup:
     """The accumulator and the order of summation as drawings."""
     svg = corridor_svg(i.spec)
     shown = f"<h3>The accumulator, to scale</h3>\n{drawing(svg, widths_text(i.spec))}" if svg else ""
+    if (kept := survival(i.spec)) is not None:
+        shown += (
+            "<h3>Bits of a product that survive beside a larger term</h3>\n<p>To the right, by how much the exponent "
+            f"of c, and of another product −c, is larger; upwards, the bits kept of {kept.bits}. The model was run.</p>"
+            f"\n{drawing(survival_svg(kept), kept.in_words)}"
+        )
     try:
         tree = Tree.of(i.spec)
     except ValueError:

@@ -24,7 +24,7 @@ from mmaformal.solver.pool import processes
 
 @dataclass(frozen=True, repr=False)
 class WarmUp(ShortRepr):
-    """What was compiled."""
+    """Counts of what was compiled, and the time that took."""
 
     specifications: int  #: different ones of the instructions
     functions: int  #: that were not on disk
@@ -73,8 +73,8 @@ def _compile(instructions: Sequence[Instruction]) -> int:
         )
         scales = spec.scales if spec.scale_format is not None else 0
         one = np.ones((1, scales), np.uint8)
-        given = {"scale_a": one, "scale_b": one.T} if scales else {}
-        matmul(a, b, instruction=i, jobs=1, **given)
+        scale_a, scale_b = (one, one.T) if scales else (None, None)
+        matmul(a, b, instruction=i, scale_a=scale_a, scale_b=scale_b, jobs=1)
         row = np.zeros((1, i.k), np.uint64)
         ones = np.ones((1, scales), np.uint64)
         compiled_results(spec, Rows(row, row, np.zeros(1, np.uint64), ones, ones))
