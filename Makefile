@@ -19,7 +19,7 @@ test-thorough: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2 --dist loadfile --thorough
 
 test-browser: $(VENV)/browser
-	MMAFORMAL_NPM=$(VENV)/npm/node_modules $(BIN)/python -m pytest --thorough tests/site
+	MMAFORMAL_NPM=$(VENV)/npm/node_modules $(BIN)/python -m pytest -m "slow or not slow" tests/site/test_browser.py
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .

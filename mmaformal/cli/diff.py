@@ -19,6 +19,7 @@ from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
+    from mmaformal.witness import Witness
 
 #: what a witness is written as, and where to, if it is wanted
 Files: TypeAlias = Mapping[str, Path | None]
@@ -90,29 +91,35 @@ def diff(
         return _asked(left, right, constraints, request)
 
     key = RecallKey("diff", (left, right), *constraints, *request.solvers)
-    answer = request.recall(key, ask, afresh=any(files.values()))
+    answer = request.recall(key, ask)
     found = answer.verdict
     code = request.show(
         answer, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
     )
-    _draw(answer, (left, right), request)
+    witness = _witness(answer, (left, right))
+    _draw(witness, request)
     for what, file in files.items():
-        if file is not None and not isinstance(answer, Recalled):
-            _write_witness(answer, file, what)
+        if file is not None:
+            _write_witness(witness, file, what)
     request.write_smtlib(answer)
     return code
 
 
-def _draw(answer: Answer | Recalled, models: tuple[Instruction, Instruction], request: Solving) -> None:
+def _witness(answer: Answer | Recalled, models: tuple[Instruction, Instruction]) -> Witness | None:
+    """The input on which both differ, run again in both where the answer was given before; None where there is none."""
+    if isinstance(answer, Recalled):
+        return witness_told(answer.json.get("witness"), models)
+    return getattr(answer, "witness", None)
+
+
+def _draw(witness: Witness | None, request: Solving) -> None:
     """Print the terms of both models, aligned, on a terminal that is wide enough."""
     from mmaformal.bits import draw_witness
 
     columns = width()
-    if columns is None or request.as_json or answer.verdict != "different":
+    if columns is None or request.as_json or witness is None:
         return
-    told = answer.json.get("witness") if isinstance(answer, Recalled) else answer.to_json().get("witness")
-    witness = witness_told(told, models)
-    if witness is not None and (drawn := draw_witness(models, witness.ints, columns)):
+    if drawn := draw_witness((witness.x, witness.y), witness.ints, columns):
         answered(f"\n{drawn}", SETTLED)
 
 
@@ -132,16 +139,14 @@ def _asked(
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
 
 
-def _write_witness(answer: Answer, file: Path, what: str) -> None:
+def _write_witness(witness: Witness | None, file: Path, what: str) -> None:
     """Write the witness as `what`; where there is none, say so."""
-    from mmaformal.solver.answers import Different
-
-    if not isinstance(answer, Different):
+    if witness is None:
         said(f"mmaformal: no witness, so no {what} was written")
     elif what == "recording":
-        answer.witness.to_npz(file)
+        witness.to_npz(file)
     else:
-        program = answer.witness.to_cuda() if what == "CUDA program" else answer.witness.to_c()
+        program = witness.to_cuda() if what == "CUDA program" else witness.to_c()
         file.write_text(program, encoding="utf-8")
 
 
