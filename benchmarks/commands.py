@@ -31,7 +31,12 @@ def commands(readme: str) -> list[str]:
 
 def seconds(command: str, home: Path) -> tuple[float, float, int]:
     """Return the clock's seconds of a command, those of processors, and its exit status."""
-    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "PYTHONPATH": str(ROOT),
+    }
     environment["NUMBA_CACHE_DIR"] = str(home / "numba")
     words = [sys.executable, "-m", *command.split()]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -329,6 +330,20 @@ def test_a_script_that_is_another_is_refused(page: Page, site: str) -> None:
     page.wait_for_selector("body[data-checked]", timeout=PATIENCE)
     assert "1 of 2 refuted" in page.inner_text("#checked.wrong")
     assert "another SHA-256" in page.locator("tbody tr").first.inner_text()
+
+
+def test_an_obligation_that_takes_too_long_is_said_to_be_open(page: Page, site: str) -> None:
+    address = f"{site}proof/hopper/{UNIT.name}/{PROVED}.html"
+    text = page.request.get(address)
+    hurried = re.sub(r'data-seconds="\d+"', 'data-seconds="0.0001"', text.text())
+    page.route(address, lambda route: route.fulfill(response=text, body=hurried))
+    page.goto(address)
+    page.evaluate("document.querySelectorAll('tbody tr').forEach((row, k) => { if (k > 0) row.remove(); })")
+    page.click("#check")
+    page.wait_for_selector("body[data-checked]", timeout=PATIENCE)
+    page.unroute(address)
+    assert "0 of 1 refuted" in page.inner_text("#checked")
+    assert "1 not settled" in page.inner_text("#checked")
 
 
 # ---- questions -----------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ async function check() {
     if (said.stopped) { cell.textContent = ""; break; }
     if (said.error) { cell.textContent = said.error; counts.wrong += 1; }
     else if (said.answer === "unsat") { cell.textContent = `✓ unsat, ${(said.taken / 1000).toFixed(2)} s`; counts.unsat += 1; }
-    else if (said.answer.startsWith("sat")) { cell.textContent = "✗ sat"; counts.wrong += 1; }
+    else if (said.answer?.startsWith("sat")) { cell.textContent = "✗ sat"; counts.wrong += 1; }
     else { cell.textContent = `not settled in ${milliseconds / 1000} s`; counts.open += 1; }
     report(counts, asked.length, rows.length, begun, false);
   }
