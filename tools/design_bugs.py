@@ -169,6 +169,42 @@ BUGGY = {
         },
         "three_terms",
     ),
+    "joined_dot": Buggy(
+        datapath["joined(k=4,frac_bits=13,a=e5m2,rho=RNE-FP16)"],
+        ("joined_dot.sv",),
+        {
+            "ZERO": "a zero sets the sticky bit",
+            "ADDEND": "what c loses is forgotten",
+            "SIDE": "the sticky bit is joined to a negative sum, not to its magnitude",
+            "TIE": "ties are rounded away",
+        },
+        "joined_dot",
+    ),
+    "add_tree": Buggy(
+        datapath["tree(k=4,a=e5m2,rho=IEEE-FP16,nan=DEFAULT)"],
+        ("add_tree.sv",),
+        {
+            "ORDER": "products are paired by halves",
+            "STICKY": "bits below the guard bits are forgotten",
+            "FLUSH": "subnormal products are lost",
+            "ZERO_SIGN": "x − x has the sign of x",
+            "PIPE": "a product skips a register",
+        },
+        "add_tree",
+    ),
+    "exact_dot": Buggy(
+        datapath["exact(k=2,a=e5m2,rho=IEEE-RD-FP16,nan=DEFAULT)"],
+        ("exact_dot.sv",),
+        {
+            "ZERO_SIGN": "rounded down, x − x is +0",
+            "CARRY": "no room for the carries",
+            "STICKY": "bits far below the half are forgotten",
+            "DIRECTION": "what is rounded down goes toward zero",
+            "OVERFLOW": "∞ where the largest number is nearer",
+        },
+        "exact_dot",
+        PortMap(ties={"rnd_mode_i": "2"}),
+    ),
     "idot": Buggy(
         datapath["integer(k=4,a=uint8,b=int8,c=int16,clamp=1,group=2,inner=16)"],
         ("idot.sv",),

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -36,9 +36,13 @@ from mmaformal import datapath
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
+from mmaformal.encodings.adder_tree import AdderTree
+from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fma import Fma
-from mmaformal.formats import Format, Specials
+from mmaformal.encodings.joined_fda import JoinedFda
+from mmaformal.encodings.sorted_fda import SortedFda
+from mmaformal.formats import Format, Specials, fp16
 from mmaformal.hardware.compiled import Compiled
 from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import model_of
@@ -48,15 +52,16 @@ from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.hardware.undefined import constants_undefined
 from mmaformal.instruction import Instruction
 from mmaformal.queries.signing import Signing
-from mmaformal.rounding import Conversion, Rounding
+from mmaformal.rounding import Conversion, NanRule, Rounding
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.session import session
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, Parameters
 
 DESIGNS = Path(__file__).resolve().parents[1] / "tests" / "hardware" / "designs"
 #: Factors of 4 bits and sums of 8, with infinities and NaNs as IEEE 754 has them.
 FACTOR = Format("e2m1i", 4, 2, 1, 1, Specials.IEEE)
 SUM = Format("e4m3i", 8, 4, 3, 7, Specials.IEEE)
+FINE = Format("e3m4i", 8, 3, 4, 3, Specials.IEEE)
 K = 2
 _BLOCK = 1 << 19
 #: Bits of all operands up to which every input is run; and the rows that are run of a design with more.
@@ -74,6 +79,13 @@ def small_fma() -> Instruction:
     """Return the fused multiply-add of the small sums' format, to nearest even."""
     rho = Conversion("RNE-small±0", SUM, SUM.fraction_bits, Rounding.RNE, signed_zero=True)
     return Instruction("small fma", "mutated", 1, 1, DotAdd(1, SUM, SUM, SUM, SUM, Fma(rho)))
+
+
+def small_of(fmt: Format, parameters: Callable[[Conversion], Parameters], zeros: bool = True) -> Instruction:
+    """Return a model of K products and c, to nearest even in a format; `zeros`: whether they have a sign."""
+    rho = Conversion("RNE-small", fmt, fmt.fraction_bits, Rounding.RNE, signed_zero=zeros)
+    spec = DotAdd(K, FACTOR, FACTOR, fmt, fmt, parameters(rho))
+    return Instruction("small", "mutated", 1, 1, spec)
 
 
 @dataclass(frozen=True)
@@ -129,8 +141,16 @@ def _fda(folder: Path, spec: DotAdd) -> Wired:
     return wired(Sources((DESIGNS.parent / "fda.sv",), "fda", parameters=sizes), spec)
 
 
-def _fma_lza(folder: Path, spec: DotAdd) -> Wired:
-    return wired(Sources((DESIGNS / "fma_lza.sv",), "fma_lza", parameters={"E": 4, "M": 3}), spec)
+def _plain(
+    name: str, sizes: Mapping[str, int] | None = None, d: str | None = None
+) -> Callable[[Path, DotAdd], Wired]:
+    """Read a file that has one module of its name, in these sizes; `d` is its output where it has several."""
+
+    def read(folder: Path, spec: DotAdd) -> Wired:
+        sources = Sources((DESIGNS / name,), Path(name).stem, parameters=sizes or {})
+        return wired(sources, spec, PortMap({"d": d} if d else {}))
+
+    return read
 
 
 def _fma16(folder: Path, spec: DotAdd) -> Wired:
@@ -152,6 +172,7 @@ _SERIAL_MAP = PortMap(
     2,
 )
 _STAGES = {'`include "dot2_defs.vh"': "`define CODES 8", "[15:0]": "[7:0]"}
+_SIZES = {"E": 2, "M": 1, "EC": 4, "MC": 3, "F": 5}
 _NEAREST, _ZERO = small_model(Rounding.RNE, None), small_model(Rounding.RZ, -12)
 SMALL = {
     "dpa": Small(_ZERO, _dpa(0), "dpa.sv, chain of adders"),
@@ -164,7 +185,42 @@ SMALL = {
     "mac_serial": Small(
         _NEAREST, _with_dot2(["dpa_pkg.sv", "mac_serial.sv"], _SERIAL, _SERIAL_MAP), "mac_serial.sv"
     ),
-    "fma_lza": Small(small_fma(), _fma_lza, "fma_lza.sv"),
+    "fma_lza": Small(small_fma(), _plain("fma_lza.sv", {"E": 4, "M": 3}), "fma_lza.sv"),
+    "three_terms": Small(
+        small_of(SUM, lambda rho: SortedFda(F=5, G=7, rho=rho, nan=NanRule.DEFAULT)),
+        _plain("three_terms.sv", _SIZES),
+        "three_terms.sv",
+    ),
+    "joined_dot": Small(
+        small_of(SUM, lambda rho: JoinedFda(F=5, L=K, rho=rho, e_zero=-7), zeros=False),
+        _plain("joined_dot.sv", {**_SIZES, "K": K}),
+        "joined_dot.sv",
+    ),
+    "add_tree": Small(
+        small_of(fp16, lambda rho: AdderTree(rho, (rho,), rho, "(0+1)+c", NanRule.DEFAULT)),
+        _plain("add_tree.sv", {"K": K, "E": 2, "M": 1}),
+        "add_tree.sv",
+    ),
+    "exact_dot": Small(
+        small_of(FINE, lambda rho: Efda(K, rho, minus_zero=True, nan=NanRule.DEFAULT)),
+        _plain("exact_dot.sv", {"K": K, "E": 2, "M": 1, "EC": 3, "MC": 4}),
+        "exact_dot.sv",
+    ),
+    "idot": Small(
+        datapath["integer(k=2,a=uint4,b=int4,c=int8,clamp=1,group=2,inner=8)"],
+        _plain("idot.sv", {"K": 2, "N": 4, "W": 8}),
+        "idot.sv",
+    ),
+    "fma_status": Small(
+        datapath["fma(a=e5m2,rho=IEEE-E5M2)"],
+        _plain("fma_status.sv", d="result_o"),
+        "fma_status.sv, d",
+    ),
+    "fma_status-flags": Small(
+        datapath["flags(a=e5m2,rho=IEEE-E5M2)"],
+        _plain("fma_status.sv", d="status_o"),
+        "fma_status.sv, its exceptions",
+    ),
     "fma16": Small(datapath["fma(k=1,a=fp16,rho=IEEE-FP16)"], _fma16, "fma16.sv"),
 }
 

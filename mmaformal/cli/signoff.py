@@ -231,6 +231,10 @@ def signoff(
     from mmaformal.hardware.module import HardwareError
     from mmaformal.recordings.archive import RecordingError
 
+    if against[1].startswith("-"):
+        raise UsageError(
+            f"--against takes an ARCH and an INSTRUCTION, and {against[1]!r} is none: name it behind {against[0]}"
+        )
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
     if flags is not None:
         given["ports"] = (*given["ports"], f"d={flags}")

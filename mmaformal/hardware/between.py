@@ -1,7 +1,8 @@
 """Proves what relates nodes that are cut: without it, a claim of all of them together would be one of too much.
 
 A node that is cut may be anything.  Here is proved of those that are cut at once that one is a function of others, in
-which range a largest exponent is, and that a sum is 0 where no exponent is that of a number.
+which range a largest exponent is, that a sum is 0 where no exponent is that of a number, how large a magnitude is, and
+that it is not 0 where its sign is minus.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ class Cutting(Protocol):
     def values(self) -> dict[int, Value]:
         """The values of each term in all cases."""
 
+    @property
+    def below(self) -> Sequence[tuple[set[int], Link]]:
+        """The links that are proved between terms of the model, with the ids of these terms."""
+
     def attempt(
         self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
     ) -> bool:
@@ -43,6 +48,10 @@ def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> l
     """Returns what is proved between the terms that links cut."""
     cut = {free.get_id(): free for link in given for free in link.free}
     found = [_definition(by, free, cut) for free in cut.values()]
+    for free in cut.values():
+        number = _number(free)
+        if number is not None:
+            found += [_size(by, free, number), *(_signed(by, sign, free, number) for sign in cut.values())]
     for each in largest:
         if each.top.get_id() in cut:
             found.append(_range(by, each))
@@ -61,6 +70,32 @@ def _definition(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) ->
     again = [(x, ~~x if isinstance(x, z3.BitVecRef) else z3.Not(z3.Not(x))) for x in ends]
     link = Link(term == z3.substitute(term, *again), (term, *(x for x in ends if x.get_id() in cut)))
     return link if by.attempt(link, [], _EASY, ends) else None
+
+
+def _number(term: z3.ExprRef) -> z3.BitVecRef | None:
+    """Return the number whose magnitude a term is, `If(sign, -x, x)`; None of other terms."""
+    choice = z3.is_app_of(term, z3.Z3_OP_ITE) and z3.is_app_of(term.arg(1), z3.Z3_OP_BNEG)
+    return term.arg(2) if choice and term.arg(1).arg(0).eq(term.arg(2)) else None
+
+
+def _size(by: Cutting, magnitude: z3.ExprRef, number: z3.BitVecRef) -> Link | None:
+    """Prove how many bits a magnitude has, from what is known of the number."""
+    known = [link for free, link in by.below if free == {number.get_id()}]
+    least = max(map(int.bit_length, by.values[magnitude.get_id()]))
+    for bits in range(least, number.size()) if known else ():
+        link = Link(z3.ULT(magnitude, 1 << bits), (magnitude,))
+        if by.attempt(link, known, _PATIENCE):
+            return link
+    return None
+
+
+def _signed(by: Cutting, sign: z3.ExprRef, magnitude: z3.ExprRef, number: z3.BitVecRef) -> Link | None:
+    """Prove that a number with its highest bit set is not 0; None where `sign` is another bit."""
+    top = number.size() - 1
+    if not (z3.is_app_of(sign, z3.Z3_OP_EXTRACT) and sign.params() == [top, top] and sign.arg(0).eq(number)):
+        return None
+    link = Link(z3.Or(sign == 0, magnitude != 0), (sign, magnitude))
+    return link if by.attempt(link, [], _EASY, [number]) else None
 
 
 def _range(by: Cutting, largest: Largest) -> Link | None:

@@ -219,7 +219,12 @@ class Bound:
         Raises HardwareError where it cannot be folded, and where an operand is not held and the pipeline not balanced.
         """
         if cycles is not None:
-            return self.unrolled(cycles), cycles, [f"d is read {counted(cycles, 'cycle')} after reset"]
+            module = self.unrolled(cycles)
+            if not self._depends(module):
+                raise HardwareError(
+                    f"{counted(cycles, 'cycle')} after reset d depends on no operand yet: more --cycles"
+                )
+            return module, cycles, [f"d is read {counted(cycles, 'cycle')} after reset"]
         folded = fold(self.design, self.values(0), [self.wiring.result.port])
         latency = max((n for each in folded.latency.values() for n in each), default=0)
         return folded.module, latency, self.latency(folded, held)
@@ -263,6 +268,19 @@ class Bound:
         return unroll(
             self.design, [*reset, *(self.values(t) for t in range(cycles + 1))], [self.wiring.result.port]
         )
+
+    def _depends(self, module: Module) -> bool:
+        """Whether there is an operand in a design's d."""
+        codes, seen = {x.get_id() for x in self.codes.flat()}, set[int]()
+        stack: list[z3.ExprRef] = [module.outputs[self.wiring.result.port]]
+        while stack:
+            term = stack.pop()
+            if term.get_id() in codes:
+                return True
+            if term.get_id() not in seen:
+                seen.add(term.get_id())
+                stack += term.children()
+        return False
 
     def latency(self, folded: Folded, held: bool) -> list[str]:
         """Say how many registers each operand goes through.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 
 import z3
 
@@ -103,6 +103,22 @@ class Graph(ShortRepr):
             elif _is_hard(term) or len(seen) > most:
                 return []
             stack += self.operands(term) if term.get_id() not in cut else []
+        return found
+
+    def first(self, root: z3.ExprRef, wanted: Container[int]) -> list[z3.ExprRef]:
+        """Return the wanted terms, by their ids, first met from a root down; the root is none."""
+        seen: set[int] = set()
+        found: list[z3.ExprRef] = []
+        stack = self.operands(root)[:]
+        while stack:
+            term = stack.pop()
+            if term.get_id() in seen:
+                continue
+            seen.add(term.get_id())
+            if term.get_id() in wanted:
+                found.append(term)
+            else:
+                stack += self.operands(term)
         return found
 
     def frontier(self, root: z3.ExprRef, known: dict[int, Link], level: int) -> list[Link]:

@@ -21,14 +21,15 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
-from mmaformal.hardware.between import between
 from mmaformal.hardware.carry_save import added, rows_of
+from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
-from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, leading_one, prove_product
+from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, prove_product
+from mmaformal.hardware.rounders import is_word, rounded, sums_of_codes
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
@@ -118,10 +119,13 @@ class _Proving:
         self.unsettled |= verdict == "unknown"
         return verdict == "unsat"
 
-    def _given(self, node: z3.ExprRef, term: z3.ExprRef, level: int) -> list[Link]:
-        """Return the links that are cut at: the proved nodes next to both, or `level` of them further."""
+    def given(
+        self, node: z3.ExprRef, term: z3.ExprRef, level: int, only: Callable[[Link], bool] | None = None
+    ) -> list[Link]:
+        """Return the links that are cut at: the proved nodes next to both, or `level` of them further; `only` some."""
         found: dict[int, Link] = {}
-        for root, known in ((node, self.links), (term, self.of_model)):
+        for root, every in ((node, self.links), (term, self.of_model)):
+            known = every if only is None else {x: link for x, link in every.items() if only(link)}
             for link in self.graph.frontier(root, known, level):
                 found[id(link)] = link
         cut = {free.get_id() for link in found.values() for free in link.free}
@@ -173,19 +177,23 @@ class Follower(_Proving):
         self.design, self.inputs, self.progress = design, inputs, progress
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
         self.d, self.wanted = design.outputs["d"], self.trace.result
-        interfaces = [term for _, term in named("", self.trace)]
-        self.model = self.graph.nodes([*interfaces, self.wanted])
+        interfaces = list(named("", self.trace))
+        self.exact = exact_sum(spec, self.trace.steps)
+        fixed = [] if self.exact is None else [self.exact.total]
+        self.model = self.graph.nodes([*(term for _, term in interfaces), *fixed, self.wanted])
         self.nodes = [node for node in self.graph.nodes([self.d]) if isinstance(node, z3.BitVecRef)]
         self.named = {term.get_id(): name for name, term in reversed(list(design.wires.items()))}
         self._columns = {**values_of(inputs, rows), **drawn(design, len(rows), _SEED)}
         self._count = len(rows)
         self.values = self._evaluated([*self.model, *self.nodes])
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
+        self.sums = sums_of_codes(interfaces)
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = _Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
-        self.partials = Partials(list(sums_of(self.model)), self.values)
+        fixed_sums = [] if self.exact is None else [self.exact.of_netlist]
+        self.partials = Partials([*sums_of(self.model), *fixed_sums], self.values)
         self.largest = largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
         self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
@@ -231,7 +239,9 @@ class Follower(_Proving):
             name = self.named.get(node.get_id(), "")
             self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
             self._match(node, self.candidates.of(node))
-        last = self._link(self.d, self.wanted, lambda term: term) or self._by_leading_one()
+        last = self._link(self.d, self.wanted, lambda term: term) or rounded(self, self.d, self.wanted)
+        if last is None and self.exact is not None:
+            last = rounded_exact(self, self.exact, self.d, self.wanted)
         if last is None:
             return self.matched
         self.theorem.conclude("d of the design is the model's", last)
@@ -260,7 +270,20 @@ class Follower(_Proving):
             if self._link(node, term, value) is not None:
                 self._alike(term)
                 return
-        self._maximum(node, again=True)
+        if not self._maximum(node, again=True):
+            self._code(node, found[:_TRIED])
+
+    def _code(
+        self, node: z3.BitVecRef, found: Iterable[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]]
+    ) -> None:
+        """Match a node with a code that the model makes of a sum, if it is one."""
+        for term, _ in found:
+            if term.get_id() in self.sums and term.sort() == node.sort():
+                link = rounded(self, node, term)
+                if link is not None:
+                    self.links[node.get_id()] = link
+                    self.of_model.setdefault(term.get_id(), link)
+                    return
 
     def _alike(self, term: z3.ExprRef) -> None:
         """Prove that other nodes of the model are functions of a matched one, so that they are not cut beside it."""
@@ -291,7 +314,7 @@ class Follower(_Proving):
         before: list[tuple[int, ...]] = []
         plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
         for level, patience in enumerate((*_PATIENCE, _PATIENCE[1]) if plain else _PATIENCE):
-            given = self._given(node, term, level) if level < len(_PATIENCE) else []
+            given = self.given(node, term, level) if level < len(_PATIENCE) else []
             key = tuple(sorted(id(each) for each in given))
             if key in before:
                 break
@@ -300,26 +323,6 @@ class Follower(_Proving):
                 self.links[node.get_id()] = link
                 self.of_model.setdefault(term.get_id(), link)
                 return link
-        return None
-
-    def _by_leading_one(self) -> Link | None:
-        """Prove that d is the model's, in a case for each place of the leading one of the widest word that both make it
-        of; in later rounds of the next widest too.
-
-        Where two designs normalise a sum in two ways, all that they share is that sum; its leading one known, their
-        shifts are.
-        """
-        given = self._given(self.d, self.wanted, 0)
-        given += between(self, given, self.largest)
-        words = [
-            (link.term.size(), i)
-            for i, link in enumerate(given)
-            if len(link.free) == 1 and _is_word(link.free[0])
-        ]
-        for _, at in sorted(words, reverse=True)[: round(self.effort**0.5)]:
-            last = _in_cases(self, given, at)
-            if last is not None:
-                return last
         return None
 
     def _sum(self, node: z3.BitVecRef) -> bool:
@@ -331,7 +334,7 @@ class Follower(_Proving):
         bounds = self._bounds(partial)
         if len(partial.places) == 1:  # the term is not cut
             bounds = [replace(each, free=()) for each in bounds]
-        given = list({id(x): x for x in (*self._given(node, partial.term, 0), *bounds)}.values())
+        given = list({id(x): x for x in (*self.given(node, partial.term, 0), *bounds)}.values())
         link = _of_sum(node, partial.term, partial.bounded)
         if not self.attempt(link, given, _PATIENCE[1]):
             return False
@@ -417,20 +420,6 @@ def _unlike(follower: Follower, term: z3.ExprRef, cut: set[int]) -> tuple[bool, 
     return term.get_id() not in follower.chosen, len(cut ^ follower._cut(term, follower.of_model))
 
 
-def _in_cases(follower: Follower, given: Sequence[Link], at: int) -> Link | None:
-    """Returns that d is the model's, proved for each place of the leading one of the word that is cut at a place."""
-    word, said = given[at].term, replace(given[at], free=())
-    bits, others = word.size(), [*given[:at], *given[at + 1 :]]
-    last = Link(follower.d == follower.wanted, (follower.wanted,), ((follower.d, follower.wanted),))
-    cases = [leading_one(word, i) for i in range(-1, bits)]
-    for i, case in enumerate(cases):
-        follower.progress(f"d, where the leading one of {bits} bits is at {i - 1}")
-        if not follower.attempt(last, [case, said, *others], _PATIENCE[-1]):
-            return None
-    follower.theorem.split("a word has a leading one, or is 0", cases, terms=[word])
-    return last
-
-
 def _cases_of(follower: Follower, spec: DotAdd, claim: Link) -> ExponentCases | None:
     """The cases of a claim about a fused multiply-add; None of other models."""
     of, values = multiplication_of(follower.trace.steps), functools.partial(_values_of, follower)
@@ -445,7 +434,7 @@ def _values_of(follower: Follower, count: int, codes: NDArray[np.object_]) -> di
 
 def _is_foreign(follower: Follower) -> bool:
     """Whether most words of the design may be none of the model's: it is made in another way."""
-    words = [node for node in follower.nodes if _is_word(node) and not _is_leaf(node)]
+    words = [node for node in follower.nodes if is_word(node) and not _is_leaf(node)]
     alike = [node for node in words if next(follower.candidates.of(node), None) is not None]
     return len(alike) < len(words) / 2
 
@@ -581,10 +570,6 @@ def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link
     more = node.size() - term.size()
     value = z3.SignExt(more, term) if more > 0 else z3.Extract(node.size() - 1, 0, term) if more < 0 else term
     return Link(z3.And(node == value, bounded), (term,), ((node, value),))
-
-
-def _is_word(term: z3.ExprRef) -> bool:
-    return isinstance(term, z3.BitVecRef) and term.size() >= 2 * _WORD
 
 
 def _is_leaf(node: z3.ExprRef) -> bool:

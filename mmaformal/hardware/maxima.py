@@ -43,14 +43,15 @@ def largest_exponents(theorem: Argument, steps: Sequence[object]) -> list[Larges
     found = []
     for step in steps:
         top = getattr(step, "e_max", None)
-        terms = [
-            (getattr(term, "exponent", None), getattr(term, "significand", None))
-            for term in (*getattr(step, "products", ()), getattr(step, "addend", None))
-        ]
+        every = getattr(step, "terms", None) or (
+            *getattr(step, "products", ()),
+            getattr(step, "addend", None),
+        )
+        terms = [(getattr(term, "exponent", None), getattr(term, "significand", None)) for term in every]
         below = [term for term, _ in terms if isinstance(term, z3.BitVecRef)]
         if isinstance(top, z3.BitVecRef) and below and is_maximum(top, below):
             links = theorem.not_below("align", "exponents", top, below)
-            total = getattr(step, "total", None)
+            total = getattr(step, "total", getattr(getattr(step, "sum", None), "total", None))
             total = total if isinstance(total, z3.BitVecRef) else None
             significands = tuple(x for term, x in terms if isinstance(term, z3.BitVecRef))
             found.append(Largest(top, tuple(below), tuple(links), significands, total))

@@ -216,7 +216,7 @@ class _Wirer:
                 result = self.bits_of(place_of(text), self.outputs, "output")
                 if result.bits != self.needed["d"]:
                     raise HardwareError(
-                        f"d has {self.needed['d']} bits, {result} {result.bits}: name its bits"
+                        f"d has {self.needed['d']} bits, {result} {result.bits}: name its bits, or another model"
                     )
             else:
                 parts.append(self._part(target, text))

@@ -19,7 +19,10 @@ _FUNCTION = re.compile(r"(.+\.\w+):([A-Za-z_$.][\w$.]*)")
 _SYSTEMVERILOG = (".sv", ".svh")
 #: Lists that name each other deeper than this are taken for a circle.
 _MOST_DEEP = 32
+#: How names of file lists end.
+_LISTS = (".f", ".vc", ".flist")
 _COMMENT = re.compile(r"/\*.*?\*/|(?<!\S)//[^\n]*|(?<!\S)#[^\n]*", re.DOTALL)
+_MODULE = re.compile(r"^\s*module\s+(\w+)", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$\((\w+)\)|\$(\w+)")
 #: Options of simulators and synthesis tools in file lists that say nothing about the design's text.
 _IGNORED = (
@@ -78,6 +81,8 @@ class Sources(ShortRepr):
                 raise HardwareError(f"'{path}' is a folder: name the files in it, or a list of them with -f")
             if not path.is_file():
                 raise HardwareError(f"there is no file {path}")
+            if path.suffix in _LISTS:
+                raise HardwareError(f"{path} is a list of files: give it with -f")
         for folder in found.includes:
             if not folder.is_dir():
                 raise HardwareError(f"there is no folder {folder} of include files")
@@ -90,6 +95,11 @@ class Sources(ShortRepr):
             if re.search(r'["\n;]', name):
                 raise HardwareError(f"yosys cannot be given the name {name!r}")
         return found
+
+    def modules(self) -> list[str]:
+        """The names of modules in the files, as far as they are written out."""
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in self.files)
+        return [name for text in texts for name in _MODULE.findall(_COMMENT.sub(" ", text))]
 
     def _with_function(self) -> Sources:
         """The sources with the function that is named behind a program's file, if one is."""

@@ -55,6 +55,8 @@ _TO_BTOR2 = (
 )
 
 
+#: What an error of the module that is named says, and how many others are told then.
+_NAME_ONE, _TOLD = "name one with --top", 6
 #: The modules that slang found used by no other, of which yosys would take the first.
 _TOPS = re.compile(r"^Top level design units:\n((?:    \S+\n)+)", re.MULTILINE)
 
@@ -92,8 +94,21 @@ def read(
             return _read_by(engine, sources, ports, timeout)
         except SyntaxNotReadError as found:
             error = error or found
+        except HardwareError as found:
+            raise _of_top(found, sources) from None
     assert error is not None
     raise HardwareError(str(error))
+
+
+def _of_top(error: HardwareError, sources: Sources) -> HardwareError:
+    """An error, or, where the module that is named is none in the files, which there are."""
+    there = sources.modules() if sources.top and _NAME_ONE in str(error) else []
+    if not there or sources.top in there:
+        return error
+    more = ", …" if len(there) > _TOLD else ""
+    return HardwareError(
+        f"--top {sources.top}: there is no such module; there are {', '.join(there[:_TOLD])}{more}"
+    )
 
 
 def _read_by(

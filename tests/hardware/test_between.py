@@ -21,6 +21,7 @@ class Prover:
 
     def __init__(self, values: dict[int, Value] | None = None) -> None:
         self.graph, self.values, self.proved = Graph(), values or {}, list[Link]()
+        self.below: list[tuple[set[int], Link]] = []
 
     def attempt(
         self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
@@ -59,3 +60,20 @@ def test_a_largest_exponent_is_in_the_range_that_is_proved_and_no_other() -> Non
         seen = {x.get_id(): (0, high), y.get_id(): (0, 15), top.get_id(): (0, high)}
         claims = [str(link.claim) for link in between(Prover(seen), _cut(top), [largest])]
         assert any("ULE(If" in claim for claim in claims) is said
+
+
+def test_a_negative_number_is_not_0_and_a_magnitude_has_the_bits_that_its_bound_shows() -> None:
+    number = X - Y
+    sign = z3.Extract(7, 7, number)
+    size = z3.If(sign == 1, -number, number)
+    prover = Prover({size.get_id(): (0, 3)})
+    prover.below = [({number.get_id()}, Link(z3.And(number <= 5, number >= -5), (number,)))]
+    found = {str(z3.simplify(link.claim)): link for link in between(prover, _cut(size, sign), [])}
+    s, m = z3.BitVec("s", 1), z3.BitVec("m", 8)
+    solver = z3.Solver()
+    solver.add(*(z3.substitute(link.claim, (size, m), (sign, s)) for link in found.values()))
+    assert solver.check(s == 1, m == 0) == z3.unsat
+    assert solver.check(m == 8) == z3.unsat
+    assert solver.check(s == 1, m == 7) == z3.sat
+    other = between(prover, _cut(size, z3.Extract(7, 7, X)), [])
+    assert all(len(link.free) == 1 for link in other)  # the sign of another number says nothing

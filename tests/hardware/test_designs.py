@@ -305,6 +305,30 @@ def test_what_is_no_design_is_said_in_one_line(text: str, said: str, tmp_path: P
         from_rtl(tmp_path, k=1, a_format="fp16", c_format="fp16")
 
 
+@needs_slang
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ("dpa.f is a list of files: give it with -f", ["dpa.f"]),
+        ("--top idto: there is no such module; there are idot", ["idot.sv", "--top", "idto"]),
+        (
+            "1 cycle after reset d depends on no operand yet",
+            ["-f", "dpa.f", "--mapping", "dpa.toml", "--cycles", "1"],
+        ),
+        ("'--timeout' is none: name it behind volta", ["idot.sv", "--against", "volta", "--timeout"]),
+    ],
+)
+def test_mistakes_of_a_command_are_told_in_one_line(
+    said: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["signoff", *options]
+    if "--against" not in options:
+        given += ["--against", "volta", "HMMA.884.F32.F32"]
+    assert cli.main(given) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+
+
 def test_without_any_yosys_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

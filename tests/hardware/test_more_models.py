@@ -14,6 +14,7 @@ from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.hardware.blackbox import from_rtl
+from mmaformal.hardware.module import HardwareError
 from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Fails, Holds, Unknown
 
@@ -110,6 +111,63 @@ def test_a_three_term_adder_is_proved() -> None:
 )
 def test_a_bug_of_a_three_term_adder_is_found(bug: str) -> None:
     assert isinstance(signed("three_terms.sv", SORTED, f"BUG_{bug}", timeout=30), Fails)
+
+
+# ---- one sticky bit for all, trees of additions, exact sums ----------------------------------------------------------
+
+JOINED = "joined(k=4,frac_bits=13,a=e5m2,rho=RNE-FP16)"
+TREE = "tree(k=4,a=e5m2,rho=IEEE-FP16,nan=DEFAULT)"
+EXACT = {
+    f"IEEE-{name}": f"exact(k=2,a=e5m2,rho=IEEE-{name},nan=DEFAULT)"
+    for name in ("FP16", "RZ-FP16", "RD-FP16", "RU-FP16", "RNA-FP16")
+}
+
+
+def exactly(rounding: str, *defines: str, timeout: float = 300) -> Holds | Fails | Unknown:
+    ties = {"rnd_mode_i": list(EXACT).index(rounding)}
+    model = datapath[EXACT[rounding]]
+    return signoff(
+        FOLDER / "exact_dot.sv", model, top="exact_dot", defines=defines, ties=ties, timeout=timeout
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "model"), [("joined_dot.sv", JOINED), ("add_tree.sv", TREE)])
+def test_a_dot_product_is_proved(file: str, model: str) -> None:
+    answer = signed(file, model, timeout=600)
+    assert isinstance(answer, Holds), answer
+
+
+@pytest.mark.parametrize("rounding", slow(list(EXACT), [*EXACT][1:]))
+def test_an_exact_sum_in_fixed_point_is_proved(rounding: str) -> None:
+    answer = exactly(rounding)
+    assert isinstance(answer, Holds), answer
+
+
+@pytest.mark.parametrize(
+    "bug",
+    slow(
+        ["ZERO", "ZERO_SIGN", "ADDEND", "SIDE", "TIE", "ORDER", "STICKY", "FLUSH"],
+        ["ADDEND", "SIDE", "TIE", "ORDER", "STICKY", "FLUSH"],
+    ),
+)
+def test_a_bug_of_a_dot_product_is_found(bug: str) -> None:
+    file, model = (
+        ("joined_dot.sv", JOINED) if bug in ("ZERO", "ADDEND", "SIDE", "TIE") else ("add_tree.sv", TREE)
+    )
+    assert isinstance(signed(file, model, f"BUG_{bug}", timeout=30), Fails)
+
+
+def test_a_tree_of_which_a_product_skips_a_register_is_refused() -> None:
+    with pytest.raises(HardwareError, match="not balanced"):
+        signed("add_tree.sv", TREE, "BUG_PIPE")
+
+
+@pytest.mark.parametrize(
+    "bug", slow(["ZERO_SIGN", "CARRY", "STICKY", "DIRECTION", "OVERFLOW"], ["CARRY", "STICKY", "OVERFLOW"])
+)
+def test_a_bug_of_an_exact_sum_is_found(bug: str) -> None:
+    assert isinstance(exactly("IEEE-RD-FP16", f"BUG_{bug}", timeout=30), Fails)
 
 
 # ---- exceptions ------------------------------------------------------------------------------------------------------

@@ -1,29 +1,31 @@
-// Integers: K products of unsigned and signed bytes and an accumulator, one cycle.  Pairs of products are added and
-// clamped to 16 bits where Pairs is set, and the accumulator is clamped where Clamp is.  BUG_… are what designers get wrong.
+// Integers: K products of unsigned and signed codes of N bits and an accumulator, one cycle.  Pairs of products are added
+// and clamped to 2N bits where Pairs is set, and the accumulator is clamped where Clamp is.  BUG_… are what designers get
+// wrong.
 module idot #(
-  parameter int K = 4, parameter bit Pairs = 1, Clamp = 1, parameter int W = 32
+  parameter int K = 4, N = 8, parameter bit Pairs = 1, Clamp = 1, parameter int W = 32
 ) (
   input  logic clk_i,
-  input  logic [K-1:0][7:0] a,                         // unsigned
-  input  logic signed [K-1:0][7:0] b,
+  input  logic [K-1:0][N-1:0] a,                       // unsigned
+  input  logic signed [K-1:0][N-1:0] b,
   input  logic [W-1:0] c,
   output logic [W-1:0] d
 );
-  logic signed [K-1:0][16:0] product;
+  logic signed [K-1:0][2*N:0] product;
   logic signed [W+4:0] total;
   for (genvar k = 0; k < K; k++) begin : gen_product
 `ifdef BUG_SIGN
-    assign product[k] = 17'(signed'(a[k])) * 17'(signed'(b[k]));
+    assign product[k] = (2*N+1)'(signed'(a[k])) * (2*N+1)'(signed'(b[k]));
 `else
-    assign product[k] = 17'(signed'({1'b0, a[k]})) * 17'(signed'(b[k]));
+    assign product[k] = (2*N+1)'(signed'({1'b0, a[k]})) * (2*N+1)'(signed'(b[k]));
 `endif
   end
 
-  function automatic logic signed [17:0] clamp16(logic signed [17:0] x);
+  localparam logic signed [2*N+1:0] PAIR = (2*N+2)'({1'b0, {(2*N-1){1'b1}}});
+  function automatic logic signed [2*N+1:0] clamped(logic signed [2*N+1:0] x);
 `ifdef BUG_PAIR
-    return 18'(signed'(x[15:0]));                      // wraps around
+    return (2*N+2)'(signed'(x[2*N-1:0]));                  // wraps around
 `else
-    return x > 18'sd32767 ? 18'sd32767 : x < -18'sd32768 ? -18'sd32768 : x;
+    return x > PAIR ? PAIR : x < ~PAIR ? ~PAIR : x;
 `endif
   endfunction
 
@@ -31,7 +33,7 @@ module idot #(
     always_comb begin
       total = (W+5)'(signed'(c));
       for (int k = 0; k < K; k += 2)
-        total = total + (W+5)'(clamp16(18'(signed'(product[k])) + 18'(signed'(product[k+1]))));
+        total = total + (W+5)'(clamped((2*N+2)'(signed'(product[k])) + (2*N+2)'(signed'(product[k+1]))));
     end
   end else begin : gen_all
     always_comb begin

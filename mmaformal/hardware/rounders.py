@@ -1,0 +1,100 @@
+"""Proves a code that a design makes of a sum to be the model's, in a case for each place of the sum's leading one.
+
+Where two designs normalise a sum in two ways, all that they share is that sum; its leading one known, their shifts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import z3
+
+from mmaformal.hardware.between import Cutting, between
+from mmaformal.hardware.maxima import Largest
+from mmaformal.hardware.normalised import leading_one
+from mmaformal.proof.lemmas import Argument, Link
+
+#: A word of fewer bits is no sum.
+_WORD = 8
+#: Seconds for each case, in the first round.
+_PATIENCE = 10.0
+
+
+class Following(Cutting, Protocol):
+    """A prover of nodes, one after the other."""
+
+    theorem: Argument
+    effort: float
+    largest: list[Largest]
+    progress: Callable[[str], None]
+
+    @property
+    def sums(self) -> Mapping[int, z3.BitVecRef]:
+        """The sums of which the model makes codes, by the codes."""
+
+    def given(
+        self, node: z3.ExprRef, term: z3.ExprRef, level: int, only: Callable[[Link], bool] | None = None
+    ) -> list[Link]:
+        """Return the links that are cut at."""
+
+
+def sums_of_codes(interfaces: Iterable[tuple[str, z3.ExprRef]]) -> dict[int, z3.BitVecRef]:
+    """Return what each code of a model is made of: the `total` beside a `result`."""
+    by_name = dict(interfaces)
+    found = {}
+    for name, term in by_name.items():
+        total = by_name.get(f"{name.removesuffix('.result')}.total")
+        if name.endswith(".result") and isinstance(total, z3.BitVecRef):
+            found[term.get_id()] = total
+    return found
+
+
+def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
+    """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
+
+    That is the sum which the code is made of, with nothing cut but it and the codes before it; or else the widest word
+    that both are made of, and in later rounds the next widest too.
+    """
+    link = Link(node == term, (term,), ((node, term),))
+    total = by.sums.get(term.get_id())
+    codes = by.graph.first(term, by.sums)
+    if total is not None and codes:
+        wanted = {total.get_id(), *(x.get_id() for x in codes)}
+        given = by.given(
+            node, term, 0, lambda each: bool(each.free) and wanted >= {x.get_id() for x in each.free}
+        )
+        at = [i for i, each in enumerate(given) if each.free[0].get_id() == total.get_id()]
+        if at and _in_cases(by, link, given, at[0]):
+            return link
+    given = by.given(node, term, 0)
+    given += between(by, given, by.largest)
+    words = [
+        (each.term.size(), i) for i, each in enumerate(given) if len(each.free) == 1 and is_word(each.free[0])
+    ]
+    for _, at_word in sorted(words, reverse=True)[: round(by.effort**0.5)]:
+        if _in_cases(by, link, given, at_word):
+            return link
+    return None
+
+
+def _in_cases(by: Following, last: Link, given: Sequence[Link], at: int) -> bool:
+    """Whether a link is proved for each place of the leading one of the word that is cut at a place."""
+    word, said = given[at].term, replace(given[at], free=())
+    bits, others = word.size(), [*given[:at], *given[at + 1 :]]
+    cases = [leading_one(word, i) for i in range(-1, bits)]
+    for i, case in enumerate(cases):
+        by.progress(f"a code, where the leading one of {bits} bits is at {i - 1}")
+        if not by.attempt(last, [case, said, *others], _PATIENCE):
+            return False
+    by.theorem.split("a word has a leading one, or is 0", cases, terms=[word])
+    return True
+
+
+def is_word(term: z3.ExprRef) -> bool:
+    """Whether a term is as wide as sums are."""
+    return isinstance(term, z3.BitVecRef) and term.size() >= _WORD
+
+
+__all__ = ["is_word", "rounded", "sums_of_codes"]
