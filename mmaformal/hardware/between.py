@@ -35,7 +35,7 @@ class Cutting(Protocol):
         """The values of each term in all cases."""
 
     @property
-    def below(self) -> Sequence[tuple[set[int], Link]]:
+    def below(self) -> list[tuple[set[int], Link]]:
         """The links that are proved between terms of the model, with the ids of these terms."""
 
     def attempt(
@@ -51,7 +51,7 @@ def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> l
     for free in cut.values():
         number = _number(free)
         if number is not None:
-            found += [_size(by, free, number), *(_signed(by, sign, free, number) for sign in cut.values())]
+            found += [size_of(by, free), *(_signed(by, sign, free, number) for sign in cut.values())]
     for each in largest:
         if each.top.get_id() in cut:
             found.append(_range(by, each))
@@ -78,15 +78,23 @@ def _number(term: z3.ExprRef) -> z3.BitVecRef | None:
     return term.arg(2) if choice and term.arg(1).arg(0).eq(term.arg(2)) else None
 
 
-def _size(by: Cutting, magnitude: z3.ExprRef, number: z3.BitVecRef) -> Link | None:
-    """Prove how many bits a magnitude has, from what is known of the number."""
-    known = [link for free, link in by.below if free == {number.get_id()}]
-    least = max(map(int.bit_length, by.values[magnitude.get_id()]))
-    for bits in range(least, number.size()) if known else ():
-        link = Link(z3.ULT(magnitude, 1 << bits), (magnitude,))
+def size_of(by: Cutting, magnitude: z3.ExprRef) -> Link | None:
+    """Prove how large the magnitude of a number is whose bound is known; None of other terms."""
+    number = _number(magnitude)
+    known = [] if number is None else [link for free, link in by.below if free == {number.get_id()}]
+    bounds = [x for link in known for x in _constants(link.claim)]
+    for bound in [max(bounds), (1 << max(bounds).bit_length()) - 1] if bounds else []:
+        link = Link(z3.ULE(magnitude, bound), (magnitude,))
         if by.attempt(link, known, _PATIENCE):
             return link
     return None
+
+
+def _constants(claim: z3.ExprRef) -> list[int]:
+    """Return the numbers in a claim that are not negative."""
+    if z3.is_bv_value(claim):
+        return [claim.as_long()] if claim.as_signed_long() >= 0 else []
+    return [x for each in claim.children() for x in _constants(each)] if z3.is_bool(claim) else []
 
 
 def _signed(by: Cutting, sign: z3.ExprRef, magnitude: z3.ExprRef, number: z3.BitVecRef) -> Link | None:
@@ -105,6 +113,18 @@ def _range(by: Cutting, largest: Largest) -> Link | None:
     link = _within(largest.top, max(map(min, seen)), max(map(max, seen)))
     proved = all(by.attempt(each, [], _PATIENCE) for each in links) and by.attempt(link, links, _PATIENCE)
     return link if proved else None
+
+
+def in_range(by: Cutting, term: z3.ExprRef) -> Link | None:
+    """Prove in which range a word of few inputs is: that of the cases, or below the next power of two."""
+    seen = by.values.get(term.get_id())
+    if seen is None or not z3.is_bv(term) or not by.graph.of_few_inputs(term):
+        return None
+    low, high = min(seen), max(seen)
+    for link in (_within(term, low, high), _within(term, 0, (1 << high.bit_length()) - 1)):
+        if by.attempt(link, [], _EASY):
+            return link
+    return None
 
 
 def _within(term: z3.BitVecRef, low: int, high: int) -> Link:

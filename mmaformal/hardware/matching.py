@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,10 +21,12 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
+from mmaformal.hardware.candidates import WORD, Candidates, as_number, as_sort, as_word
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.intervals import Bounds
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
@@ -44,10 +46,10 @@ from mmaformal.spec import DotAdd
 _PATIENCE = (1.0, 3.0, 10.0)
 #: Nodes of the model that are tried for one of the design, in the first round.
 _TRIED = 3
+#: What is made of one word alone.
+_PARTS = (z3.Z3_OP_EXTRACT, z3.Z3_OP_BNEG)
 #: The seed of the values that undefined signals have on the cases: any but 0 and 1.
 _SEED = 7
-#: A word of fewer bits than this has the values of another by chance, and is tried with the same values only.
-_WORD = 4
 #: One of more is no exponent.
 _EXPONENT = 32
 
@@ -189,11 +191,14 @@ class Follower(_Proving):
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
         self.sums = sums_of_codes(interfaces)
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
+        self.ranges = Bounds(self)
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
-        self.candidates = _Candidates(self.model, self.values)
+        self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
         fixed_sums = [] if self.exact is None else [self.exact.of_netlist]
-        self.partials = Partials([*sums_of(self.model), *fixed_sums], self.values)
+        self.partials = Partials(
+            [*sums_of(self.model), *fixed_sums], self.values, functools.partial(_bound, self)
+        )
         self.largest = largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
         self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
@@ -271,19 +276,7 @@ class Follower(_Proving):
                 self._alike(term)
                 return
         if not self._maximum(node, again=True):
-            self._code(node, found[:_TRIED])
-
-    def _code(
-        self, node: z3.BitVecRef, found: Iterable[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]]
-    ) -> None:
-        """Match a node with a code that the model makes of a sum, if it is one."""
-        for term, _ in found:
-            if term.get_id() in self.sums and term.sort() == node.sort():
-                link = rounded(self, node, term)
-                if link is not None:
-                    self.links[node.get_id()] = link
-                    self.of_model.setdefault(term.get_id(), link)
-                    return
+            _code(self, node, found[:_TRIED])
 
     def _alike(self, term: z3.ExprRef) -> None:
         """Prove that other nodes of the model are functions of a matched one, so that they are not cut beside it."""
@@ -298,7 +291,7 @@ class Follower(_Proving):
             else:
                 continue
             value = next(value for each, value in self.candidates.of(other) if each is term)
-            said = _as(value(term), other)
+            said = as_sort(value(term), other)
             link = Link(other == said, (term,), ((other, said),))
             if self.attempt(link, given, _PATIENCE[0]):
                 self.of_model[other.get_id()] = link
@@ -320,10 +313,18 @@ class Follower(_Proving):
                 break
             before.append(key)
             if self.attempt(link, given, patience):
-                self.links[node.get_id()] = link
-                self.of_model.setdefault(term.get_id(), link)
-                return link
+                return self._put_down(node, link)
+        given = self.given(node, term, 0, functools.partial(_no_part, self))
+        cut = {free.get_id(): free for each in given for free in each.free}
+        ranges = [each for each in map(self.ranges.of, cut.values()) if each is not None]
+        if ranges and self.attempt(link, [*given, *ranges], _PATIENCE[-1]):
+            return self._put_down(node, link)
         return None
+
+    def _put_down(self, node: z3.BitVecRef, link: Link) -> Link:
+        self.links[node.get_id()] = link
+        self.of_model.setdefault(link.free[0].get_id(), link)
+        return link
 
     def _sum(self, node: z3.BitVecRef) -> bool:
         """Whether a node of the design is proved to be a sum of some terms of a sum of the model's, within a bound."""
@@ -349,8 +350,7 @@ class Follower(_Proving):
         for place in sorted(partial.places):
             term = partial.of.terms[place]
             if term.get_id() not in self.bounds:
-                one = Partial(partial.of, frozenset((place,)), term, bound_of(term))
-                link = Link(one.bounded, (term,))
+                link = _within(term, bound_of(term))
                 before = self.graph.frontier(term, self.of_model, 0)
                 if self.attempt(link, [], _PATIENCE[0], inside(term)) or self.attempt(
                     link, before, _PATIENCE[1]
@@ -380,7 +380,7 @@ class Follower(_Proving):
         `again`: the node is not proved to be the one of the model's that has its values.
         """
         seen, bits = self.values[node.get_id()], node.size()
-        if not _WORD <= bits <= _EXPONENT or (seen in self.candidates.same) is not again:
+        if not WORD <= bits <= _EXPONENT or (seen in self.candidates.same) is not again:
             return False
         for numbers in (seen, signed(seen, bits)):
             found = self.maxima.of(numbers)
@@ -389,7 +389,7 @@ class Follower(_Proving):
             maximum, offset = found
 
             def shifted(x: z3.BitVecRef, offset: int = offset) -> z3.BitVecRef:
-                return _word(x, bits) + offset
+                return as_word(x, bits) + offset
 
             said = self._link(node, maximum.term, shifted)
             if said is not None:
@@ -401,13 +401,44 @@ class Follower(_Proving):
         """From the largest of all exponents in the design's order to the model's."""
         top, terms = maximum.of.top, maximum.of.terms
         same = self.theorem.same_maximum("align", "exponents", maximum.term, top, terms, maximum.of.below)
-        value = _word(top, node.size()) + offset
+        value = as_word(top, node.size()) + offset
         link = Link(node == value, (top,), ((node, value),))
         if not self.attempt(link, [said, same], _PATIENCE[1]):
             return False
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
         return True
+
+
+def _no_part(follower: Follower, link: Link) -> bool:
+    """Whether a link cuts no mere bits, or the opposite, of a word that another one cuts."""
+    return not any(
+        z3.is_app_of(x, kind) and x.arg(0).get_id() in follower.of_model for x in link.free for kind in _PARTS
+    )
+
+
+def _code(
+    follower: Follower,
+    node: z3.BitVecRef,
+    found: Iterable[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]],
+) -> None:
+    """Match a node with a code that the model makes of a sum, if it is one."""
+    for term, _ in found:
+        if term.get_id() in follower.sums and term.sort() == node.sort():
+            link = rounded(follower, node, term)
+            if link is not None:
+                follower._put_down(node, link)
+                return
+
+
+def _bound(follower: Follower, term: z3.BitVecRef) -> int:
+    """Return the largest magnitude that a term of few inputs has in the cases, if it is proved, or what is seen."""
+    largest = max(map(abs, signed(follower.values[term.get_id()], term.size())))
+    link = _within(term, largest)
+    if not follower.graph.of_few_inputs(term) or not follower.attempt(link, [], _PATIENCE[0]):
+        return bound_of(term)
+    follower.bounds[term.get_id()] = link
+    return largest
 
 
 def _unmatched(follower: Follower, node: z3.BitVecRef) -> bool:
@@ -449,7 +480,7 @@ def _by_exponents(follower: Follower, cases: ExponentCases) -> Link | None:
             and follower.values[node.get_id()] == seen
             and not _is_leaf(node)
         ):
-            follower._link(node, product, functools.partial(_word, bits=node.size()))
+            follower._link(node, product, functools.partial(as_word, bits=node.size()))
     of_product = [link for link in follower.links.values() if len(link.free) == 1]
     links = [link for link in of_product if link.free[0].get_id() == number]
     if not links and cases.normalised is None:
@@ -502,73 +533,14 @@ def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
     return True
 
 
-class _Candidates:
-    """Which nodes of the model a node of the design may be."""
-
-    def __init__(self, model: Sequence[z3.ExprRef], values: dict[int, Value]) -> None:
-        self.values = values
-        self.same: dict[Value, list[z3.ExprRef]] = {}
-        self.apart: dict[Value, list[z3.ExprRef]] = {}
-        for node in model:
-            seen = values[node.get_id()]
-            if len(set(seen)) > 1:
-                self.same.setdefault(seen, []).append(node)
-                if isinstance(node, z3.BitVecRef) and node.size() >= _WORD:
-                    self.apart.setdefault(_differences(seen), []).append(node)
-
-    def of(self, node: z3.ExprRef) -> Iterator[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]]:
-        """Nodes of the model, and a node as a function of each: a word of its bits, of one bit if it is a Bool."""
-        seen, bits = self.values[node.get_id()], _bits(node)
-        for term in self.same.get(seen, ()):
-            yield term, lambda x: _word(x, bits)
-        for term in self.same.get(_opposite(seen, bits), ()):
-            yield term, lambda x: ~_word(x, bits)
-        for numbers in (seen, signed(seen, bits)) if bits >= _WORD else ():
-            for term in self.apart.get(_differences(numbers), ()):
-                offset = numbers[0] - self.values[term.get_id()][0]
-                if offset:
-                    yield term, lambda x, offset=offset: _word(x, bits) + offset  # type: ignore[misc]
-
-    def like(self, term: z3.ExprRef) -> list[z3.ExprRef]:
-        """Other nodes of the model that may be functions of one."""
-        seen, bits = self.values[term.get_id()], _bits(term)
-        found = [*self.same.get(seen, ()), *self.same.get(_opposite(seen, bits), ())]
-        found += self.apart.get(_differences(seen), ()) if bits >= _WORD else ()
-        others = {each.get_id(): each for each in found if any(x is term for x, _ in self.of(each))}
-        return [each for number, each in others.items() if number != term.get_id()]
-
-
-def _opposite(seen: Value, bits: int) -> Value:
-    return tuple(((1 << bits) - 1) ^ x for x in seen)
-
-
-def _bits(term: z3.ExprRef) -> int:
-    return term.size() if isinstance(term, z3.BitVecRef) else 1
-
-
-def _differences(seen: Value) -> Value:
-    return tuple(x - seen[0] for x in seen)
-
-
-def _word(term: z3.ExprRef, bits: int) -> z3.BitVecRef:
-    """The term in so many bits."""
-    if isinstance(term, z3.BoolRef):
-        term = z3.If(term, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
-    assert isinstance(term, z3.BitVecRef)
-    if term.size() == bits:
-        return term
-    return z3.ZeroExt(bits - term.size(), term) if term.size() < bits else z3.Extract(bits - 1, 0, term)
-
-
-def _as(word: z3.BitVecRef, term: z3.ExprRef) -> z3.ExprRef:
-    """A word as a Bool, if a term is one."""
-    return word if isinstance(term, z3.BitVecRef) else word == 1
+def _within(term: z3.BitVecRef, bound: int) -> Link:
+    """Return the link that says that a number's magnitude is within a bound."""
+    return Link(z3.And(term <= bound, term >= -bound), (term,))
 
 
 def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link:
     """Return the link that says that a node is a number, which is within its bound."""
-    more = node.size() - term.size()
-    value = z3.SignExt(more, term) if more > 0 else z3.Extract(node.size() - 1, 0, term) if more < 0 else term
+    value = as_number(term, node.size())
     return Link(z3.And(node == value, bounded), (term,), ((node, value),))
 
 

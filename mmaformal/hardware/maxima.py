@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,19 +43,25 @@ def largest_exponents(theorem: Argument, steps: Sequence[object]) -> list[Larges
     found = []
     for step in steps:
         top = getattr(step, "e_max", None)
-        every = getattr(step, "terms", None) or (
-            *getattr(step, "products", ()),
-            getattr(step, "addend", None),
-        )
-        terms = [(getattr(term, "exponent", None), getattr(term, "significand", None)) for term in every]
-        below = [term for term, _ in terms if isinstance(term, z3.BitVecRef)]
-        if isinstance(top, z3.BitVecRef) and below and is_maximum(top, below):
+        for terms in _terms_of(step) if isinstance(top, z3.BitVecRef) else ():
+            below = [exponent for exponent, _ in terms]
+            if not below or not is_maximum(top, below):
+                continue
             links = theorem.not_below("align", "exponents", top, below)
             total = getattr(step, "total", getattr(getattr(step, "sum", None), "total", None))
             total = total if isinstance(total, z3.BitVecRef) else None
-            significands = tuple(x for term, x in terms if isinstance(term, z3.BitVecRef))
-            found.append(Largest(top, tuple(below), tuple(links), significands, total))
+            found.append(Largest(top, tuple(below), tuple(links), tuple(x for _, x in terms), total))
+            break
     return found
+
+
+def _terms_of(step: object) -> Iterator[list[tuple[z3.BitVecRef, z3.BitVecRef]]]:
+    """Exponents and significands of what a step may align: its terms, or products or groups of them, and c."""
+    c = getattr(step, "addend", None)
+    groups = [getattr(group, "term", group) for group in getattr(step, "groups", ())]
+    for every in (getattr(step, "terms", ()), (*getattr(step, "products", ()), c), (*groups, c)):
+        parts = [(getattr(x, "exponent", None), getattr(x, "significand", None)) for x in every]
+        yield [(e, s) for e, s in parts if isinstance(e, z3.BitVecRef) and isinstance(s, z3.BitVecRef)]
 
 
 class Maxima(ShortRepr):

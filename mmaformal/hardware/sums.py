@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import z3
@@ -64,7 +64,7 @@ def _terms(node: z3.BitVecRef) -> list[z3.BitVecRef]:
     stack: list[z3.ExprRef] = [node]
     while stack:
         x = stack.pop()
-        if z3.is_app_of(x, z3.Z3_OP_BADD) and not _magnitude(x):
+        if z3.is_app_of(x, z3.Z3_OP_BADD) and not magnitude_of(x):
             stack += reversed(x.children())
         else:
             assert isinstance(x, z3.BitVecRef)
@@ -72,7 +72,7 @@ def _terms(node: z3.BitVecRef) -> list[z3.BitVecRef]:
     return found
 
 
-def _magnitude(x: z3.ExprRef) -> z3.ExprRef | None:
+def magnitude_of(x: z3.ExprRef) -> z3.ExprRef | None:
     """Return the magnitude of a term with a sign; None for another term."""
     if z3.is_app_of(x, z3.Z3_OP_BADD):
         for y in x.children():
@@ -89,7 +89,7 @@ def _magnitude(x: z3.ExprRef) -> z3.ExprRef | None:
 
 def bound_of(term: z3.BitVecRef) -> int:
     """A bound of a term's magnitude, as its zeros above show it; the largest of its width if they do not."""
-    x = _magnitude(term)
+    x = magnitude_of(term)
     x = term if x is None else x
     bits: int = term.size() - 1
     if z3.is_app_of(x, z3.Z3_OP_ZERO_EXT):
@@ -101,20 +101,25 @@ def bound_of(term: z3.BitVecRef) -> int:
 
 def inside(term: z3.BitVecRef) -> list[z3.ExprRef]:
     """Return the parts of a term with a sign, so that its bound is seen whatever they are."""
-    x = _magnitude(term)
+    x = magnitude_of(term)
     return [y for y in (term if x is None else x).children() if y.num_args()]
 
 
 class Partials:
     """The partial sums that were met in a design, by their values as signed numbers."""
 
-    def __init__(self, sums: Sequence[NetlistSum], values: Mapping[int, Value]) -> None:
+    def __init__(
+        self,
+        sums: Sequence[NetlistSum],
+        values: Mapping[int, Value],
+        bound: Callable[[z3.BitVecRef], int] = bound_of,
+    ) -> None:
         self.pools: list[tuple[NetlistSum, dict[Value, Partial]]] = []
         for each in sums:
             pool: dict[Value, Partial] = {}
             for place, term in enumerate(each.terms):
                 seen = signed(values[term.get_id()], term.size())
-                pool.setdefault(seen, Partial(each, frozenset((place,)), term, bound_of(term)))
+                pool.setdefault(seen, Partial(each, frozenset((place,)), term, bound(term)))
             self.pools.append((each, pool))
 
     def of(self, seen: Value) -> Partial | None:

@@ -229,6 +229,13 @@ def test_a_block_with_scales_gives_the_models_d(model: str, parameters: Mapping[
     assert not isinstance(answer, Fails), answer  # no random case refutes it
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "parameters"), [(NVFP4, {}), (MXFP4, {"SE": 8, "SM": 0})])
+def test_a_block_with_scales_is_proved(model: str, parameters: Mapping[str, int]) -> None:
+    answer = signed("scaled_dot.sv", model, parameters=parameters, timeout=600)
+    assert isinstance(answer, Holds), answer
+
+
 @pytest.mark.parametrize(
     ("bug", "results"), [("SUBNORMAL", (0x3A800000, 0x3B000000)), ("NAN", (0, 0x7FFFFFFF))]
 )

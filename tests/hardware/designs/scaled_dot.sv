@@ -53,7 +53,8 @@ module scaled_dot #(
     assign scale = X'(fa) + X'(~|fa) + X'(fb) + X'(~|fb) - X'(2 * BS);
 `endif
   end
-  wire [TB-1:0] term = TB'(magnitude) * TB'(ma) * TB'(mb);
+  wire [2*SM+1:0] both = (2*SM+2)'(ma) * (2*SM+2)'(mb);
+  wire [TB-1:0] term = TB'(magnitude) * TB'(both);
   wire zero = ~some | ~|ma | ~|mb;
   wire signed [X-1:0] et = zero ? X'(EZ) : scale;
 

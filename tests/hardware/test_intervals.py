@@ -1,0 +1,57 @@
+"""Bounds of words by interval arithmetic, which a prover has to agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.intervals import Bounds
+from mmaformal.hardware.sums import Value
+from mmaformal.proof.kernel import Link
+
+W, X, Y, Z = z3.BitVecs("w x y z", 4)  # more inputs than a range is asked of
+ANY, ALL = W ^ X ^ Y ^ Z, W & X & Y & Z
+
+
+class Prover:
+    """Proves links with z3."""
+
+    def __init__(self) -> None:
+        self.graph, self.values = Graph(), dict[int, Value]()
+        self.below: list[tuple[set[int], Link]] = []
+
+    def attempt(
+        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        solver = z3.Solver()
+        solver.add(*(each.claim for each in given), z3.Not(link.claim))
+        return bool(solver.check() == z3.unsat)
+
+
+def largest(term: z3.BitVecRef) -> int | None:
+    link = Bounds(Prover()).of(term)
+    return None if link is None else link.claim.arg(1).as_long()
+
+
+def test_bounds_of_words() -> None:
+    product = z3.ZeroExt(8, ANY) * z3.ZeroExt(8, ALL)
+    assert largest(product) == 225
+    assert largest(z3.LShR(z3.Concat(product, z3.BitVecVal(0, 4)), z3.ZeroExt(12, X))) == 225 << 4
+    assert largest(z3.If(X == 0, product, z3.ZeroExt(8, ANY))) == 225
+    assert largest(z3.ZeroExt(3, ANY) * z3.ZeroExt(3, ALL)) is None  # it wraps around
+    assert largest(ANY) is None
+
+
+def test_bounds_of_sums_of_magnitudes_with_a_sign() -> None:
+    magnitude = z3.ZeroExt(4, ANY)
+    term = z3.If(X == 1, -magnitude, magnitude)
+    prover = Prover()
+    link = Bounds(prover).of(term + z3.If(Y == 1, -magnitude, magnitude))
+    assert link is not None
+    assert link.claim.arg(0).arg(1).as_long() == 30
+    assert prover.below[-1][1] is link
+    narrow = z3.ZeroExt(1, ANY)
+    two = z3.If(X == 1, -narrow, narrow)
+    assert Bounds(Prover()).of(two + two) is None  # 30 is no number of five bits
