@@ -84,7 +84,7 @@ def _most(term: z3.BitVecRef, link: Link | None) -> int:
         return most
     claims = link.claim.children() if z3.is_and(link.claim) else [link.claim]
     bounds = [each.arg(1).as_long() for each in claims if z3.is_app_of(each, z3.Z3_OP_ULEQ)]
-    return min([most, *bounds])
+    return int(min([most, *bounds]))
 
 
 def _concatenated(most: list[int], parts: list[z3.BitVecRef]) -> int:
