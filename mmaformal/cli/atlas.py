@@ -11,7 +11,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, wrong_use
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, wrong_use
 from mmaformal.cli.terminal import said
 
 if TYPE_CHECKING:
@@ -138,12 +138,24 @@ def compare(
     "--out", required=True, type=options.OUTPUT_FOLDER, metavar="DIR", help="Proofs and their scripts."
 )
 @click.option("--property", "properties", multiple=True, metavar="NAME", help="Repeatable (default: all).")
+@click.option(
+    "--against",
+    type=(options.ARCHITECTURE, options.INSTRUCTION),
+    metavar="ARCH INSTRUCTION",
+    help="In place of properties: that both are equal, or an input the smallest on which they differ.",
+)
 @options.timeout(60.0, "for each proof")
 @options.memory(2048)
 @options.arch()
 @options.name(required=False)
 def prove(
-    out: Path, properties: tuple[str, ...], timeout: float, memory: int, arch: Architecture, name: str | None
+    out: Path,
+    properties: tuple[str, ...],
+    against: tuple[Architecture, str] | None,
+    timeout: float,
+    memory: int,
+    arch: Architecture,
+    name: str | None,
 ) -> int:
     """Prove properties of ARCH's instructions, for readers to check again.
 
@@ -153,8 +165,16 @@ def prove(
     Exit status: 0, 2 for wrong use, or 3 where a property was not proved.
     """
     from mmaformal.queries.properties import PROPERTIES
-    from mmaformal.site.proofs import ProofFolder, fill
+    from mmaformal.site.known_pairs import pair_of
+    from mmaformal.site.proofs import ProofFolder, fill, fill_pair
 
+    if against is not None:
+        if name is None or properties:
+            raise UsageError("--against compares one INSTRUCTION, and has no --property")
+        with wrong_use(ValueError):
+            pair, slug = pair_of(options.instruction_of(arch, name), options.instruction_of(*against))
+            filled = fill_pair(ProofFolder(out), pair.x, pair.y, slug, timeout=timeout, memory=memory)
+        return answered(filled.summary, UNKNOWN if filled.left_out else SETTLED)
     wanted = list(arch.instructions) if name is None else [options.instruction_of(arch, name)]
     with wrong_use(ValueError):
         folder = ProofFolder(out)

@@ -17,6 +17,7 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.site import finding_pages, pages
 from mmaformal.site.addresses import address, proof_address
 from mmaformal.site.bundle import archive, package_files
+from mmaformal.site.known_pairs import pair_slug
 from mmaformal.site.pair_pages import (
     pair_address,
     pair_page,
@@ -25,7 +26,7 @@ from mmaformal.site.pair_pages import (
     types_address,
     types_page,
 )
-from mmaformal.site.proofs import ProofFolder, proof_page
+from mmaformal.site.proofs import ProofFolder, pair_claim, proof_page
 from mmaformal.site.records import NO_PROPERTIES, Atlas, PropertyTable, shipped, unit_bounds
 from mmaformal.site.search import device_words, search_words
 
@@ -236,7 +237,8 @@ def _texts(atlas: Atlas, pyodide: bool, z3: bool, say: Callable[[str], object]) 
     for slug, some in atlas.pairs.types().items():
         yield types_address(slug), types_page(atlas.pairs, slug, some)
     for number, (key, pair) in enumerate(atlas.pairs.questions.items(), 1):
-        made, path = pair_page(atlas.pairs, key), pair_address(pair)
+        claim, path = pair_claim(pair_slug(pair)), pair_address(pair)
+        made = pair_page(atlas.pairs, key, proof_address(*claim) if claim in atlas.proofs else "")
         yield path, made.text
         for suffix, program in made.programs.items():
             yield path.removesuffix("html") + suffix, program
@@ -269,7 +271,11 @@ def _data(atlas: Atlas) -> Iterator[tuple[str, str]]:
         if resting_on(name, atlas.instructions)
     ]
     found += [
-        [f"{x.property} of {x.label}", "proof", proof_address(x.label, x.property)]
+        [
+            f"{x.property} of {x.label}".replace(" of pair ", " and "),
+            "proof",
+            proof_address(x.label, x.property),
+        ]
         for x in atlas.proofs.values()
     ]
     yield "search.json", _json(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.site.pairs import (
@@ -50,6 +51,20 @@ def pair_slug(pair: FunctionPair) -> str:
         return i.label.replace(" ", ".").replace("[K=", ".K").replace("]", "")
 
     return f"{of(pair.x)}/{of(pair.y)}"
+
+
+def pair_of(x: Instruction, y: Instruction) -> tuple[FunctionPair, str]:
+    """Return the question of two instructions that has a page, and the page's path.
+
+    Raises ValueError where they cannot be compared, or are one function.
+    """
+    every = comparisons([i for architecture in ARCHITECTURES.values() for i in architecture])
+    both = {x.label, y.label}
+    found = next((each.pair for each in every if {each.x.label, each.y.label} == both), None)
+    if found is None or found.one_function:
+        raise ValueError(f"{x.label} and {y.label} have no page: they take other types, or are one function")
+    asked = questions(every)[found.key]
+    return asked, pair_slug(asked)
 
 
 class KnownPairs:

@@ -193,8 +193,11 @@ class PairPage(ShortRepr):
     programs: dict[str, str]
 
 
-def pair_page(pairs: KnownPairs, key: str) -> PairPage:
-    """A pair: its verdict; an input on which both differ, run again, both traces side by side, where they part."""
+def pair_page(pairs: KnownPairs, key: str, proof: str = "") -> PairPage:
+    """A pair: its verdict; an input on which both differ, run again, both traces side by side, where they part.
+
+    proof: the address of its proof's page below the site's folder, where it has one.
+    """
     pair, answer = pairs.questions[key], pairs.answers.get(key)
     title = f"{pair.x.label} and {pair.y.label}"
     told = _verdict_of(pairs, key)
@@ -204,6 +207,8 @@ def pair_page(pairs: KnownPairs, key: str) -> PairPage:
         for i in (pair.x, pair.y)
     )
     body = f'<p class="lead">{verdict(told.word)}: {escape(told.how)}{_cost(answer)}</p>\n<ul>\n{both}</ul>\n'
+    if proof:
+        body += f"<p>{link('The proof, to check in this browser', f'../../{proof}')}</p>\n"
     programs: dict[str, str] = {}
     if answer is not None and answer.codes is not None:
         witness = answer.witness(pair)

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from mmaformal.display import ShortRepr, counted
 from mmaformal.instruction import Instruction
+from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import prove
 from mmaformal.site.addresses import script_address
 from mmaformal.site.html import Markup, page, table
-from mmaformal.solver.answers import Holds
+from mmaformal.solver.answers import Different, Equal, Holds, Unknown
 
 #: Seconds that a reader's z3 has for one obligation, and the longest script that it is given.
 BROWSER_SECONDS, BROWSER_BYTES = 20, 400_000
@@ -77,10 +78,10 @@ class ProofFolder:
         """The file of a script."""
         return self.path / script_address(sha256)
 
-    def add(self, label: str, name: str, answer: Holds) -> SiteProof:
+    def add(self, label: str, name: str, answer: Holds | Equal | Different) -> SiteProof:
         """Keep a proof: first its scripts, then the claim."""
         lemmas = []
-        for each in answer.proof.obligations:
+        for each in answer.evidence.obligations:
             data = each.script.encode()
             file = self.script(each.digest)
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,8 @@ class ProofFolder:
             lemmas.append(
                 ShownObligation(each.digest, each.statement, solver, round(each.seconds, 3), len(data))
             )
-        claim = SiteProof(label, name, answer.question, answer.proof.rules, tuple(lemmas))
+        rules = () if isinstance(answer, Different) else answer.proof.rules
+        claim = SiteProof(label, name, str(answer).partition("  (")[0], rules, tuple(lemmas))
         with self.index.open("a", encoding="utf-8") as file_:
             file_.write(json.dumps(claim.to_json(), ensure_ascii=False) + "\n")
         self.claims[label, name] = claim
@@ -133,6 +135,26 @@ def fill(
             else:
                 left_out[i.label, name] = getattr(answer, "why", answer.verdict)
     return Filled(folder, left_out)
+
+
+def pair_claim(slug: str) -> tuple[str, str]:
+    """The key of the claim on a pair, of the path of its page."""
+    first, _, second = slug.partition("/")
+    return f"pair {first}", second
+
+
+def fill_pair(
+    folder: ProofFolder, x: Instruction, y: Instruction, slug: str, *, timeout: float, memory: int
+) -> Filled:
+    """Prove two instructions equal, or an input the smallest on which they differ, unless the folder has that."""
+    key = pair_claim(slug)
+    if key in folder.claims:
+        return Filled(folder)
+    answer = find_difference(x, y, timeout=timeout, memory=memory)
+    if isinstance(answer, Unknown):
+        return Filled(folder, {(f"{x.label} and", y.label): answer.why})
+    folder.add(*key, answer)
+    return Filled(folder)
 
 
 # ---- pages ---------------------------------------------------------------------------------------------------------
@@ -179,5 +201,6 @@ def proof_page(claim: SiteProof, z3: bool) -> str:
     body += checker("../../../", long) if z3 else "<p>This site was built without z3 for browsers.</p>\n"
     head = ("number", "statement", "solver", "seconds", "SMT-LIB 2", "in this browser")
     body += table(head, rows, "obligations")
-    title = f"{claim.property} of {claim.label}"
+    pair = claim.label.startswith("pair ")
+    title = f"Proof: {claim.question}" if pair else f"{claim.property} of {claim.label}"
     return page(title, body, depth=3, script="check.js" if z3 else "")

@@ -18,7 +18,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.run import compiled_results
 from mmaformal.cli import main
 from mmaformal.site.comparing import compare, shrunk, smallest
-from mmaformal.site.known_pairs import KnownPairs
+from mmaformal.site.known_pairs import KnownPairs, pair_of
 from mmaformal.site.pair_pages import pair_page, pairs_page, types_page
 from mmaformal.site.pairs import (
     FunctionPair,
@@ -30,6 +30,7 @@ from mmaformal.site.pairs import (
     questions,
     types_of,
 )
+from mmaformal.site.proofs import ProofFolder, fill_pair, pair_claim, proof_page
 from mmaformal.site.records import Atlas, shipped
 from mmaformal.witness import WitnessError, results_differ
 
@@ -175,3 +176,15 @@ def test_the_command_counts_what_is_known(tmp_path: Path, capsys: pytest.Capture
 def test_functions_have_texts_of_their_own() -> None:
     specs = {i.spec for each in PAIRS.questions.values() for i in (each.x, each.y)}
     assert len({function_text(spec) for spec in specs}) == len(specs) > 200
+
+
+def test_a_pair_has_its_proof_to_check(tmp_path: Path) -> None:
+    pair, slug = pair_of(ampere["HMMA.16816.F16"], hopper["HMMA.16816.F16"])
+    folder = ProofFolder(tmp_path)
+    assert fill_pair(folder, pair.x, pair.y, slug, timeout=120, memory=2048).left_out == {}
+    claim = ProofFolder(tmp_path).claims[pair_claim(slug)]
+    assert "Different: ampere HMMA.16816.F16 ≠ hopper HMMA.16816.F16" in proof_page(claim, z3=True)
+    assert len(claim.lemmas) > 10
+    assert all(folder.script(each.sha256).is_file() for each in claim.lemmas)
+    with pytest.raises(ValueError, match="have no page"):
+        pair_of(ampere["HMMA.16816.F16"], ampere["HMMA.16816.F32"])
