@@ -237,8 +237,8 @@ def _texts(atlas: Atlas, pyodide: bool, z3: bool, say: Callable[[str], object]) 
     for slug, some in atlas.pairs.types().items():
         yield types_address(slug), types_page(atlas.pairs, slug, some)
     for number, (key, pair) in enumerate(atlas.pairs.questions.items(), 1):
-        claim, path = pair_claim(pair_slug(pair)), pair_address(pair)
-        made = pair_page(atlas.pairs, key, proof_address(*claim) if claim in atlas.proofs else "")
+        proved, path = pair_claim(pair_slug(pair)), pair_address(pair)
+        made = pair_page(atlas.pairs, key, proof_address(*proved) if proved in atlas.proofs else "")
         yield path, made.text
         for suffix, program in made.programs.items():
             yield path.removesuffix("html") + suffix, program

@@ -19,7 +19,7 @@ from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import prove
 from mmaformal.site.addresses import script_address
 from mmaformal.site.html import Markup, page, table
-from mmaformal.solver.answers import Different, Equal, Holds, Unknown
+from mmaformal.solver.answers import Different, Equal, Holds
 
 #: Seconds that a reader's z3 has for one obligation, and the longest script that it is given.
 BROWSER_SECONDS, BROWSER_BYTES = 20, 400_000
@@ -151,8 +151,8 @@ def fill_pair(
     if key in folder.claims:
         return Filled(folder)
     answer = find_difference(x, y, timeout=timeout, memory=memory)
-    if isinstance(answer, Unknown):
-        return Filled(folder, {(f"{x.label} and", y.label): answer.why})
+    if not isinstance(answer, (Equal, Different)):
+        return Filled(folder, {(f"{x.label} and", y.label): getattr(answer, "why", answer.verdict)})
     folder.add(*key, answer)
     return Filled(folder)
 
