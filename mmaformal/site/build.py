@@ -278,6 +278,10 @@ def _data(atlas: Atlas) -> Iterator[tuple[str, str]]:
         ]
         for x in atlas.proofs.values()
     ]
+    found += [
+        [question, "command", "index.html", f"{command} {answer}"]
+        for question, answer, command in pages.tasks(atlas)
+    ]
     yield "search.json", _json(found)
     yield "devices.json", _json(device_words())
 

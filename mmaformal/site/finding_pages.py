@@ -22,6 +22,16 @@ def source_slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
+def linked_sources(text: str, root: str) -> Markup:
+    """A text with the names of sources in it as links to their pages."""
+    names = sorted(PAPERS, key=len, reverse=True)
+    parts = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
+    return "".join(
+        link(part, f"{root}source/{source_slug(part)}.html") if part in PAPERS else escape(part)
+        for part in parts
+    )
+
+
 def sources_page(atlas: Atlas) -> str:
     """All sources, with how many instructions rest on each."""
     rows = [
@@ -35,7 +45,10 @@ def sources_page(atlas: Atlas) -> str:
         if (some := resting_on(name, atlas.instructions))
     ]
     head = ("source", "title", "instructions", "architectures")
-    intro = "<p>Papers, manuals and programs that parameters are taken from, and what rests on each.</p>\n"
+    intro = (
+        "<p>Papers, manuals and programs that parameters are taken from, and what rests on each. Units that a text "
+        "alone specifies have no pages; <code>mmaformal list --sources</code> counts them, too.</p>\n"
+    )
     return page("Sources", intro + table(head, rows, "sources"))
 
 

@@ -16,6 +16,7 @@ from mmaformal.queries.properties import PROPERTIES
 from mmaformal.recordings.backing import HARDWARE, Backing, backing
 from mmaformal.site.addresses import address, proof_address
 from mmaformal.site.curves import error_svg, error_text, survival_svg
+from mmaformal.site.finding_pages import linked_sources
 from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
 from mmaformal.site.known_pairs import types_slug
 from mmaformal.site.pair_pages import types_address, verdict_rows
@@ -74,10 +75,10 @@ def _behind(backed: Backing | None) -> str:
     return f"{backed.kind}, of a like unit" if borrowed else backed.kind
 
 
-def _tasks(atlas: Atlas) -> Markup:
-    """Ways in, by what is wanted: a sentence, and the command where one answers it."""
+def tasks(atlas: Atlas) -> list[tuple[str, Markup, str]]:
+    """Ways in, by what is wanted: a question, a sentence, and the command that answers it."""
     pairs = counted(len(atlas.pairs.verdicts), "pair")
-    told = (
+    return [
         (
             "Which of two devices is right?",
             f"Search for both, as {link('a100 h100 fp16', '?q=a100+h100+fp16')}: {link(pairs, 'pairs.html')} are "
@@ -105,13 +106,18 @@ def _tasks(atlas: Atlas) -> Markup:
         (
             "Does my design compute it?",
             "Verilog, SystemVerilog, BTOR2, C or Python: proved equal to a unit, or the smallest input where it is "
-            "not.",
-            "mmaformal signoff dot.sv --against hopper HMMA.16816.F32",
+            "not. Of several files: a list, the module, its parameters; <code>--port a=op_a_i[15:0]</code> where "
+            "ports are not found by their names, <code>--tie rnd_i=0</code> for others.",
+            "mmaformal signoff dot.sv --against hopper HMMA.16816.F32\n"
+            "mmaformal signoff -f dot.f -I include --top dot -G K=16 --against hopper HMMA.16816.F32",
         ),
-    )
+    ]
+
+
+def _tasks(atlas: Atlas) -> Markup:
     rows = "".join(
         f"<dt>{escape(question)}</dt><dd>{answer}<pre>{escape(command)}</pre></dd>\n"
-        for question, answer, command in told
+        for question, answer, command in tasks(atlas)
     )
     return (
         f'<dl class="tasks">\n{rows}</dl>\n<p>Commands run after <code>pip install .</code> in a clone.</p>\n'
@@ -141,12 +147,13 @@ def index(atlas: Atlas) -> str:
         f"<p>{counted(len(atlas.instructions), 'instruction')} of matrix units: what each keeps of a sum, what is "
         "proved of it, what stands behind its model. "
         f"{link('The playground', 'playground.html')} runs any of them here.</p>\n"
-        '<p id="found" role="status"></p>\n<ul id="hits"></ul>\n'
+        '<p id="found" role="status"></p>\n'
         f'<section id="tasks"><h2>What do you want to know?</h2>\n{_tasks(atlas)}</section>\n'
         f'<section id="architectures"><h2>Architectures</h2>\n{architectures}</section>\n'
         f'<section id="properties"><h2>Properties</h2>\n{properties if rows else _NONE}</section>\n'
         '<section id="instructions"><h2>Instructions</h2>\n'
         f"{_instruction_rows(atlas, atlas.instructions, '')}</section>\n"
+        '<ul id="hits"></ul>\n'
     )
     return page("What matrix units compute", body)
 
@@ -240,7 +247,10 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
         curve = error_svg(bound)
         drawn = f"<h3>The bound against K</h3>\n{drawing(curve, error_text(bound))}" if curve else ""
         body += f'<section id="bounds"><h2>Bounds</h2>\n{definitions(bound.in_words)}{drawn}</section>\n'
-    parameters = [tuple(map(escape, each)) for each in parameters_in_words(i)]
+    parameters = [
+        (*map(escape, (each.name, each.value, each.meaning)), linked_sources(each.source, "../../"))
+        for each in parameters_in_words(i)
+    ]
     if parameters:
         told = table(("parameter", "is", "means", "source"), parameters, "parameters")
         cited = definitions(sources_cited(i))
@@ -272,7 +282,8 @@ def _commands(i: Instruction) -> Markup:
         "A device of your own": f"mmaformal record {i.name} --arch {i.architecture} --out rows.npz\n"
         "mmaformal check rows.npz",
         "What a kernel gave": f"mmaformal explain D.npy A.npy B.npy --device {i.architecture}",
-        "A design of your own": f"mmaformal signoff dot.sv --against {unit}",
+        "A design of your own": f"mmaformal signoff dot.sv --against {unit}\n"
+        f"mmaformal signoff -f dot.f -I include --top dot -G K={i.k} --against {unit}",
     }
     lines = "".join(f"<h3>{escape(head)}</h3>\n<pre>{escape(text)}</pre>\n" for head, text in told.items())
     return f'<section id="commands"><h2>Commands</h2>\n{lines}</section>\n'

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import lcm
 
@@ -94,21 +95,32 @@ def traced(instruction: Instruction, codes: Sequence[Sequence[int]]) -> tuple[in
 
 def _operands(instruction: Instruction, asked: Mapping[str, Sequence[str]]) -> list[list[ReadOperand]]:
     """Read what is typed for each side, +0 where nothing is.  Raises UnreadableError."""
-    spec, read_sides = instruction.spec, []
+    read_sides, error = _read(instruction, asked)
+    if error:
+        raise UnreadableError(error)
+    return read_sides
+
+
+def _read(
+    instruction: Instruction, asked: Mapping[str, Sequence[str]]
+) -> tuple[list[list[ReadOperand]], str]:
+    """Read what is typed for each side, +0 where nothing is; of what cannot be read +0, and the first reason."""
+    spec, read_sides, error = instruction.spec, [], ""
     for side in SIDES:
         scales = spec.scales if spec.scale_format is not None else 0
         count = 1 if side == "c" else scales if side.startswith("scale") else spec.k
         words = [*asked.get(side, ())]
         if any(words[count:]):
-            raise UnreadableError(f"{side} has {count} places, not {len(words)}")
+            error = error or f"{side} has {count} places, not {len(words)}"
         operands = []
         for place, word in enumerate([*words, *[""] * count][:count]):
             try:
                 operands.append(read(word, instruction.format_of(side)))
-            except UnreadableError as error:
-                raise UnreadableError(f"{side}[{place}]: {error}") from None
+            except UnreadableError as why:
+                error = error or f"{side}[{place}]: {why}"
+                operands.append(read("", instruction.format_of(side)))
         read_sides.append(operands)
-    return read_sides
+    return read_sides, error
 
 
 def _told(operand: ReadOperand, fmt: Format) -> dict[str, object]:
@@ -145,6 +157,11 @@ def evaluated(labels: Sequence[str], asked: Mapping[str, Sequence[str]]) -> dict
                 "tables": [] if together else side_by_side([shown])[0],
             }
         )
+    return {**_inputs(first, operands), "units": results, "tables": tables, "parts": parts}
+
+
+def _inputs(first: Instruction, operands: Sequence[Sequence[ReadOperand]]) -> dict[str, object]:
+    """Return what was read, as it is shown."""
     formats = {side: first.format_of(side) for side, each in zip(SIDES, operands, strict=True) if each}
     return {
         "k": first.k,
@@ -154,17 +171,21 @@ def evaluated(labels: Sequence[str], asked: Mapping[str, Sequence[str]]) -> dict
             for side, each in zip(SIDES, operands, strict=True)
             if each
         },
-        "units": results,
-        "tables": tables,
-        "parts": parts,
     }
 
 
 def answer(request: str) -> str:
-    """The answer to a request, both JSON: units and words of each side; an `error` where it makes no sense."""
+    """The answer to a request, both JSON: units and words of each side; an `error` where it makes no sense.
+
+    Beside an error about one operand the others are told as they were read.
+    """
     asked = json.loads(request)
     sides = {side: [str(word) for word in asked.get(side, ())] for side in SIDES}
     try:
         return json.dumps(evaluated(asked["units"], sides), ensure_ascii=False)
     except UnreadableError as error:
-        return json.dumps({"error": str(error)}, ensure_ascii=False)
+        told: dict[str, object] = {"error": str(error)}
+        with suppress(UnreadableError):
+            first = instructions_called(asked["units"])[0]
+            told |= _inputs(first, _read(first, sides)[0])
+        return json.dumps(told, ensure_ascii=False)

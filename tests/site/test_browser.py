@@ -136,6 +136,9 @@ def test_search_finds_by_device_and_type(page: Page, site: str) -> None:
     page.fill("header input", "a100 h100 fp16")
     found_all_of(page, "a100 h100 fp16")
     assert page.locator("#hits a").first.inner_text().startswith("ampere HMMA")
+    page.fill("header input", "Signoff of SystemVerilog")
+    found_all_of(page, "Signoff of SystemVerilog")
+    assert page.locator("#hits a").first.inner_text() == "Does my design compute it?"
     page.fill("header input", "xyzzy")
     found_all_of(page, "xyzzy")
     assert "try a device" in page.inner_text("#found")
@@ -242,6 +245,11 @@ def test_fields_keep_the_focus_while_they_are_typed(page: Page, site: str) -> No
     assert page.evaluate("document.activeElement.id") == "c-0"
     page.keyboard.type("1-")
     assert page.get_attribute("#c-0", "aria-invalid") == "true"
+    page.click("[id='a[1]-bit-15']")  # the others are alive meanwhile
+    assert "-0x1p+2 = -4" in page.locator(".operand", has_text="a[1]").inner_text()
+    page.click("[id='a[1]-bit-15']")
+    page.focus("#c-0")
+    page.keyboard.press("End")
     page.keyboard.press("Backspace")
     assert page.inner_text(".d").split()[-1] == "27"
     page.keyboard.press("Tab")

@@ -1,7 +1,14 @@
 // Search, sorting, CSV and the theme: pages are whole without them.
 "use strict";
 
-const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+// Words of a question that say nothing of what is looked for.
+const FILLING = new Set(["vs", "and", "or", "the", "of", "on", "with", "in", "accumulator", "accumulation", "bits", "bit"]);
+
+function words(text) {
+  const all = text.toLowerCase().split(/[\s,]+/).filter(Boolean);
+  const telling = all.filter((word) => !FILLING.has(word));
+  return telling.length ? telling : all;
+}
 
 // What a word may stand for: itself, or the architectures of devices whose names begin with it.
 let devices = null;
@@ -30,6 +37,7 @@ async function search(query) {
     }
     table.closest("section").hidden = ![...table.tBodies[0].rows].some((row) => !row.hidden);
   }
+  document.getElementById("tasks").hidden = wanted.length > 0;
   more(wanted, count, query.trim());
 }
 
@@ -52,7 +60,8 @@ async function more(wanted, rows, query) {
   }
   if (query !== document.querySelector("header input").value.trim()) return; // something else was typed meanwhile
   const some = rows + found.length ? "" : "; try a device, a type, an instruction: a100, fp8, HMMA";
-  told.textContent = `“${query}”: ${rows} in the tables below, ${found.length} pairs, maps, sources and proofs${some}`;
+  told.textContent = `“${query}”: ${rows} in the tables${rows ? " below" : ""}, ${found.length} pairs, maps, sources, `
+    + `proofs and commands${rows && found.length ? " after them" : ""}${some}`;
   const item = ([name, kind, to]) => {
     const line = document.createElement("li");
     line.append(Object.assign(document.createElement("a"), { href: to, textContent: name }), ` (${kind})`);

@@ -58,8 +58,9 @@ async function check() {
   const asked = rows.filter((row) => !row.cells[5].textContent || row.dataset.asked);
   const counts = { unsat: 0, open: 0, wrong: 0 };
   const begun = performance.now();
-  start.hidden = true;
   stop.hidden = false;
+  stop.focus();
+  start.hidden = true;
   for (const row of asked) {
     const cell = row.cells[5];
     row.dataset.asked = "yes";
@@ -80,8 +81,9 @@ async function check() {
   }
   report(counts, asked.length, rows.length, begun, true);
   document.body.dataset.checked = counts.unsat;
-  stop.hidden = true;
   start.hidden = false;
+  if (document.activeElement === stop) start.focus();
+  stop.hidden = true;
   end();
 }
 

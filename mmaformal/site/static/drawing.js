@@ -30,7 +30,9 @@ export function bitBoxes(text, name, flip) {
   if (flip) {
     box.firstChild.tabIndex = 0; // one stop for all of them; arrows lead from bit to bit
     box.addEventListener("keydown", ({ key, target }) => {
-      const next = { ArrowRight: target.nextSibling, ArrowLeft: target.previousSibling }[key];
+      const next = {
+        ArrowRight: target.nextSibling, ArrowLeft: target.previousSibling, Home: box.firstChild, End: box.lastChild,
+      }[key];
       if (!next) return;
       for (const each of box.children) each.tabIndex = each === next ? 0 : -1;
       next.focus();

@@ -75,6 +75,10 @@ async function evaluate() {
     status.className = "wrong";
     status.textContent = answered.error;
     const [, side, place] = /^(\w+)\[(\d+)\]: /.exec(answered.error) ?? [];
+    if (answered.operands) {
+      last = { ...last, ...answered };
+      drawInputs();
+    }
     const input = document.getElementById(`${side}-${place}`);
     if (input) input.ariaInvalid = "true";
     return;
