@@ -15,6 +15,7 @@ from mmaformal.cli.terminal import Status
 
 @click.command("warm-up")
 @click.argument("archs", metavar="[ARCH]…", nargs=-1, type=options.ARCHITECTURE)
+@options.model
 @options.jobs
 @options.json
 def warm_up(archs: tuple[Architecture, ...], jobs: int | None, as_json: bool) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import z3
 
-from mmaformal.display import ShortRepr
 from mmaformal.hardware.between import Cutting, in_range, size_of
 from mmaformal.hardware.sums import magnitude_of
 from mmaformal.proof.kernel import Link
@@ -20,7 +19,7 @@ _PATIENCE = 3.0
 _DEEP = 12
 
 
-class Bounds(ShortRepr):
+class Bounds:
     """The bounds that are proved of words, each once."""
 
     def __init__(self, by: Cutting) -> None:

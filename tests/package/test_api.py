@@ -21,7 +21,7 @@ from mmaformal.renamed import lines
 COMMANDS = dict(app.commands)
 
 #: Commands that print what Python has as objects: `ARCHITECTURES`, an instruction, `dot_add`.
-OF_THE_TERMINAL = {"list", "show", "run", "completion", "help", "atlas", "serve"}
+OF_THE_TERMINAL = {"list", "show", "run", "warm-up", "completion", "help", "atlas", "serve"}
 #: Studies use the house: their functions are in `mmaformal.studies`.
 OF_STUDIES = {"amx", "e9s12", "unit-study", "training", "narrow-range"}
 ASKING = sorted(COMMANDS.keys() - OF_THE_TERMINAL - OF_STUDIES)
@@ -119,7 +119,7 @@ VERBS = {
     "Read",
     "Record",
 }
-VERBS |= {"Say", "Show", "Train", "Write"}
+VERBS |= {"Compile", "Say", "Show", "Train", "Write"}
 
 
 def function_of(command: str) -> Callable[..., object]:

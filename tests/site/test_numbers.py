@@ -18,6 +18,8 @@ TABLE = shipped("properties.md").read_text(encoding="utf-8")
 #: Names, units and examples with digits in them, and what is code: none is a number that could be wrong.
 NAMES = (
     *("z3", "SMT-LIB 2", "2^-24", "2^(e_max", "(1 + U)^m − 1", "h100 fp8", "acc_e9s12"),
+    *("HMMA.16816.F32", "QGMMA.64x8x32.F32.E4M3.E4M3", "a100", "h100", "fp16", "fp8", "BTOR2"),
+    *("op_a_i[15:0]", "rnd_i=0", "-G K=16"),
     *("0x1.8p-3", "0x3c00", "0b11", "0x0", "utf-8", "[^a-z0-9]+", r"a(\d+)·b\1"),
 )
 
