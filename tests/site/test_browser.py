@@ -389,6 +389,7 @@ def test_axe_finds_nothing_serious(page: Page, site: str, scheme: str) -> None:
     assert found == []
 
 
+@pytest.mark.skipif("CI" in os.environ, reason="a time says nothing on a machine that others share")
 def test_the_first_page_is_painted_within_a_second(page: Page, site: str) -> None:
     page.goto(site)
     paint, taken = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0", 0.0
