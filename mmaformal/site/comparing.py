@@ -116,10 +116,10 @@ def _of_answer(pair: FunctionPair, answer: Answer, known: Codes | None) -> PairA
     )
     if isinstance(answer, Different):
         witness = answer.witness
-        found = replace(plain, answer="different", codes=codes_of(witness), d=witness.results)
+        found = replace(plain, answer="different", why="", codes=codes_of(witness), d=witness.results)
         return replace(found, minimality=answer.minimality)
     if isinstance(answer, Equal):
-        return replace(plain, answer="equal", codes=None)
+        return replace(plain, answer="equal", why="", codes=None)
     return replace(plain, why=str(getattr(answer, "why", "")))
 
 
