@@ -81,7 +81,6 @@ def test_files_and_no_cache_ask_afresh(
     for more in (
         ["--no-cache"],
         ["--smtlib", str(tmp_path / "smt")],
-        ["--cuda", str(tmp_path / "case.cu")],
         ["--evidence", str(tmp_path / "own.db")],
     ):
         count = len(asked)
@@ -89,6 +88,20 @@ def test_files_and_no_cache_ask_afresh(
         assert len(asked) == count + 1
     assert not (tmp_path / "answers").exists()
     assert len(list((own_cache / "answers").iterdir())) == 1
+
+
+def test_programs_of_an_answer_that_is_known_are_written_without_asking(
+    capsys: pytest.CaptureFixture[str], asked: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    written = []
+    for number, more in enumerate(([], ["--no-cache"], [])):
+        for option in ("--cuda", "--npz"):
+            file = tmp_path / f"{number}.{option.strip('-')}"
+            assert run(capsys, *DIFF, *more, option, str(file))[0] == 0
+            written.append(file)
+    assert len(asked) == 3  # the first, and those of --no-cache
+    assert len({file.read_text() for file in written[::2]}) == 1
+    assert all(file.stat().st_size for file in written)
 
 
 def test_another_question_is_another(
