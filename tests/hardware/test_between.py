@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import z3
+from support.provers import Prover
 
 from mmaformal.hardware.between import between
-from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Largest
-from mmaformal.hardware.sums import Value
 from mmaformal.proof.kernel import Link
 
 X, Y, Z = z3.BitVecs("x y z", 8)
 TOP, TOTAL = z3.If(z3.UGT(X, Y), X, Y), z3.LShR(Z, 1) + (Z << X)
-
-
-class Prover:
-    """Proves links with z3, and keeps them."""
-
-    def __init__(self, values: dict[int, Value] | None = None) -> None:
-        self.graph, self.values, self.proved = Graph(), values or {}, list[Link]()
-        self.below: list[tuple[set[int], Link]] = []
-
-    def attempt(
-        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
-    ) -> bool:
-        solver = z3.Solver()
-        solver.add(*(each.claim for each in given), z3.Not(link.claim))
-        self.proved += [link] if solver.check() == z3.unsat else []
-        return link in self.proved
 
 
 def _cut(*terms: z3.ExprRef) -> list[Link]:

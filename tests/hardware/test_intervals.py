@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import z3
+from support.provers import Prover
 
-from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.intervals import Bounds
-from mmaformal.hardware.sums import Value
-from mmaformal.proof.kernel import Link
 
 W, X, Y, Z = z3.BitVecs("w x y z", 4)  # more inputs than a range is asked of
 ANY, ALL = W ^ X ^ Y ^ Z, W & X & Y & Z
-
-
-class Prover:
-    """Proves links with z3."""
-
-    def __init__(self) -> None:
-        self.graph, self.values = Graph(), dict[int, Value]()
-        self.below: list[tuple[set[int], Link]] = []
-
-    def attempt(
-        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
-    ) -> bool:
-        solver = z3.Solver()
-        solver.add(*(each.claim for each in given), z3.Not(link.claim))
-        return bool(solver.check() == z3.unsat)
 
 
 def largest(term: z3.BitVecRef) -> int | None:
