@@ -55,8 +55,10 @@ def serve(
     if len({each.name for each in recordings}) < len(recordings):
         raise UsageError("two recordings have one name")
     for design in designs:
-        with wrong_use(ValueError):  # a quote that is not closed
+        try:
             shlex.split(design)
+        except ValueError as error:
+            raise UsageError(f"--design {design}: {str(error).lower()}; it is what a shell takes") from None
     with ExitStack() as stack:
         if site is None and models:
             site = Path(stack.enter_context(TemporaryDirectory(prefix="mmaformal-site-")))
