@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import z3
 
 from mmaformal.hardware.sums import Value, signed
 
+#: The most bits of a word that may have wrapped around: an exponent.
+_WRAPPED = 16
 #: A word of fewer bits than this has the values of another by chance, and is tried with the same values only.
 WORD = 4
 
@@ -20,6 +23,7 @@ class Candidates:
         self.same: dict[Value, list[z3.ExprRef]] = {}
         self.apart: dict[Value, list[z3.ExprRef]] = {}
         self.negative: dict[Value, list[z3.BitVecRef]] = {}  #: by signed values, where some are negative
+        self._modulo: dict[int, dict[bytes, list[z3.BitVecRef]]] = {}  #: by bits, then by differences modulo these
         for node in model:
             seen = values[node.get_id()]
             if len(set(seen)) > 1:
@@ -45,6 +49,22 @@ class Candidates:
                 offset = numbers[0] - self.values[term.get_id()][0]
                 if offset:
                     yield term, lambda x, offset=offset: as_word(x, bits) + offset  # type: ignore[misc]
+        for term, offset in self._wrapped(seen, bits) if WORD <= bits <= _WRAPPED else ():
+            yield term, lambda x, offset=offset: as_word(x, bits) + offset  # type: ignore[misc]
+
+    def _wrapped(self, seen: Value, bits: int) -> Iterator[tuple[z3.BitVecRef, int]]:
+        """Words of which a node is one modulo 2^bits, by an offset, and not otherwise."""
+        if bits not in self._modulo:
+            found = self._modulo[bits] = {}
+            for terms in self.apart.values():
+                for term in terms:
+                    if term.size() >= bits:
+                        found.setdefault(_modulo(self.values[term.get_id()], bits), []).append(term)
+        others = [self.apart.get(_differences(numbers), []) for numbers in (seen, signed(seen, bits))]
+        known = {term.get_id() for terms in others for term in terms}
+        for term in self._modulo[bits].get(_modulo(seen, bits), ()):
+            if term.get_id() not in known:
+                yield term, seen[0] - self.values[term.get_id()][0]
 
     def like(self, term: z3.ExprRef) -> list[z3.ExprRef]:
         """Other nodes of the model that may be functions of one."""
@@ -65,6 +85,12 @@ def _bits(term: z3.ExprRef) -> int:
 
 def _differences(seen: Value) -> Value:
     return tuple(x - seen[0] for x in seen)
+
+
+def _modulo(seen: Value, bits: int) -> bytes:
+    """The differences to the first value, modulo 2^bits, which is at most 16."""
+    words = np.array([x & 0xFFFF for x in seen], np.uint16)
+    return ((words - words[0]) & np.uint16((1 << bits) - 1)).tobytes()
 
 
 def as_word(term: z3.ExprRef, bits: int) -> z3.BitVecRef:

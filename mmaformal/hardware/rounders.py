@@ -68,7 +68,7 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
         at = [i for i, each in enumerate(given) if each.free[0].get_id() == total.get_id()]
         if at and _in_cases(by, link, given, at[0]):
             return link
-    given = by.given(node, term, 0)
+    given = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
     given += between(by, given, by.largest)
     words = [
         (each.term.size(), i) for i, each in enumerate(given) if len(each.free) == 1 and is_word(each.free[0])
