@@ -107,12 +107,21 @@ def _signed(by: Cutting, sign: z3.ExprRef, magnitude: z3.ExprRef, number: z3.Bit
 
 
 def _range(by: Cutting, largest: Largest) -> Link | None:
-    """In which range a largest exponent is, if all are proved to be in those that they have in the cases."""
+    """Prove in which range a largest exponent is, from ranges of all: each its own of the cases, or that of all."""
     seen = [by.values[term.get_id()] for term in largest.terms]
-    links = [_within(*each) for each in zip(largest.terms, map(min, seen), map(max, seen), strict=True)]
-    link = _within(largest.top, max(map(min, seen)), max(map(max, seen)))
-    proved = all(by.attempt(each, [], _PATIENCE) for each in links) and by.attempt(link, links, _PATIENCE)
-    return link if proved else None
+    every = min(map(min, seen)), max(map(max, seen))
+    links, ends = [], []
+    for term, values in zip(largest.terms, seen, strict=True):
+        for low, high in ((min(values), max(values)), every):
+            link = _within(term, low, high)
+            if by.attempt(link, [], _PATIENCE):
+                links.append(link)
+                ends.append((low, high))
+                break
+        else:
+            return None
+    link = _within(largest.top, max(low for low, _ in ends), max(high for _, high in ends))
+    return link if by.attempt(link, links, _PATIENCE) else None
 
 
 def in_range(by: Cutting, term: z3.ExprRef) -> Link | None:
@@ -132,9 +141,10 @@ def _within(term: z3.BitVecRef, low: int, high: int) -> Link:
 
 
 def _nothing(by: Cutting, largest: Largest, total: z3.BitVecRef) -> Link | None:
-    """Proves that a sum is 0 where the largest exponent is smaller than it is in any case in which the sum is not."""
-    pairs = zip(by.values[largest.top.get_id()], by.values[total.get_id()], strict=True)
-    least = min((top for top, sum_ in pairs if sum_), default=0)
+    """Prove that a sum is 0 where the largest exponent is smaller than that of any term which is not 0 in a case."""
+    pairs = zip(largest.terms, largest.significands, strict=True)
+    seen = [zip(by.values[exponent.get_id()], by.values[x.get_id()], strict=True) for exponent, x in pairs]
+    least = min((exponent for each in seen for exponent, x in each if x), default=0)
     if not least:
         return None
     zeros = [

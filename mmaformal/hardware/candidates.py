@@ -60,6 +60,7 @@ class Candidates:
                 for term in terms:
                     if term.size() >= bits:
                         found.setdefault(_modulo(self.values[term.get_id()], bits), []).append(term)
+            found.pop(bytes(2 * len(seen)), None)  # constants
         others = [self.apart.get(_differences(numbers), []) for numbers in (seen, signed(seen, bits))]
         known = {term.get_id() for terms in others for term in terms}
         for term in self._modulo[bits].get(_modulo(seen, bits), ()):

@@ -121,6 +121,14 @@ class Graph(ShortRepr):
                 stack += self.operands(term)
         return found
 
+    def above(self, roots: Sequence[z3.ExprRef], below: z3.ExprRef) -> set[int]:
+        """Return the ids of the terms, from some roots down, that a term is in; its own is none of them."""
+        found: set[int] = set()
+        for term in self.nodes(roots):
+            if any(x.get_id() in found or x.get_id() == below.get_id() for x in self.operands(term)):
+                found.add(term.get_id())
+        return found
+
     def frontier(self, root: z3.ExprRef, known: dict[int, Link], level: int) -> list[Link]:
         """The links of known nodes first met from a root down, behind `level` of them."""
         best: dict[int, int] = {}  #: of each node, the fewest known nodes before it

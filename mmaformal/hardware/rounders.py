@@ -5,7 +5,8 @@ Where two designs normalise a sum in two ways, all that they share is that sum; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -55,7 +56,7 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
     """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
 
     That is the sum which the code is made of, with nothing cut but it and the codes before it; or else the widest word
-    that both are made of, and in later rounds the next widest too.
+    that both are made of, with nothing cut that is made of it, and in later rounds the next widest too.
     """
     link = Link(node == term, (term,), ((node, term),))
     total = by.sums.get(term.get_id())
@@ -68,15 +69,22 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
         at = [i for i, each in enumerate(given) if each.free[0].get_id() == total.get_id()]
         if at and _in_cases(by, link, given, at[0]):
             return link
-    given = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
-    given += between(by, given, by.largest)
-    words = [
-        (each.term.size(), i) for i, each in enumerate(given) if len(each.free) == 1 and is_word(each.free[0])
-    ]
-    for _, at_word in sorted(words, reverse=True)[: round(by.effort**0.5)]:
-        if _in_cases(by, link, given, at_word):
+    first = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
+    words = {each.free[0].get_id(): each.free[0] for each in first if len(each.free) == 1 and is_word(each.free[0])}
+    widest = sorted(words.values(), key=lambda word: -word.size())
+    for word in widest[: round(by.effort**0.5)]:
+        above = by.graph.above([node, term], word)
+        given = by.given(node, term, 0, functools.partial(_beside, above))
+        given += between(by, given, by.largest)
+        at = [i for i, each in enumerate(given) if len(each.free) == 1 and each.free[0].get_id() == word.get_id()]
+        if at and _in_cases(by, link, given, at[0]):
             return link
     return None
+
+
+def _beside(above: Container[int], link: Link) -> bool:
+    """Whether a link cuts nothing that is made of a word."""
+    return not any(x.get_id() in above for x in link.free)
 
 
 def _in_cases(by: Following, last: Link, given: Sequence[Link], at: int) -> bool:
