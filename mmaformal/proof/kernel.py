@@ -50,7 +50,7 @@ from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
-from mmaformal.solver.terms import apart
+from mmaformal.solver.terms import Substitution, apart
 
 _KEY = made_by(__name__)
 
@@ -229,15 +229,14 @@ class Theorem:
         wanted = [_constant(n, term) for n, term in enumerate(free.values(), len(pairs))]
         determined = [value for link in links for _, value in link.defined]
         cut = tuple(zip(free.values(), apart(wanted, [goal, *determined]), strict=True))
-        pairs |= {term.get_id(): (term, constant) for term, constant in cut}
+        known = {*pairs, *(term.get_id() for term, _ in cut)}
+        substituted = Substitution((*pairs.values(), *cut))
         for link in links:
             for term, value in link.defined:
-                if term.get_id() not in pairs and not _is_value(term):
-                    pairs[term.get_id()] = (
-                        term,
-                        z3.substitute(value, *pairs.values()) if pairs else value,
-                    )
-        return z3.substitute(goal, *pairs.values()) if pairs else goal, cut
+                if term.get_id() not in known and not _is_value(term):
+                    known.add(term.get_id())
+                    substituted.add(term, substituted(value))
+        return substituted(goal), cut
 
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import z3
 from z3 import z3core
@@ -19,6 +19,10 @@ from z3.z3 import _to_expr_ref
 #: In place of a number of bits: the sort of real numbers.
 REAL = 0
 
+#: Pairs that a substitution has room for, at first.
+_PAIRS = 16
+
+Term = TypeVar("Term", bound=z3.ExprRef)
 Handle: TypeAlias = int  #: of the C interface, as are those of a declaration, a sort and a symbol
 Context: TypeAlias = ctypes.c_void_p
 
@@ -114,10 +118,45 @@ def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
     ]
 
 
+class Substitution:
+    """What is put in the place of terms, in one expression after another; each pair is checked once.
+
+    `z3.substitute` checks all pairs at each call, which takes longer than the substitution.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[z3.ExprRef, z3.ExprRef]] = ()) -> None:
+        self._pairs: list[tuple[z3.ExprRef, z3.ExprRef]] = []  # whose handles are good as long as they are kept
+        self._before, self._after = (z3.Ast * _PAIRS)(), (z3.Ast * _PAIRS)()
+        for term, value in pairs:
+            self.add(term, value)
+
+    def add(self, term: z3.ExprRef, value: z3.ExprRef) -> None:
+        """Put a value in the place of a term, from now on.  Raises ValueError where they are of two sorts."""
+        if term.ctx is not value.ctx or not term.sort().eq(value.sort()):
+            raise ValueError(f"{value.sort()} in the place of {term.sort()}")
+        count = len(self._pairs)
+        if count == len(self._before):
+            for name in ("_before", "_after"):
+                grown = (z3.Ast * (2 * count))(*getattr(self, name))
+                setattr(self, name, grown)
+        self._before[count], self._after[count] = term.as_ast(), value.as_ast()
+        self._pairs.append((term, value))
+
+    def __call__(self, term: Term) -> Term:
+        """Return an expression with all values in the places of their terms at once."""
+        if not self._pairs:
+            return term
+        handle = z3core.Z3_substitute(
+            term.ctx.ref(), term.as_ast(), len(self._pairs), self._before, self._after
+        )
+        found: Term = _to_expr_ref(handle, term.ctx)
+        return found
+
+
 def apart(wanted: Sequence[z3.ExprRef], terms: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
     """Constants that occur in none of the terms: those wanted, each with a `!` or more behind its name if need be."""
-    marked = [(each, z3.Const(f"{each.decl().name()}!", each.sort())) for each in wanted]
-    if not marked or all(z3.substitute(term, *marked).eq(term) for term in terms):
+    marked = Substitution((each, z3.Const(f"{each.decl().name()}!", each.sort())) for each in wanted)
+    if not wanted or all(marked(term).eq(term) for term in terms):
         return list(wanted)
     names = {str(each.decl().name()) for each in wanted}
     taken = {str(each.decl().name()) for term in terms for each in constants_of(term)}
