@@ -65,6 +65,9 @@ class Bounds:
         if bound >= (1 << term.size()) - 1:
             return None
         link, given = Link(z3.ULE(term, bound), (term,)), [each for each in links if each is not None]
+        if z3.is_app_of(term, z3.Z3_OP_BSUB):  # of a maximum and a number not above it
+            between = {x.get_id() for x in parts}
+            given += [each for free, each in self.by.below if free <= between]
         return link if self.by.attempt(link, given, _PATIENCE, [x for x in parts if x.num_args()]) else None
 
 
@@ -100,6 +103,7 @@ _BOUND: dict[int, Callable[[list[int], list[z3.BitVecRef]], int]] = {
     z3.Z3_OP_BLSHR: lambda most, _: most[0],
     z3.Z3_OP_EXTRACT: lambda most, _: most[0],
     z3.Z3_OP_ITE: lambda most, _: max(most),
+    z3.Z3_OP_BSUB: lambda most, _: most[0],
     z3.Z3_OP_BMUL: lambda most, _: most[0] * most[1],
 }
 
