@@ -55,8 +55,8 @@ def sums_of_codes(interfaces: Iterable[tuple[str, z3.ExprRef]]) -> dict[int, z3.
 def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
     """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
 
-    That is the sum which the code is made of, with nothing cut but it and the codes before it; or else the widest word
-    that both are made of, with nothing cut that is made of it, and in later rounds the next widest too.
+    That is the sum which the code is made of, with nothing cut but it and the codes before it; or else the word
+    that both are made of which is made of most, with nothing cut that is made of it; in later rounds the next too.
     """
     link = Link(node == term, (term,), ((node, term),))
     total = by.sums.get(term.get_id())
@@ -71,8 +71,8 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
             return link
     first = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
     words = {each.free[0].get_id(): each.free[0] for each in first if len(each.free) == 1 and is_word(each.free[0])}
-    widest = sorted(words.values(), key=lambda word: -word.size())
-    for word in widest[: round(by.effort**0.5)]:
+    last = sorted(words.values(), key=lambda word: -len(by.graph.nodes([word])))
+    for word in last[: round(by.effort**0.5)]:
         above = by.graph.above([node, term], word)
         given = by.given(node, term, 0, functools.partial(_beside, above))
         given += between(by, given, by.largest)
