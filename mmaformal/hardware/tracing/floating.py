@@ -107,7 +107,8 @@ class Floating:
         least = (fmt.min_exponent if fmt.has_zero else -fmt.bias) - fraction_bits + strip
         zero = significand == 0 if fmt.has_zero else FALSE
         most = (1 << fmt.exponent_bits) - 1 - fmt.bias + 1
-        high = most - 1 if fmt.specials == Specials.IEEE else most
+        top_is_special = fmt.specials == Specials.IEEE or not fmt.has_zero
+        high = most - 1 if top_is_special else most
         digits = significand.size()
         if z3.is_bv_value(code):
             return _constant(x.sign, z3.simplify(significand), exponent, nan, infinite, (fmt, code))
