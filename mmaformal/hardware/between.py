@@ -20,7 +20,7 @@ from mmaformal.proof.kernel import Link
 #: Seconds for what is easy, and for what may be less so.
 _EASY, _PATIENCE = 1.0, 10.0
 #: Nodes between a term and what is cut before it, of its definition.
-_BETWEEN = 40
+DEFINED = 40
 
 
 class Cutting(Protocol):
@@ -47,7 +47,7 @@ class Cutting(Protocol):
 def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> list[Link]:
     """Returns what is proved between the terms that links cut."""
     cut = {free.get_id(): free for link in given for free in link.free}
-    found = [_definition(by, free, cut) for free in cut.values()]
+    found = [definition(by, free, cut) for free in cut.values()]
     for free in cut.values():
         number = _number(free)
         if number is not None:
@@ -60,10 +60,10 @@ def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> l
     return [link for link in found if link is not None]
 
 
-def _definition(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Link | None:
+def definition(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Link | None:
     """Return a term as a function of what is cut before it, or of inputs; None where more than wires and choices are
     between."""
-    ends = by.graph.ends(term, cut, _BETWEEN)
+    ends = by.graph.ends(term, cut, DEFINED)
     if not ends:
         return None
     # The same term, but written so that it is not the one that is cut.

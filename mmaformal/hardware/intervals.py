@@ -6,6 +6,7 @@ The model's sums are as narrow as the true bounds of their terms allow, which wi
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import z3
 
@@ -17,6 +18,9 @@ from mmaformal.proof.kernel import Link
 _PATIENCE = 3.0
 #: Terms of definition looked through.
 _DEEP = 12
+
+
+Range: TypeAlias = tuple[int, int]
 
 
 class Bounds:
@@ -57,14 +61,15 @@ class Bounds:
         return link
 
     def _by_parts(self, term: z3.ExprRef, deep: int) -> Link | None:
-        if not deep or not z3.is_bv(term) or term.decl().kind() not in _BOUND:
+        if not deep or not z3.is_bv(term) or term.decl().kind() not in _RANGE:
             return None
         parts = [x for x in term.children() if z3.is_bv(x)]
         links = [self.of(x, deep - 1) if x.num_args() else None for x in parts]
-        bound = _BOUND[term.decl().kind()]([_most(x, y) for x, y in zip(parts, links, strict=True)], parts)
-        if bound >= (1 << term.size()) - 1:
+        low, high = _RANGE[term.decl().kind()]([_range(x, y) for x, y in zip(parts, links, strict=True)], parts)
+        if low > high or high >= (1 << term.size()) - 1:
             return None
-        link, given = Link(z3.ULE(term, bound), (term,)), [each for each in links if each is not None]
+        claims = [z3.UGE(term, low)] * (low > 0) + [z3.ULE(term, high)]
+        link, given = Link(z3.And(claims) if low else claims[0], (term,)), [x for x in links if x is not None]
         if z3.is_app_of(term, z3.Z3_OP_BSUB):  # of a maximum and a number not above it
             between = {x.get_id() for x in parts}
             given += [each for free, each in self.by.below if free <= between]
@@ -79,32 +84,40 @@ def _largest(link: Link) -> int | None:
 
 def _most(term: z3.BitVecRef, link: Link | None) -> int:
     """Return the largest number that a word may be: that of its bound, or of its width."""
+    return _range(term, link)[1]
+
+
+def _range(term: z3.BitVecRef, link: Link | None) -> Range:
+    """Return the range that a link says a word is in, or that of its width."""
     if z3.is_bv_value(term):
-        return int(term.as_long())
-    most: int = (1 << term.size()) - 1
-    if link is None:
-        return most
-    claims = link.claim.children() if z3.is_and(link.claim) else [link.claim]
-    bounds = [each.arg(1).as_long() for each in claims if z3.is_app_of(each, z3.Z3_OP_ULEQ)]
-    return int(min([most, *bounds]))
+        return int(term.as_long()), int(term.as_long())
+    low, high = 0, (1 << term.size()) - 1
+    claims = [] if link is None else link.claim.children() if z3.is_and(link.claim) else [link.claim]
+    for each in claims:
+        if z3.is_app_of(each, z3.Z3_OP_ULEQ):
+            high = min(high, each.arg(1).as_long())
+        elif z3.is_app_of(each, z3.Z3_OP_UGEQ):
+            low = max(low, each.arg(1).as_long())
+    return low, high
 
 
-def _concatenated(most: list[int], parts: list[z3.BitVecRef]) -> int:
-    found = 0
-    for each, part in zip(most, parts, strict=True):
-        found = found << part.size() | each
-    return found
+def _concatenated(ranges: list[Range], parts: list[z3.BitVecRef]) -> Range:
+    low = high = 0
+    for (least, most), part in zip(ranges, parts, strict=True):
+        low, high = low << part.size() | least, high << part.size() | most
+    return low, high
 
 
-#: By operation: a bound of what it gives, from those of its operands.
-_BOUND: dict[int, Callable[[list[int], list[z3.BitVecRef]], int]] = {
-    z3.Z3_OP_ZERO_EXT: lambda most, _: most[0],
+#: By operation: the range of what it gives, from those of its operands, if nothing wraps around.
+_RANGE: dict[int, Callable[[list[Range], list[z3.BitVecRef]], Range]] = {
+    z3.Z3_OP_ZERO_EXT: lambda ranges, _: ranges[0],
     z3.Z3_OP_CONCAT: _concatenated,
-    z3.Z3_OP_BLSHR: lambda most, _: most[0],
-    z3.Z3_OP_EXTRACT: lambda most, _: most[0],
-    z3.Z3_OP_ITE: lambda most, _: max(most),
-    z3.Z3_OP_BSUB: lambda most, _: most[0],
-    z3.Z3_OP_BMUL: lambda most, _: most[0] * most[1],
+    z3.Z3_OP_BLSHR: lambda ranges, _: (0, ranges[0][1]),
+    z3.Z3_OP_EXTRACT: lambda ranges, _: (0, ranges[0][1]),
+    z3.Z3_OP_ITE: lambda ranges, _: (min(low for low, _ in ranges), max(high for _, high in ranges)),
+    z3.Z3_OP_BADD: lambda ranges, _: (sum(low for low, _ in ranges), sum(high for _, high in ranges)),
+    z3.Z3_OP_BSUB: lambda ranges, _: (max(0, ranges[0][0] - ranges[1][1]), ranges[0][1] - ranges[1][0]),
+    z3.Z3_OP_BMUL: lambda ranges, _: (0, ranges[0][1] * ranges[1][1]),
 }
 
 

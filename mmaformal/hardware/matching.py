@@ -21,6 +21,7 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
+from mmaformal.hardware.between import DEFINED, definition
 from mmaformal.hardware.candidates import WORD, Candidates, as_number, as_sort, as_word
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
@@ -192,6 +193,7 @@ class Follower(_Proving):
         self.sums = sums_of_codes(interfaces)
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.ranges = Bounds(self)
+        self._definitions: dict[tuple[int, ...], Link | None] = {}
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
@@ -316,10 +318,20 @@ class Follower(_Proving):
                 return self._put_down(node, link)
         given = self.given(node, term, 0, functools.partial(_no_part, self))
         cut = {free.get_id(): free for each in given for free in each.free}
-        ranges = [each for each in map(self.ranges.of, cut.values()) if each is not None]
-        if ranges and self.attempt(link, [*given, *ranges], _PATIENCE[-1]):
+        known = [*map(self.ranges.of, cut.values()), *(self._definition(term, cut) for term in cut.values())]
+        more = [each for each in known if each is not None]
+        if more and self.attempt(link, [*given, *more], _PATIENCE[-1]):
             return self._put_down(node, link)
         return None
+
+    def _definition(self, term: z3.ExprRef, cut: dict[int, z3.ExprRef]) -> Link | None:
+        """A term of few inputs as a function of them, or of what else is cut; proved once."""
+        if not self.graph.of_few_inputs(term):
+            return None
+        key = term.get_id(), *(x.get_id() for x in self.graph.ends(term, cut, DEFINED))
+        if key not in self._definitions:
+            self._definitions[key] = definition(self, term, cut)
+        return self._definitions[key]
 
     def _put_down(self, node: z3.BitVecRef, link: Link) -> Link:
         self.links[node.get_id()] = link

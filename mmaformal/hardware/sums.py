@@ -48,13 +48,13 @@ class Partial(ShortRepr):
 
 
 def sums_of(nodes: Sequence[z3.ExprRef]) -> Iterator[NetlistSum]:
-    """Sums of four terms or more that are no part of a larger one."""
+    """Sums of four terms or more that are no part of a larger one, and not of exponents: words without a sign."""
     added = [node for node in nodes if isinstance(node, z3.BitVecRef) and z3.is_app_of(node, z3.Z3_OP_BADD)]
     parts = {x.get_id() for node in added for x in node.children() if z3.is_app_of(x, z3.Z3_OP_BADD)}
     for node in added:
         if node.get_id() not in parts:
             terms = _terms(node)
-            if len(terms) >= _TERMS:
+            if len(terms) >= _TERMS and not all(z3.is_app_of(x, z3.Z3_OP_ZERO_EXT) for x in terms):
                 yield NetlistSum(node, tuple(terms))
 
 
