@@ -65,7 +65,10 @@ class Bounds:
             return None
         parts = [x for x in term.children() if z3.is_bv(x)]
         links = [self.of(x, deep - 1) if x.num_args() else None for x in parts]
-        low, high = _RANGE[term.decl().kind()]([_range(x, y) for x, y in zip(parts, links, strict=True)], parts)
+        ranges = [_range(x, y) for x, y in zip(parts, links, strict=True)]
+        low, high = _RANGE[term.decl().kind()](ranges, parts)
+        if _is_larger(term):
+            low = max(least for least, _ in ranges)
         if low > high or high >= (1 << term.size()) - 1:
             return None
         claims = [z3.UGE(term, low)] * (low > 0) + [z3.ULE(term, high)]
@@ -99,6 +102,13 @@ def _range(term: z3.BitVecRef, link: Link | None) -> Range:
         elif z3.is_app_of(each, z3.Z3_OP_UGEQ):
             low = max(low, each.arg(1).as_long())
     return low, high
+
+
+def _is_larger(term: z3.BitVecRef) -> bool:
+    """Whether a term is the larger of two, `If(x > y, x, y)`."""
+    if not z3.is_app_of(term, z3.Z3_OP_ITE) or not z3.is_app_of(term.arg(0), z3.Z3_OP_UGT):
+        return False
+    return bool(term.arg(0).arg(0).eq(term.arg(1)) and term.arg(0).arg(1).eq(term.arg(2)))
 
 
 def _concatenated(ranges: list[Range], parts: list[z3.BitVecRef]) -> Range:

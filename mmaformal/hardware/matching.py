@@ -192,7 +192,7 @@ class Follower(_Proving):
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
         self.sums = sums_of_codes(interfaces)
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
-        self.ranges = Bounds(self)
+        self.range_of = Bounds(self).of
         self._definitions: dict[tuple[int, ...], Link | None] = {}
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = Candidates(self.model, self.values)
@@ -318,7 +318,7 @@ class Follower(_Proving):
                 return self._put_down(node, link)
         given = self.given(node, term, 0, functools.partial(_no_part, self))
         cut = {free.get_id(): free for each in given for free in each.free}
-        known = [*map(self.ranges.of, cut.values()), *(self._definition(term, cut) for term in cut.values())]
+        known = [*map(self.range_of, cut.values()), *(self._definition(term, cut) for term in cut.values())]
         more = [each for each in known if each is not None]
         if more and self.attempt(link, [*given, *more], _PATIENCE[-1]):
             return self._put_down(node, link)

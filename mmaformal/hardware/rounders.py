@@ -35,6 +35,9 @@ class Following(Cutting, Protocol):
     def sums(self) -> Mapping[int, z3.BitVecRef]:
         """The sums of which the model makes codes, by the codes."""
 
+    def range_of(self, term: z3.ExprRef) -> Link | None:
+        """Prove in which range a word is; None where nothing but its width is known."""
+
     def given(
         self, node: z3.ExprRef, term: z3.ExprRef, level: int, only: Callable[[Link], bool] | None = None
     ) -> list[Link]:
@@ -76,6 +79,8 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
         above = by.graph.above([node, term], word)
         given = by.given(node, term, 0, functools.partial(_beside, above))
         given += between(by, given, by.largest)
+        cut = {free.get_id(): free for each in given for free in each.free}
+        given += [each for each in map(by.range_of, cut.values()) if each is not None]
         at = [i for i, each in enumerate(given) if len(each.free) == 1 and each.free[0].get_id() == word.get_id()]
         if at and _in_cases(by, link, given, at[0]):
             return link
