@@ -256,6 +256,56 @@ def test_a_program_is_read_as_a_unit() -> None:
     assert unit.name == "dot of small.py"
 
 
+#: Programs of c whose values have other ranges, or types, on the two sides of a condition.
+SIDES = {
+    "exponent": """
+def one(a, b, c):
+    fraction, exponent = np.frexp(np.float64(c))
+    if exponent < -3:
+        size = np.exp2(exponent - 1)
+    else:
+        size = np.exp2(exponent - 1)
+    return np.float16(2 * fraction * size * 0.75)
+""",
+    "type": """
+def one(a, b, c):
+    x = np.reshape(np.float32(c), (1,))
+    if c < 1:
+        x = x.astype(np.float64)
+    x[x > 3] = 5
+    return np.float16(x[0])
+""",
+    "index": """
+def one(a, b, c):
+    x = np.reshape(np.float32(c), (1,))
+    y = np.float32(c) * np.float32(2) if c < 1 else np.float64(c)
+    x[0] = y
+    return np.float16(x[0])
+""",
+}
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_both_sides_of_a_condition_are_followed(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text("import numpy as np\n" + SIDES[name], encoding="utf-8")
+    read = read_traced(f"{path}:one", HALF.spec, {})
+    rows = generate(HALF.spec, 300, seed=3, distributions=(*DISTRIBUTIONS, "edge"))
+    codes = values_of(symbolic_inputs(HALF.spec), rows)
+    d = read.module.outputs["d"]
+    mine = np.broadcast_to(evaluate(d, {**codes, **drawn(read.module, 300, 1)}), 300).astype(np.uint64)
+    theirs = read.run(rows)
+    numbers = (theirs & 0x7C00) != 0x7C00
+    assert len(set(theirs[numbers].tolist())) > 1
+    assert (mine == theirs)[numbers].all()
+
+
+@pytest.mark.slow
+def test_an_emulator_in_integers_is_proved() -> None:
+    answer = signoff(f"{FOLDER / 'small.py'}:dot", FOUR, timeout=300)
+    assert isinstance(answer, Holds)
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = _changed(tmp_path, "small.py", *BUGS["ties"])

@@ -487,9 +487,9 @@ def chosen_whole(claim: z3.BoolRef, x: Integer, y: Integer) -> Integer:
     if (value := known(claim)) is not None:
         return x if value else y
     x, y = implied(claim, x, True), implied(claim, y, False)
-    if x.key == y.key and x.constant == y.constant:
-        return x.within(min(x.low, y.low), max(x.high, y.high))
     low, high = min(x.low, y.low), max(x.high, y.high)
+    if x.key == y.key and x.constant == y.constant:
+        return Integer(x.atoms, x.constant, low, high)  # in the range of either side
     bits = _width(low, high)
     return Integer.atom(z3.If(claim, x.term(bits), y.term(bits)), True, low, high)
 

@@ -228,7 +228,22 @@ class Traced(Operators):
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        operate("setitem", self, index, value)
+        index, value = (x.narrowed() if isinstance(x, Alternatives) else x for x in (index, value))
+        if isinstance(index, Alternatives):
+            for claim, each_index in index.choices:
+                self.write_where(claim, each_index, value)
+        elif isinstance(value, Alternatives):
+            for claim, each_value in value.choices:
+                self.write_where(claim, index, each_value)
+        else:
+            operate("setitem", self, index, value)
+
+    def write_where(self, claim: z3.BoolRef, index: Any, value: Any) -> None:
+        """Put a value into places if a claim holds, and leave them as they are if not."""
+        with under(claim):
+            written = Traced(self.checked().data.copy(), self.kind, self.library, self.mask)
+            written[index] = value
+        self.write(..., each(lambda new, old: chosen_element(claim, new, old), written.data, self.data))
 
     def write(self, index: Any, values: Any) -> None:
         """Put values into places."""
@@ -267,7 +282,11 @@ class Alternatives(Operators, ShortRepr):
         return Traced(_array(claim if holds else negated(claim)), BOOL, PYTHON)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise refused("a value is written whose type depends on the inputs")
+        for claim, each_value in self.choices:
+            if decided(claim) is not False:
+                if not isinstance(each_value, Traced):
+                    raise refused("a value is written that may be none")
+                each_value.write_where(claim, index, value)
 
 
 class Unbound:
