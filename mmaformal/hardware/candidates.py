@@ -23,7 +23,9 @@ class Candidates:
         self.same: dict[Value, list[z3.ExprRef]] = {}
         self.apart: dict[Value, list[z3.ExprRef]] = {}
         self.negative: dict[Value, list[z3.BitVecRef]] = {}  #: by signed values, where some are negative
-        self._modulo: dict[int, dict[bytes, list[z3.BitVecRef]]] = {}  #: by bits, then by differences modulo these
+        self._modulo: dict[
+            int, dict[bytes, list[z3.BitVecRef]]
+        ] = {}  #: by bits, then by differences modulo these
         for node in model:
             seen = values[node.get_id()]
             if len(set(seen)) > 1:

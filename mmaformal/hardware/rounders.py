@@ -73,7 +73,9 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
         if at and _in_cases(by, link, given, at[0]):
             return link
     first = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
-    words = {each.free[0].get_id(): each.free[0] for each in first if len(each.free) == 1 and is_word(each.free[0])}
+    words = {
+        each.free[0].get_id(): each.free[0] for each in first if len(each.free) == 1 and is_word(each.free[0])
+    }
     last = sorted(words.values(), key=lambda word: -len(by.graph.nodes([word])))
     for word in last[: round(by.effort**0.5)]:
         above = by.graph.above([node, term], word)
@@ -81,7 +83,11 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
         given += between(by, given, by.largest)
         cut = {free.get_id(): free for each in given for free in each.free}
         given += [each for each in map(by.range_of, cut.values()) if each is not None]
-        at = [i for i, each in enumerate(given) if len(each.free) == 1 and each.free[0].get_id() == word.get_id()]
+        at = [
+            i
+            for i, each in enumerate(given)
+            if len(each.free) == 1 and each.free[0].get_id() == word.get_id()
+        ]
         if at and _in_cases(by, link, given, at[0]):
             return link
     return None

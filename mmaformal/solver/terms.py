@@ -119,13 +119,15 @@ def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
 
 
 class Substitution:
-    """What is put in the place of terms, in one expression after another; each pair is checked once.
+    """Puts values in the place of terms, in one expression after another; each pair is checked once.
 
     `z3.substitute` checks all pairs at each call, which takes longer than the substitution.
     """
 
     def __init__(self, pairs: Iterable[tuple[z3.ExprRef, z3.ExprRef]] = ()) -> None:
-        self._pairs: list[tuple[z3.ExprRef, z3.ExprRef]] = []  # whose handles are good as long as they are kept
+        self._pairs: list[
+            tuple[z3.ExprRef, z3.ExprRef]
+        ] = []  # whose handles are good as long as they are kept
         self._before, self._after = (z3.Ast * _PAIRS)(), (z3.Ast * _PAIRS)()
         for term, value in pairs:
             self.add(term, value)

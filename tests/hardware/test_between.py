@@ -37,7 +37,11 @@ def test_a_largest_exponent_is_in_the_range_that_is_proved_and_no_other() -> Non
     x, y = z3.ZeroExt(4, z3.Extract(3, 0, X)), z3.ZeroExt(4, z3.Extract(3, 0, Y))
     top = z3.If(z3.UGT(x, y), x, y)
     largest = Largest(top, (x, y), (), (X, Y), None)
-    for of_x, of_y, said in ((15, 15, True), (14, 15, True), (14, 14, False)):  # x has the range of y, if not its own
+    for of_x, of_y, said in (
+        (15, 15, True),
+        (14, 15, True),
+        (14, 14, False),
+    ):  # x has the range of y, if not its own
         seen = {x.get_id(): (0, of_x), y.get_id(): (0, of_y), top.get_id(): (0, max(of_x, of_y))}
         claims = [str(link.claim) for link in between(Prover(seen), _cut(top), [largest])]
         assert any("ULE(If" in claim for claim in claims) is said

@@ -36,3 +36,16 @@ def test_bounds_of_sums_of_magnitudes_with_a_sign() -> None:
     narrow = z3.ZeroExt(1, ANY)
     two = z3.If(X == 1, -narrow, narrow)
     assert Bounds(Prover()).of(two + two) is None  # 30 is no number of five bits
+
+
+def test_both_ends_of_differences_and_of_the_larger_of_two() -> None:
+    word = z3.If(X == 0, z3.BitVecVal(20, 8), z3.BitVecVal(40, 8)) + z3.ZeroExt(4, ANY)
+    other = z3.If(Y == 0, z3.BitVecVal(1, 8), z3.BitVecVal(7, 8))
+    larger = z3.If(z3.UGT(word, other), word, other)
+    ends = {}
+    for name, term in {"word": word, "difference": word - other, "larger": larger}.items():
+        link = Bounds(Prover()).of(term)
+        assert link is not None
+        ends[name] = [each.arg(1).as_long() for each in link.claim.children()]
+    assert ends == {"word": [20, 55], "difference": [13, 54], "larger": [20, 55]}
+    assert Bounds(Prover()).of(other - word) is None  # it wraps around

@@ -1,6 +1,8 @@
-"""What is put in the place of terms is what z3's own substitution puts there."""
+"""Values are put in the place of terms as z3's own substitution puts them there."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 import z3
@@ -34,7 +36,7 @@ def test_all_are_put_in_at_once(term: z3.BitVecRef, values: dict[str, z3.BitVecR
 def test_more_than_there_is_room_for_at_first() -> None:
     words = [z3.BitVec(f"x{i}", 8) for i in range(100)]
     substituted = Substitution()
-    for before, after in zip(words, words[1:], strict=False):
+    for before, after in pairwise(words):
         substituted.add(before, after)
     assert substituted(z3.Concat(*words[:99])).eq(z3.Concat(*words[1:]))
 

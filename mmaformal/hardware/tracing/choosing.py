@@ -123,6 +123,8 @@ def _with_zero(x: Floating, zero: Floating) -> Floating:
     if not z3.is_true(zero.negated):
         made = z3.If(code == z3.BitVecVal(1 << (bits - 1), bits), z3.BitVecVal(0, bits), made)
     again = Floating.from_code(made, fmt)
-    if x.low <= again.low and again.high <= x.high:  # nothing is known of x but its code: that of the sum serves
+    if (
+        x.low <= again.low and again.high <= x.high
+    ):  # nothing is known of x but its code: that of the sum serves
         return again
     return replace(x, sign=z3.If(x.zero, x.sign & zero.sign, x.sign), code=(fmt, made), total=None)
