@@ -93,7 +93,7 @@ def _differences(seen: Value) -> Value:
 def _modulo(seen: Value, bits: int) -> bytes:
     """The differences to the first value, modulo 2^bits, which is at most 16."""
     words = np.array([x & 0xFFFF for x in seen], np.uint16)
-    return ((words - words[0]) & np.uint16((1 << bits) - 1)).tobytes()
+    return bytes(((words - words[0]) & np.uint16((1 << bits) - 1)).data)
 
 
 def as_word(term: z3.ExprRef, bits: int) -> z3.BitVecRef:
