@@ -30,8 +30,9 @@ from mmaformal.formats import Format, fp16, fp32
 from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
-from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
+from mmaformal.kernels.fused import special_of, special_values
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 

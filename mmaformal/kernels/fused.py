@@ -57,6 +57,16 @@ from mmaformal.kernels.given import (
     scale_format,
 )
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.narrow import fits
+from mmaformal.kernels.planes import (
+    INFINITE,
+    NAN,
+    NEGATIVE,
+    ZERO,
+    decode_panels,
+    decode_rows,
+    panel_shape,
+)
 from mmaformal.kernels.products import (
     add_scales,
     multiply_all,
@@ -69,39 +79,23 @@ from mmaformal.kernels.widths import Widths, widths
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
-NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values
 FAR = -(1 << 20)  #: an exponent below all
 
 
-# ---- operands ----------------------------------------------------------------------------------------------
-
-
-@driver
-def decode_plane(
-    fmt: Format, codes: Plane, zero_exponent: int, exponents: Plane, values: Plane, kinds: Plane
-) -> None:
-    """Exponent, value and kind of every code; a special value has the exponent and value of a zero."""
-    vectorised()
-    layout = fmt.layout
-    for i in range(codes.size):
-        x = decode(np.int64(codes[i]), layout)
-        special = x.nan | x.infinite
-        zero = special | (x.significand == 0)
-        significand = where(zero, 0, x.significand)
-        magnitude = np.float64(significand) * power_of_two(x.exponent - fmt.fraction_bits, np.float64(0))
-        value = where(x.sign == 1, -magnitude, magnitude)
-        exponents[i] = where(zero, zero_exponent, x.exponent)
-        values[i] = value
-        kinds[i] = (
-            where(x.nan, NAN, 0)
-            | where(x.infinite, INFINITE, 0)
-            | where(zero & (special ^ True), ZERO, 0)
-            | where(x.sign == 1, NEGATIVE, 0)
-        )
-
-
 # ---- the loops over products -------------------------------------------------------------------------------
+
+
+@inlined
+def larger(x: Lane, y: Lane) -> Lane:
+    return x if x > y else y
+
+
+@inlined
+def largest_of_four(ea: Plane, eb: Plane, k: Lane, j: Lane, like: Lane) -> Lane:
+    e0, e1 = cast(at(ea, k, j) + eb[k, j], like), cast(at(ea, k + 1, j) + eb[k + 1, j], like)
+    e2, e3 = cast(at(ea, k + 2, j) + eb[k + 2, j], like), cast(at(ea, k + 3, j) + eb[k + 3, j], like)
+    return larger(larger(e0, e1), larger(e2, e3))
 
 
 @part
@@ -110,24 +104,23 @@ def largest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) ->
     vectorised()
     n = out.size
     like = out[0]
-    for j in range(n):
-        out[j] = at(ea, start, j) + eb[start, j]
-    k = start + 1
+    k = start
+    while k + 16 <= stop:
+        for j in range(n):
+            e = larger(largest_of_four(ea, eb, k, j, like), largest_of_four(ea, eb, k + 4, j, like))
+            f = larger(largest_of_four(ea, eb, k + 8, j, like), largest_of_four(ea, eb, k + 12, j, like))
+            e = larger(e, f)
+            out[j] = e if k == start else larger(out[j], e)
+        k += 16
     while k + 4 <= stop:
         for j in range(n):
-            e0 = cast(at(ea, k, j) + eb[k, j], like)
-            e1 = cast(at(ea, k + 1, j) + eb[k + 1, j], like)
-            e2 = cast(at(ea, k + 2, j) + eb[k + 2, j], like)
-            e3 = cast(at(ea, k + 3, j) + eb[k + 3, j], like)
-            e0 = e0 if e0 > e1 else e1
-            e2 = e2 if e2 > e3 else e3
-            e0 = e0 if e0 > e2 else e2
-            out[j] = out[j] if out[j] > e0 else e0
+            e = largest_of_four(ea, eb, k, j, like)
+            out[j] = e if k == start else larger(out[j], e)
         k += 4
     while k < stop:
         for j in range(n):
-            e0 = cast(at(ea, k, j) + eb[k, j], like)
-            out[j] = out[j] if out[j] > e0 else e0
+            e = cast(at(ea, k, j) + eb[k, j], like)
+            out[j] = e if k == start else larger(out[j], e)
         k += 1
 
 
@@ -151,44 +144,64 @@ def aligned(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> 
     return cast(at(va, k, j) * vb[k, j] * scale, like)
 
 
+@inlined
+def aligned_four(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
+    t0, t1 = aligned(va, vb, k, j, scale, like), aligned(va, vb, k + 1, j, scale, like)
+    return (t0 + t1) + (aligned(va, vb, k + 2, j, scale, like) + aligned(va, vb, k + 3, j, scale, like))
+
+
+@inlined
+def aligned_sixteen(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
+    t = aligned_four(va, vb, k, j, scale, like) + aligned_four(va, vb, k + 4, j, scale, like)
+    return t + (aligned_four(va, vb, k + 8, j, scale, like) + aligned_four(va, vb, k + 12, j, scale, like))
+
+
+@part
+def sum_of_chunk(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, some: Plane) -> None:
+    """some[j] = Σ of va[k]·vb[k, j]·scale[j], each cut toward zero."""
+    vectorised()
+    n = some.size
+    like = some[0]
+    k = start
+    if k + 16 <= stop:
+        for j in range(n):
+            some[j] = aligned_sixteen(va, vb, k, j, scale[j], like)
+        k += 16
+    elif k + 4 <= stop:
+        for j in range(n):
+            some[j] = aligned_four(va, vb, k, j, scale[j], like)
+        k += 4
+    else:
+        for j in range(n):
+            some[j] = aligned(va, vb, k, j, scale[j], like)
+        k += 1
+    while k + 16 <= stop:
+        for j in range(n):
+            some[j] += aligned_sixteen(va, vb, k, j, scale[j], like)
+        k += 16
+    while k + 4 <= stop:
+        for j in range(n):
+            some[j] += aligned_four(va, vb, k, j, scale[j], like)
+        k += 4
+    while k < stop:
+        for j in range(n):
+            some[j] += aligned(va, vb, k, j, scale[j], like)
+        k += 1
+
+
 @part
 def aligned_sum(
     va: Plane, vb: Plane, start: int, stop: int, chunk: int, scale: Plane, some: Plane, total: Plane
 ) -> None:
     """total[j] = Σ of va[k]·vb[k, j]·scale[j], each cut toward zero; `some` is room for sums of `chunk` terms."""
     vectorised()
-    n = total.size
-    like = some[0]
     for begin in range(start, stop, chunk):
-        end = min(begin + chunk, stop)
-        k = begin
-        while k + 8 <= end:
-            for j in range(n):
-                s = scale[j]
-                t0 = aligned(va, vb, k, j, s, like) + aligned(va, vb, k + 1, j, s, like)
-                t2 = aligned(va, vb, k + 2, j, s, like) + aligned(va, vb, k + 3, j, s, like)
-                t4 = aligned(va, vb, k + 4, j, s, like) + aligned(va, vb, k + 5, j, s, like)
-                t6 = aligned(va, vb, k + 6, j, s, like) + aligned(va, vb, k + 7, j, s, like)
-                t0 = (t0 + t2) + (t4 + t6)
-                some[j] = t0 if k == begin else some[j] + t0
-            k += 8
-        while k + 4 <= end:
-            for j in range(n):
-                s = scale[j]
-                t0 = aligned(va, vb, k, j, s, like) + aligned(va, vb, k + 1, j, s, like)
-                t2 = aligned(va, vb, k + 2, j, s, like) + aligned(va, vb, k + 3, j, s, like)
-                some[j] = t0 + t2 if k == begin else some[j] + (t0 + t2)
-            k += 4
-        while k < end:
-            for j in range(n):
-                t0 = aligned(va, vb, k, j, scale[j], like)
-                some[j] = t0 if k == begin else some[j] + t0
-            k += 1
+        sum_of_chunk(va, vb, begin, min(begin + chunk, stop), scale, some)
         if begin == start:
-            for j in range(n):
+            for j in range(total.size):
                 total[j] = some[j]
         else:
-            for j in range(n):
+            for j in range(total.size):
                 total[j] += some[j]
 
 
@@ -452,15 +465,10 @@ class FusedPlanes(Kernel):
         self.description = f"{spec.parameters.algorithm}: {wide}"
         self._order: NDArray[np.int64] | None = None  #: of the products of one step
 
-    def _planes(self, fmt: Format, codes: Codes) -> Planes:
-        flat = np.ascontiguousarray(codes).reshape(-1)
-        exponents = np.empty(flat.size, self.widths.exponent)
-        values = np.empty(flat.size, self.widths.value)
-        kinds = np.empty(flat.size, np.uint8)
-        decode_plane(
-            fmt, flat, fmt.min_exponent if self.zero is None else self.zero, exponents, values, kinds
-        )
-        return tuple(plane.reshape(codes.shape) for plane in (exponents, values, kinds))
+    def _planes(self, shape: tuple[int, ...]) -> Planes:
+        """Room for exponents, values and kinds."""
+        types = self.widths.exponent, self.widths.value, np.uint8
+        return tuple(np.empty(shape, each) for each in types)
 
     def _ordered(self, k: int) -> NDArray[np.int64] | None:
         if self._order is None:
@@ -468,17 +476,23 @@ class FusedPlanes(Kernel):
         return (np.arange(0, k, self.L)[:, None] + self._order).reshape(-1)
 
     def _rows(self, codes: Codes) -> Planes:
-        order = self._ordered(codes.shape[1])
-        planes = self._planes(self.spec.a_format, codes if order is None else codes[:, order])
-        special = (planes[2] & (NAN | INFINITE)).reshape(len(codes), -1, self.L).any(axis=2)
-        return (*planes, np.asarray(special))
+        order, fmt = self._ordered(codes.shape[1]), self.spec.a_format
+        codes = np.ascontiguousarray(codes if order is None else codes[:, order])
+        planes = self._planes(codes.shape)
+        special = np.empty((len(codes), codes.shape[1] // self.L), np.bool_)
+        decode_rows(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
+        return (*planes, special)
 
     def _columns(self, codes: Codes) -> Planes:
-        order = self._ordered(len(codes))
-        panels = in_panels(codes if order is None else codes[order])
-        planes = self._planes(self.spec.b_format, panels)
-        special = (planes[2] & (NAN | INFINITE)).reshape(len(panels), -1, self.L * WIDTH).any(axis=2)
-        return (*planes, np.asarray(special))
+        order, fmt = self._ordered(len(codes)), self.spec.b_format
+        codes = np.ascontiguousarray(codes if order is None else codes[order])
+        shape = panel_shape(codes)
+        planes, special = self._planes(shape), np.empty((shape[0], shape[1] // self.L), np.bool_)
+        decode_panels(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
+        return (*planes, special)
+
+    def _zero_of(self, fmt: Format) -> int:
+        return fmt.min_exponent if self.zero is None else self.zero
 
 
 def zero_exponent(e_zero: int | None, c_format: Format) -> int:
@@ -503,6 +517,8 @@ class FdaKernel(FusedPlanes):
         self.parameters = parameters
         # A zero product's e_zero is never above c's exponent, which is e_zero too if c is zero, unless:
         self.zeros_count = parameters.e_zero is not None and parameters.e_zero > spec.c_format.min_exponent
+        p = parameters
+        self.on_words = fits(p.rho, spec.c_format, p.F, p.cut, p.L, wide)  #: or on lanes of 64 bits
 
     @classmethod
     def of(cls, spec: DotAdd) -> FdaKernel | None:
@@ -531,14 +547,35 @@ class FdaKernel(FusedPlanes):
         *planes, special = self._columns(codes)
         panels = len(special)
         if scales is None:
-            none = np.zeros((panels, 0, WIDTH), np.int16)
+            none = np.zeros((panels, 0, planes[0].shape[2]), np.int16)
             return *planes, special, none, none.astype(np.bool_)
         exponents, nans = (np.ascontiguousarray(x.T) for x in self._scales(scales.T, special.shape[1]))
-        nans = in_panels(nans)
-        return *planes, np.asarray(special | nans.any(axis=2)), in_panels(exponents), nans
+        width = planes[0].shape[2]
+        nans = in_panels(nans, width)
+        return *planes, np.asarray(special | nans.any(axis=2)), in_panels(exponents, width), nans
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths
+        if self.on_words:
+            from mmaformal.kernels.tiles import run_tiles
+
+            run_tiles(
+                p.rho,
+                spec.c_format,
+                p.F,
+                zero_exponent(p.e_zero, spec.c_format),
+                self.zeros_count,
+                canonical_nan(p.rho.format),
+                p.L,
+                wide.least,
+                wide.floor,
+                a,
+                b,
+                d,
+                start * self.steps,
+                stop * self.steps,
+            )
+            return
         run_fda(
             p.rho,
             spec.c_format,

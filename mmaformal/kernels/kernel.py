@@ -85,12 +85,12 @@ class OnlyRows(Kernel):
         """None."""
 
 
-def in_panels(array: NDArray[Any]) -> NDArray[Any]:
-    """(K, n) → (panels, K, WIDTH), contiguous, filled up with zeros."""
+def in_panels(array: NDArray[Any], width: int = WIDTH) -> NDArray[Any]:
+    """(K, n) → (panels, K, width), contiguous, filled up with zeros."""
     k, n = array.shape
-    panels = -(-n // WIDTH)
-    out = np.zeros((panels, k, WIDTH), array.dtype)
+    panels = -(-n // width)
+    out = np.zeros((panels, k, width), array.dtype)
     for p in range(panels):
-        part = array[:, p * WIDTH : (p + 1) * WIDTH]
+        part = array[:, p * width : (p + 1) * width]
         out[p, :, : part.shape[1]] = part
     return out

@@ -1,0 +1,108 @@
+"""Operands as planes: the exponent, the value and the kind of every code, and where special values are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaformal.encodings.executable.blocks import Flag, decode, where
+from mmaformal.formats import Format
+from mmaformal.kernels.compiled import driver, part, vectorised
+from mmaformal.kernels.kernel import WIDTH, Codes, Plane
+from mmaformal.kernels.words import two_to, word
+
+NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
+#: Columns that a panel is filled up to: as many exponents fit a vector.
+FILL = 64
+
+
+@part
+def decode_some(
+    fmt: Format, codes: Plane, zero_exponent: int, exponents: Plane, values: Plane, kinds: Plane
+) -> Flag:
+    """Exponent, value and kind of every code; a special value has the exponent and value of a zero.
+
+    Returns whether there is one.  Words hold codes of up to 32 bits.
+    """
+    vectorised()
+    layout = fmt.layout
+    seen = word(0)
+    for i in range(codes.size):
+        x = decode(word(codes[i]), layout)
+        special = x.nan | x.infinite
+        zero = special | (x.significand == 0)
+        exponents[i] = where(zero, word(zero_exponent), x.exponent).number
+        significand = where(zero, word(0), x.significand)
+        scale = two_to(x.exponent - fmt.fraction_bits, values[i])
+        values[i] = where(x.sign == 1, -significand, significand).number * scale
+        kind = (
+            where(x.nan, word(NAN), word(0))
+            | where(x.infinite, word(INFINITE), word(0))
+            | where(zero & (special ^ True), word(ZERO), word(0))
+            | (x.sign << 3)
+        )
+        kinds[i] = kind.number
+        seen = seen | kind
+    return seen & (NAN | INFINITE) != 0
+
+
+@driver
+def decode_plane(
+    fmt: Format, codes: Plane, zero_exponent: int, exponents: Plane, values: Plane, kinds: Plane
+) -> None:
+    """`decode_some` of all codes."""
+    decode_some(fmt, codes, zero_exponent, exponents, values, kinds)
+
+
+@driver
+def decode_rows(
+    fmt: Format,
+    codes: Plane,
+    L: int,
+    zero_exponent: int,
+    exponents: Plane,
+    values: Plane,
+    kinds: Plane,
+    special: Plane,
+) -> None:
+    """The planes of A, (m, K), and where rows have special values, by steps of L products."""
+    for i in range(codes.shape[0]):
+        special[i, :] = False
+        if decode_some(fmt, codes[i], zero_exponent, exponents[i], values[i], kinds[i]):
+            for k in range(codes.shape[1]):
+                special[i, k // L] |= kinds[i, k] & (NAN | INFINITE) != 0
+
+
+@driver
+def decode_panels(
+    fmt: Format,
+    codes: Plane,
+    L: int,
+    zero_exponent: int,
+    exponents: Plane,
+    values: Plane,
+    kinds: Plane,
+    special: Plane,
+) -> None:
+    """The planes of B, (panels, K, columns), of codes (K, n); what is beyond n is zero."""
+    width, n = exponents.shape[2], codes.shape[1]
+    for p in range(exponents.shape[0]):
+        left = p * width
+        w = min(width, n - left)
+        special[p, :] = False
+        for k in range(codes.shape[0]):
+            e, v, kind = exponents[p, k], values[p, k], kinds[p, k]
+            some = decode_some(fmt, codes[k, left : left + w], zero_exponent, e[:w], v[:w], kind[:w])
+            special[p, k // L] |= some
+            e[w:], v[w:], kind[w:] = zero_exponent, 0, ZERO
+
+
+def panel_width(n: int) -> int:
+    """How wide panels of n columns are."""
+    return min(WIDTH, max(-(-n // FILL), 1) * FILL)
+
+
+def panel_shape(codes: Codes) -> tuple[int, int, int]:
+    """The shape of the planes of B."""
+    k, n = codes.shape
+    width = panel_width(n)
+    return -(-n // width), k, width

@@ -1,0 +1,173 @@
+"""The kernel of fda where sums are words of 32 bits (`narrow`): tiles of some rows and the columns of a panel.
+
+A tile has at most as many outputs as a panel is wide, so that what they need stays in the first-level cache: one row
+of a whole panel, more rows of a narrow one.  What is done once per output is done for a whole tile at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaformal.encodings.executable.blocks import Flag, where
+from mmaformal.formats import Format
+from mmaformal.kernels.compiled import driver, part, vectorised
+from mmaformal.kernels.fused import (
+    FAR,
+    FLAG_NAN,
+    finish_fda,
+    largest_exponent,
+    smallest_exponent,
+    special_values,
+    sum_of_chunk,
+)
+from mmaformal.kernels.kernel import WIDTH, Plane, Planes
+from mmaformal.kernels.narrow import addend, at_least, encoded, exponent_of, sum_with_c
+from mmaformal.kernels.planes import FILL
+from mmaformal.kernels.words import two_to, word
+from mmaformal.rounding import Conversion
+
+#: Columns of a tile are filled up to vectors of words.
+LANES = 16
+
+
+@part
+def begin(
+    c_format: Format,
+    F: int,
+    e_zero: int,
+    least: int,
+    floor: int,
+    blocks: Plane,
+    d: Plane,
+    largest: Plane,
+    e_max: Plane,
+    scale: Plane,
+) -> Flag:
+    """e_max of the products and c, and 2^(F - e_max) for products without their block scales, 2^`blocks`.
+
+    Returns whether some c is a special value.
+    """
+    vectorised()
+    special = False
+    for j in range(d.size):
+        c = addend(word(d[j]), c_format)
+        special |= c.special
+        e, s = word(largest[j]), word(blocks[j])
+        e = at_least(where(e < least, word(FAR), e + s), exponent_of(c, e_zero))
+        e_max[j] = e.number
+        scale[j] = two_to(at_least(F - e + s, word(floor)), scale[j])
+    return special
+
+
+@part
+def count_zeros(
+    F: int, e_zero: int, least: int, floor: int, blocks: Plane, smallest: Plane, e_max: Plane, scale: Plane
+) -> None:
+    """Raise e_max to e_zero where a product is zero, which has the smallest exponent, and the scale with it."""
+    vectorised()
+    for j in range(e_max.size):
+        e = at_least(word(e_max[j]), where(word(smallest[j]) < least, word(e_zero), word(FAR)))
+        e_max[j] = e.number
+        scale[j] = two_to(at_least(F - e + word(blocks[j]), word(floor)), scale[j])
+
+
+@part
+def finish(rho: Conversion, c_format: Format, F: int, e_max: Plane, total: Plane, d: Plane) -> None:
+    """The stages of fda after the products', where there is no special value."""
+    vectorised()
+    for j in range(d.size):
+        e, c = word(e_max[j]), addend(word(d[j]), c_format)
+        found = sum_with_c(word(total[j]), c, e, c_format.fraction_bits, F)
+        d[j] = encoded(found, e - F, rho).number
+
+
+@part
+def copy(source: Plane, target: Plane) -> None:
+    vectorised()
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+@part
+def specials(
+    a: Planes, b: Planes, i: int, p: int, s: int, L: int, flags: Plane
+) -> None:
+    """The special values that products and block scales of a row make, if any."""
+    ea, va, ka, special_a, scale_a, nan_a = a
+    eb, vb, kb, special_b, scale_b, nan_b = b
+    if special_a[i, s] | special_b[p, s]:
+        special_values(ka[i], kb[p], va[i], vb[p], s * L, (s + 1) * L, np.inf, flags)
+        if scale_a.shape[1] > 0:
+            for j in range(flags.size):
+                flags[j] |= where(nan_a[i, s] | nan_b[p, s, j], FLAG_NAN, 0)
+
+
+@driver
+def run_tiles(
+    rho: Conversion,
+    c_format: Format,
+    F: int,
+    e_zero: int,
+    zeros_count: bool,
+    nan: int,
+    L: int,
+    least: int,
+    floor: int,
+    a: Planes,
+    b: Planes,
+    d: Plane,
+    start: int,
+    stop: int,
+) -> None:
+    """Steps `start` … `stop - 1` of fda on the rows of d, in place."""
+    vectorised()
+    ea, va, ka, special_a, scale_a, nan_a = a
+    eb, vb, kb, special_b, scale_b, nan_b = b
+    m, n = d.shape
+    width = eb.shape[2]
+    scaled = scale_a.shape[1] > 0
+    for p in range((n + width - 1) // width):
+        left, real = p * width, min(width, n - p * width)
+        w, filled = (real + LANES - 1) // LANES * LANES, (real + FILL - 1) // FILL * FILL
+        most = max(min(WIDTH // w, m), 1)
+        largest, scale = np.empty(most * w + FILL, ea.dtype), np.empty(most * w, va.dtype)
+        e_max, total = np.empty(most * w, np.int32), np.empty(most * w, np.int32)
+        codes, blocks = np.zeros(most * w, np.int32), np.zeros(most * w, np.int32)
+        flags = np.zeros(most * w, np.uint8)
+        for s in range(start, stop):
+            k0, k1 = s * L, (s + 1) * L
+            for first in range(0, m, most):
+                rows = min(most, m - first)
+                size = rows * w
+                special = False
+                for r in range(rows):
+                    i, at = first + r, r * w
+                    copy(d[i, left : left + real], codes[at : at + real])
+                    # Beyond this row's, the next one's are written over.
+                    largest_exponent(ea[i], eb[p], k0, k1, largest[at : at + filled])
+                    special |= special_a[i, s] | special_b[p, s]
+                    if scaled:
+                        own = blocks[at : at + real]
+                        for j in range(real):
+                            own[j] = np.int32(scale_a[i, s]) + np.int32(scale_b[p, s, j])
+                tile = codes[:size], largest[:size], e_max[:size], scale[:size]
+                special |= begin(c_format, F, e_zero, least, floor, blocks[:size], *tile)
+                if zeros_count:
+                    for r in range(rows):
+                        at = r * w
+                        smallest_exponent(ea[first + r], eb[p], k0, k1, largest[at : at + w])
+                    count_zeros(F, e_zero, least, floor, blocks[:size], largest[:size], *tile[2:])
+                for r in range(rows):
+                    mine = slice(r * w, (r + 1) * w)
+                    sum_of_chunk(va[first + r], vb[p], k0, k1, scale[mine], total[mine])
+                if not special:
+                    finish(rho, c_format, F, e_max[:size], total[:size], codes[:size])
+                    for r in range(rows):
+                        copy(codes[r * w : r * w + real], d[first + r, left : left + real])
+                    continue
+                for r in range(rows):
+                    i, mine = first + r, slice(r * w, r * w + real)
+                    specials(a, b, i, p, s, L, flags[mine])
+                    of_row = e_max[mine], total[mine], True, flags[mine], d[i, left : left + real]
+                    finish_fda(rho, c_format, F, e_zero, nan, False, *of_row)
+                    flags[mine] = 0
