@@ -71,6 +71,10 @@ _NARROW = 128
 _SMALL = 7
 
 
+#: what is asked of `matmul` where nothing is said but its operands, in the order of its arguments
+_PLAIN = None, 1, None, (128, 128), "sequential", "natural", 0, None, None, None, None
+
+
 @keywords(threads="jobs")
 def matmul(
     A: Matrix,
@@ -128,6 +132,11 @@ def matmul(
     754's in this process.
     """
     instruction = instruction_meant(instruction)
+    asked = promote_every, split_k, stream_k, tile, order, accumulation, seed, jobs, progress, scale_a, scale_b
+    if all(x.__class__ is y.__class__ and x == y for x, y in zip(asked, _PLAIN, strict=True)):
+        d = instruction.quick.product(A, B, C)
+        if d is not None:
+            return d
     given = Operands.of(instruction, A, B, C, scale_a, scale_b)
     how = _How(instruction, promote_every, split_k, stream_k, tile, order, accumulation, seed)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, jobs=jobs)

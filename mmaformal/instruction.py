@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from mmaformal.corridor import corridor_svg
 from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
 from mmaformal.kernels import rows as kernels
+from mmaformal.quick import Quick
 from mmaformal.spec import DotAdd, Parameters, parameter_text, with_changes
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
@@ -222,6 +223,8 @@ class Instruction:
         subnormal numbers (`check_meant`); TypeError for other dtypes, for numbers beside bit patterns, and for scales
         missing or superfluous.
         """
+        if scale_a is None and scale_b is None and (d := self.quick.dot_add(a, b, c)) is not None:
+            return d  # type: ignore[no-any-return]
         given = {"a": a, "b": b, "c": c, "scale_a": scale_a, "scale_b": scale_b}
         codes, kind = self._operands(given)
         return self._returned(_dot_add(self, codes), kind)
@@ -258,6 +261,11 @@ class Instruction:
         `dot_add`.
         """
         m, n, k, spec = self.m, self.n, self.k, self.spec
+        if self.quick.kernel is not None and np.shape(A) == (m, k) and np.shape(B) == (k, n):
+            d = self.quick.product(A, B, C)
+            if d is not None:
+                return d
+        began = time.perf_counter()
         given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
         codes, kind = self._operands(given)
         shapes = {
@@ -274,7 +282,14 @@ class Instruction:
         lanes = {
             name: x.T[None, :, :] if name in ("b", "scale_b") else x[:, None, :] for name, x in rows.items()
         }
-        return self._returned(_dot_add(self, {**lanes, "c": codes["C"]}), kind)
+        d = self._returned(_dot_add(self, {**lanes, "c": codes["C"]}), kind)
+        self.quick.spend(began)
+        return d
+
+    @cached_property
+    def quick(self) -> Quick:
+        """The quick way for common arguments."""
+        return Quick(self.spec)
 
     def check_scales(self, a: bool, b: bool) -> None:
         """Raise TypeError unless block scales are given (`a`, `b`: whether they are) exactly if they are needed."""

@@ -91,6 +91,24 @@ def driver(function: F) -> F:
     return result
 
 
+class Direct:
+    """A driver whose arguments are of the same types at every call: numba asks for them at the first only.
+
+    That is so of NumPy arrays of one dtype each, of as many axes, contiguous or not; which is the caller's to see to.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.driver: Numba = function
+        self.entry: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: object) -> Any:
+        if self.entry is not None:
+            return self.entry(*arguments)
+        result = self.driver(*arguments)
+        self.entry = self.driver.overloads[tuple(map(numba.typeof, arguments))].entry_point
+        return result
+
+
 def part(function: F) -> F:
     """Compile a function that drivers are made of.  No two arrays that it is given may overlap."""
     compiled: F = numba.njit(nogil=True, error_model="numpy")(function)

@@ -10,6 +10,8 @@ The loops run over the outputs of a panel and hold no branch, so the compiler ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Scales
 from mmaformal.kernels.compiled import (
     SOURCES,
+    Direct,
     KernelSources,
     at,
     cast,
@@ -464,6 +467,7 @@ class FusedPlanes(Kernel):
         self.bytes_per_element = wide.bytes_per_element
         self.description = f"{spec.parameters.algorithm}: {wide}"
         self._order: NDArray[np.int64] | None = None  #: of the products of one step
+        self._decode_rows, self._decode_panels = Direct(decode_rows), Direct(decode_panels)
 
     def _planes(self, shape: tuple[int, ...]) -> Planes:
         """Room for exponents, values and kinds."""
@@ -480,7 +484,7 @@ class FusedPlanes(Kernel):
         codes = np.ascontiguousarray(codes if order is None else codes[:, order])
         planes = self._planes(codes.shape)
         special = np.empty((len(codes), codes.shape[1] // self.L), np.bool_)
-        decode_rows(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
+        self._decode_rows(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
         return (*planes, special)
 
     def _columns(self, codes: Codes) -> Planes:
@@ -488,7 +492,7 @@ class FusedPlanes(Kernel):
         codes = np.ascontiguousarray(codes if order is None else codes[order])
         shape = panel_shape(codes)
         planes, special = self._planes(shape), np.empty((shape[0], shape[1] // self.L), np.bool_)
-        decode_panels(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
+        self._decode_panels(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
         return (*planes, special)
 
     def _zero_of(self, fmt: Format) -> int:
@@ -517,6 +521,7 @@ class FdaKernel(FusedPlanes):
         self.parameters = parameters
         # A zero product's e_zero is never above c's exponent, which is e_zero too if c is zero, unless:
         self.zeros_count = parameters.e_zero is not None and parameters.e_zero > spec.c_format.min_exponent
+        self._runs: dict[tuple[int, bool, bool], Direct] = {}
         p = parameters
         self.on_words = fits(p.rho, spec.c_format, p.F, p.cut, p.L, wide)  #: or on lanes of 64 bits
 
@@ -557,9 +562,7 @@ class FdaKernel(FusedPlanes):
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths
         if self.on_words:
-            from mmaformal.kernels.tiles import run_tiles
-
-            run_tiles(
+            self._run_tiles(d)(
                 p.rho,
                 spec.c_format,
                 p.F,
@@ -595,6 +598,13 @@ class FdaKernel(FusedPlanes):
             start * self.steps,
             stop * self.steps,
         )
+
+    def _run_tiles(self, d: Codes) -> Callable[..., None]:
+        """What runs tiles of a `d`, by the type that numba gives it."""
+        from mmaformal.kernels.tiles import run_tiles
+
+        key = d.dtype.num, d.flags.c_contiguous, d.flags.aligned
+        return self._runs.setdefault(key, Direct(run_tiles))
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:

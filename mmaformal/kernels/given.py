@@ -57,10 +57,12 @@ class GivenFormats(NamedTuple):
     d_format: Format
 
 
+@lru_cache(maxsize=1024)
 def numbers(spec: DotAdd, *own: int | Conversion) -> NDArray[np.int64]:
     """The formats of `spec`, then the algorithm's own parameters."""
     of = spec.a_format, spec.b_format, spec.c_format, spec.d_format
-    return numbers_of(of, *own, scale_format=spec.scale_format, scale_block=spec.scale_block)
+    found = numbers_of(of, *own, scale_format=spec.scale_format, scale_block=spec.scale_block)
+    return found
 
 
 def numbers_of(

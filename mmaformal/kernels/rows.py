@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +72,6 @@ def dot_add(
     a, b: codes (rows, K) that their formats have, in unsigned words of any width; c: (rows,); scales:
     (rows, K / block), if `spec` has them.  Shapes are the caller's responsibility.  `threads` share the rows.
     """
-    run = _runner(spec)
     d = np.empty(len(c), spec.d_format.word)
 
     def part(start: int) -> None:
@@ -80,12 +80,7 @@ def dot_add(
         some = slice(start, start + _CHUNK)
         scales = (x if x is None else x[some] for x in (scale_a, scale_b))
         done = batch(spec, a[some], b[some], c[some], *scales)
-        if spec.is_signed:
-            from mmaformal.kernels.signed import run_rows
-
-            run_rows(spec, done, run)
-        else:
-            run(spec, done)
+        _run(spec, done)
         d[some] = done.d  # NumPy cuts a lane to the word with the same bits
 
     starts = range(0, len(c), _CHUNK)
@@ -98,6 +93,26 @@ def dot_add(
     return d
 
 
+def one_row(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """`dot_add` of one row, (K,) codes and one c, without scales."""
+    from mmaformal.kernels.batch import batch
+
+    done = batch(spec, a[None], b[None], c.reshape(1), None, None)
+    _run(spec, done)
+    return done.d.astype(spec.d_format.word)
+
+
+def _run(spec: DotAdd, rows: Batch) -> None:
+    """Fill in the results of rows."""
+    if spec.is_signed:
+        from mmaformal.kernels.signed import run_rows
+
+        run_rows(spec, rows, _runner(spec))
+    else:
+        _runner(spec)(spec, rows)
+
+
+@lru_cache(maxsize=1024)
 def _runner(spec: DotAdd) -> Callable[[DotAdd, Batch], None]:
     """Returns what runs a batch: the function of the algorithm's kernel; where there is none, or it does not know all
     that the parameters say, the executable on NumPy's lanes."""

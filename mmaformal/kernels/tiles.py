@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.encodings.executable.blocks import Flag, where
+from mmaformal.encodings.executable.blocks import (
+    Flag,
+    Operand,
+    classify_product,
+    decode,
+    select_special,
+    where,
+)
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, part, vectorised
+from mmaformal.kernels.compiled import driver, inlined, part, vectorised
 from mmaformal.kernels.fused import (
     FAR,
     FLAG_NAN,
-    finish_fda,
+    FLAG_NEGATIVE,
+    FLAG_POSITIVE,
     largest_exponent,
     smallest_exponent,
-    special_values,
+    special_of,
     sum_of_chunk,
 )
 from mmaformal.kernels.kernel import WIDTH, Plane, Planes
 from mmaformal.kernels.narrow import addend, at_least, encoded, exponent_of, sum_with_c
-from mmaformal.kernels.planes import FILL
-from mmaformal.kernels.words import two_to, word
+from mmaformal.kernels.planes import FILL, INFINITE, NAN, ZERO
+from mmaformal.kernels.words import Word, two_to, word
 from mmaformal.rounding import Conversion
 
 #: Columns of a tile are filled up to vectors of words.
@@ -88,18 +96,43 @@ def copy(source: Plane, target: Plane) -> None:
         target[j] = source[j]
 
 
+@inlined
+def operand(kind: Word) -> Operand:
+    """The operand of a kind, as far as classifying a product looks at it."""
+    significand = where(kind & ZERO != 0, word(0), word(1))
+    return Operand((kind >> 3) & 1, word(0), significand, kind & INFINITE != 0, kind & NAN != 0)
+
+
 @part
-def specials(
-    a: Planes, b: Planes, i: int, p: int, s: int, L: int, flags: Plane
-) -> None:
-    """The special values that products and block scales of a row make, if any."""
-    ea, va, ka, special_a, scale_a, nan_a = a
-    eb, vb, kb, special_b, scale_b, nan_b = b
-    if special_a[i, s] | special_b[p, s]:
-        special_values(ka[i], kb[p], va[i], vb[p], s * L, (s + 1) * L, np.inf, flags)
-        if scale_a.shape[1] > 0:
-            for j in range(flags.size):
-                flags[j] |= where(nan_a[i, s] | nan_b[p, s, j], FLAG_NAN, 0)
+def specials(ka: Plane, kb: Plane, start: int, stop: int, flags: Plane) -> None:
+    """The special values that products of these kinds make."""
+    vectorised()
+    for j in range(flags.size):
+        flags[j] = 0
+    for k in range(start, stop):
+        x = operand(word(ka[k]))
+        for j in range(flags.size):
+            special = classify_product(x, operand(word(kb[k, j])))
+            found = where(special.nan, word(FLAG_NAN), word(0))
+            found = found | where(special.positive_infinity, word(FLAG_POSITIVE), word(0))
+            found = found | where(special.negative_infinity, word(FLAG_NEGATIVE), word(0))
+            flags[j] = (word(flags[j]) | found).number
+
+
+@inlined
+def nan_scales(one: Flag, others: Plane, flags: Plane) -> None:
+    """NaNs of block scales make NaNs."""
+    for j in range(others.size):
+        flags[j] |= where(one | others[j], FLAG_NAN, 0)
+
+
+@part
+def put_specials(rho: Conversion, c_format: Format, nan: int, flags: Plane, c: Plane, d: Plane) -> None:
+    """Put the special values that products and c make in the place of numbers."""
+    vectorised()
+    for j in range(d.size):
+        special = special_of(flags[j], decode(np.int64(c[j]), c_format.layout))
+        d[j] = select_special(special, np.int64(d[j]), rho, nan)
 
 
 @driver
@@ -133,7 +166,7 @@ def run_tiles(
         largest, scale = np.empty(most * w + FILL, ea.dtype), np.empty(most * w, va.dtype)
         e_max, total = np.empty(most * w, np.int32), np.empty(most * w, np.int32)
         codes, blocks = np.zeros(most * w, np.int32), np.zeros(most * w, np.int32)
-        flags = np.zeros(most * w, np.uint8)
+        flags = np.zeros(w, np.int32)
         for s in range(start, stop):
             k0, k1 = s * L, (s + 1) * L
             for first in range(0, m, most):
@@ -160,14 +193,15 @@ def run_tiles(
                 for r in range(rows):
                     mine = slice(r * w, (r + 1) * w)
                     sum_of_chunk(va[first + r], vb[p], k0, k1, scale[mine], total[mine])
-                if not special:
-                    finish(rho, c_format, F, e_max[:size], total[:size], codes[:size])
-                    for r in range(rows):
-                        copy(codes[r * w : r * w + real], d[first + r, left : left + real])
-                    continue
+                finish(rho, c_format, F, e_max[:size], total[:size], codes[:size])
                 for r in range(rows):
                     i, mine = first + r, slice(r * w, r * w + real)
-                    specials(a, b, i, p, s, L, flags[mine])
-                    of_row = e_max[mine], total[mine], True, flags[mine], d[i, left : left + real]
-                    finish_fda(rho, c_format, F, e_zero, nan, False, *of_row)
-                    flags[mine] = 0
+                    if special:
+                        if special_a[i, s] | special_b[p, s]:
+                            specials(ka[i], kb[p], k0, k1, flags)
+                            if scaled:
+                                nan_scales(nan_a[i, s], nan_b[p, s, :real], flags)
+                        else:
+                            flags[:] = 0
+                        put_specials(rho, c_format, nan, flags, d[i, left : left + real], codes[mine])
+                    copy(codes[mine], d[i, left : left + real])

@@ -1,0 +1,131 @@
+"""Small products and dot product-adds of common arguments, without what the general way does for uncommon ones.
+
+Common are NumPy arrays of exactly the instruction's types, all floats or all bit patterns, in shapes that fit.  Of
+anything else the answer here is None, and the general way decides: it computes the same, and raises what there is to
+raise.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.formats import Format
+from mmaformal.kernels import kernel_for
+from mmaformal.kernels import rows as kernels
+from mmaformal.spec import DotAdd
+
+if TYPE_CHECKING:
+    from mmaformal.kernels import Kernel
+
+Codes: TypeAlias = NDArray[Any]
+
+#: Products of more products than this are not small: threads share them.
+MOST = 1 << 20
+#: Seconds that one instruction may count: what the first one compiles is not what the next ones take.
+_MOST_OF_ONE = 0.1
+#: A product of fewer columns than this is made as its transpose, as by `gemm`, if that has more.
+NARROW = 64
+
+
+class Sides:
+    """The types that operands of one instruction have, as bit patterns and as floats."""
+
+    def __init__(self, spec: DotAdd) -> None:
+        self.spec = spec
+        formats = spec.a_format, spec.b_format, spec.c_format
+        self.words = tuple(fmt.word for fmt in formats)
+        self.full = all(fmt.codes == 1 << 8 * fmt.word.itemsize for fmt in formats)
+        floats = tuple(fmt.dtype for fmt in formats)
+        self.floats = None if any(x is None for x in floats) else floats  # NumPy has None for float64
+        d = spec.d_format
+        self.d_floats = d.word if d.dtype is None else d.dtype
+        self.word = max((spec.c_format.word, d.word), key=lambda word: word.itemsize)  #: of c and d
+        self.chained = spec.c_format == d
+        self.scaled = spec.scale_format is not None
+        self.alike = spec.a_format == spec.b_format and spec.parameters.factors_commute
+
+    def codes(self, *given: object) -> tuple[list[Codes], np.dtype[Any]] | None:
+        """Operands as codes, and the type of d; None where they are not common."""
+        found: list[Codes] = []
+        types = []
+        for x in given:
+            if x.__class__ is not np.ndarray and not isinstance(x, np.generic):
+                return None
+            found.append(x)  # type: ignore[arg-type]
+            types.append(x.dtype)  # type: ignore[attr-defined]
+        if self.full and all(map(_same, types, self.words)):
+            return found, self.spec.d_format.word
+        if self.floats is not None and all(map(_same, types, self.floats)):
+            return [x.view(word) for x, word in zip(found, self.words, strict=False)], self.d_floats
+        return None
+
+
+def _same(x: np.dtype[Any], y: np.dtype[Any]) -> bool:
+    return x == y
+
+
+class Quick:
+    """The quick way of one instruction: its products, once the compiled kernel has been used or would have paid."""
+
+    def __init__(self, spec: DotAdd) -> None:
+        self.spec, self.sides = spec, Sides(spec)
+        self.kernel: Kernel | None = None
+        self.spent = 0.0  #: seconds of rows that the kernel would have saved
+
+    def __reduce__(self) -> tuple[type[Quick], tuple[DotAdd]]:
+        return Quick, (self.spec,)
+
+    def spend(self, began: float) -> None:
+        """Count a whole instruction that was made by rows; the kernel is taken after some seconds of them."""
+        self.spent += min(time.perf_counter() - began, _MOST_OF_ONE)
+        if self.spent > kernels.PATIENCE:
+            self.kernel = kernel_for(self.spec)
+
+    def product(self, A: object, B: object, C: object) -> Codes | None:
+        """A (M×K) · B (K×N) + C (M×N), without C if it is None; small, and K in whole instructions."""
+        given = self.sides.codes(A, B) if C is None else self.sides.codes(A, B, C)
+        if given is None or self.sides.scaled:
+            return None
+        (a, b, *c), kind = given
+        if a.ndim != 2 or b.ndim != 2:
+            return None
+        m, k = a.shape
+        n, each = b.shape[1], self.spec.k
+        steps = k // each
+        fits = b.shape[0] == k == steps * each and m > 0 and n > 0 and steps > 0
+        if not fits or m * n * k > MOST or (steps > 1 and not self.sides.chained):
+            return None
+        if c and c[0].shape != (m, n):
+            return None
+        addend = c[0] if c else None
+        turned = n < min(m, NARROW) and self.sides.alike
+        if turned:
+            d = np.ascontiguousarray(self._made(b.T, a.T, addend if addend is None else addend.T).T)
+        else:
+            d = self._made(a, b, addend)
+        return d.view(kind)
+
+    def _made(self, a: Codes, b: Codes, c: Codes | None) -> Codes:
+        """A product as codes."""
+        if self.kernel is None:
+            self.kernel = kernel_for(self.spec)
+        kernel, word = self.kernel, self.sides.word
+        shape = len(a), b.shape[1]
+        d = np.zeros(shape, word) if c is None else np.array(c, word, order="C")
+        kernel.run(kernel.rows(a), kernel.columns(b), d, 0, a.shape[1] // self.spec.k)
+        return d.astype(self.spec.d_format.word, copy=False)
+
+    def dot_add(self, a: object, b: object, c: object) -> Any:
+        """c + Σ a_k·b_k of two vectors and a number, once compiled rows pay."""
+        given = self.sides.codes(a, b, c)
+        if given is None or self.sides.scaled or not kernels.compiled_pays(self.spec, self.spec.k):
+            return None
+        (x, y, z), kind = given
+        if x.shape != (self.spec.k,) or y.shape != x.shape or z.ndim:
+            return None
+        d = kernels.one_row(self.spec, x, y, z)
+        return d.view(kind)[0]
