@@ -36,6 +36,7 @@ from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH, Planes
+from mmaformal.kernels.room import reused
 from mmaformal.kernels.rows import processors
 from mmaformal.operands import Matrix, Operands, ProductCodes
 from mmaformal.renamed import keywords
@@ -64,11 +65,14 @@ class Division(TypedDict, total=False):
 _PLANES_BYTES = 1 << 24
 #: products of K whose planes are made at a time
 _PLANES_K = 4096
+#: So few rows, as in decoding, use planes of B so seldom that making them counts: threads make them for their own
+#: columns, as many as there are, for so few of K at a time that they are in the cache when they are used.
+_FEW_ROWS, _FEW_BYTES = 256, 3 << 20
 #: A product of fewer columns than this is made as its transpose, where factors may change places: kernels take columns
 #: together, and one costs what this many do.
 _NARROW = 128
-#: One thread is enough for a product of less than this part, a power of two, of what a kernel is given at a time.
-_SMALL = 7
+#: A thread has at least this part, a power of two, of what a kernel is given at a time: to hand over less takes longer.
+_SMALL = 6
 
 
 #: what is asked of `matmul` where nothing is said but its operands, in the order of its arguments
@@ -123,7 +127,8 @@ def matmul(
     "grouped" by magnitude; "kahan", compensated, and "anti-kahan", its opposite (`mmaformal.accumulation` defines
     them).  With block scales there are "natural" and "kahan".  Only "natural" and "random" can be divided.
 
-    `jobs` threads run the rows of D (default: as many as this process may use processors); results do not depend on it.
+    At most `jobs` threads run parts of D (default: as many as this process may use processors), one a small product;
+    results do not depend on it.
     `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
     it takes longer than two seconds.
 
@@ -174,8 +179,8 @@ class _How(NamedTuple):
         """Return D, made product by product of a batch."""
         i = self.instruction
         report = ProgressReport(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
-        alone = report.total < kernel_for(i.spec).task >> _SMALL
-        threads = jobs or (1 if alone else processors())
+        most = max(report.total // (kernel_for(i.spec).task >> _SMALL), 1)
+        threads = min(jobs or processors(), most)
         d = np.empty(given.outputs, i.d_format.word)
         if d.size:
             with Workers(threads, report) as workers:
@@ -292,7 +297,7 @@ class _Problem:
         self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
     ) -> Codes:
         """D as codes, K divided everywhere alike."""
-        if self.m < workers.threads and self.n > WIDTH:
+        if self.m <= _FEW_ROWS and self.n > WIDTH:
             return self._by_columns(pieces, promote, order, workers)
         blocks = [Block(slice(0, self.m), columns) for columns in self._column_blocks()]
         if len(blocks) == 1:
@@ -305,7 +310,7 @@ class _Problem:
     def _by_columns(
         self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
     ) -> Codes:
-        """Return D where there are fewer rows than threads: the threads take columns then."""
+        """Return D where there are few rows: the threads take columns then."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
         alone = Workers(1, ProgressReport(False, 0))
 
@@ -315,12 +320,11 @@ class _Problem:
             products: int = (columns.stop - columns.start) * self.m * self.steps * self.spec.k
             return products
 
-        each = -(-self.n // (workers.threads * WIDTH)) * WIDTH
-        parts = [
-            slice(first, min(first + each, block.stop))
-            for block in self._column_blocks()
-            for first in range(block.start, block.stop, each)
-        ]
+        share = -(-self.n // (workers.threads * WIDTH))
+        task = self.kernel.task // (self.m * self.steps * self.spec.k * WIDTH)
+        across = self.b.strides[0] == self.b.itemsize  # columns lie in memory one by one: few of them, and long
+        each = max(min(share, task, 2 if across else share), 1) * WIDTH
+        parts = [slice(first, min(first + each, self.n)) for first in range(0, self.n, each)]
         workers.run(run, parts)
         return d
 
@@ -429,36 +433,52 @@ class _Problem:
 
         In place.  The planes of B are made for a range of K at a time, those of A for some of its rows.
         """
-        k = self.spec.k
-        at_once = max(_PLANES_K // k, 1)
+        few = len(out) <= _FEW_ROWS
+        wide = max(out.shape[1], WIDTH) * self.kernel.bytes_per_element
+        at_once = max((_FEW_BYTES // wide if few else _PLANES_K) // self.spec.k, 1)
         if promote is not None:
             at_once = max(at_once // promote, 1) * promote
         for first in range(start, stop, at_once):
             last = min(first + at_once, stop)
-            b = self.kernel.columns(
-                self._padded(self.b[first * k : last * k, block.columns], (last - first) * k, 0),
-                self._scales(1, (slice(None), block.columns), first, last),
-            )
-            each = max(out.shape[1] * (last - first) * k, 1)
-            rows = max(min(self.kernel.task // each, -(-len(out) // workers.threads)), 1)
+            with reused():
+                self._some(out, block, first, last, promote, workers, lost)
 
-            def run(part: slice, b: Planes = b, first: int = first, last: int = last) -> int:
-                offset = block.rows.start
-                a_rows = slice(part.start + offset, part.stop + offset)
-                a = self.kernel.rows(
-                    self._padded(self.a[a_rows, first * k : last * k], (last - first) * k, 1),
-                    self._scales(0, (a_rows, slice(None)), first, last),
-                )
+    def _some(
+        self,
+        out: Codes,
+        block: Block,
+        first: int,
+        last: int,
+        promote: int | None,
+        workers: Workers,
+        lost: Codes | None,
+    ) -> None:
+        """Take accumulators through the instructions first … last - 1, as `_chain`, B's planes being made once."""
+        k = (last - first) * self.spec.k
+        inner = slice(first * self.spec.k, last * self.spec.k)
+        b = self.kernel.columns(
+            self._padded(self.b[inner, block.columns], k, 0),
+            self._scales(1, (slice(None), block.columns), first, last),
+        )
+        each = max(out.shape[1] * k, 1)
+        threads = min(workers.threads, max(len(out) * each // (self.kernel.task >> _SMALL), 1))
+        rows = max(min(self.kernel.task // each, -(-len(out) // threads)), 1)
+
+        def run(part: slice) -> int:
+            offset = block.rows.start
+            a_rows = slice(part.start + offset, part.stop + offset)
+            with reused():
+                scales = self._scales(0, (a_rows, slice(None)), first, last)
+                a = self.kernel.rows(self._padded(self.a[a_rows, inner], k, 1), scales)
                 if promote is None:
                     self.kernel.run(a, b, out[part], 0, last - first)
                 else:
-                    self._promoted(
-                        out[part], a, b, last - first, promote, None if lost is None else lost[part]
-                    )
-                products: int = (part.stop - part.start) * out.shape[1] * (last - first) * k
-                return products
+                    of_part = None if lost is None else lost[part]
+                    self._promoted(out[part], a, b, last - first, promote, of_part)
+            products: int = (part.stop - part.start) * out.shape[1] * k
+            return products
 
-            workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
+        workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
 
     def _promoted(
         self, total: Codes, a: Planes, b: Planes, steps: int, promote: int, lost: Codes | None = None

@@ -36,6 +36,7 @@ from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import Format
+from mmaformal.kernels import room
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Scales
 from mmaformal.kernels.compiled import (
@@ -68,6 +69,7 @@ from mmaformal.kernels.planes import (
     ZERO,
     decode_panels,
     decode_rows,
+    in_line,
     panel_shape,
 )
 from mmaformal.kernels.products import (
@@ -471,8 +473,10 @@ class FusedPlanes(Kernel):
 
     def _planes(self, shape: tuple[int, ...]) -> Planes:
         """Room for exponents, values and kinds."""
-        types = self.widths.exponent, self.widths.value, np.uint8
-        return tuple(np.empty(shape, each) for each in types)
+        types, place = (self.widths.exponent, self.widths.value, np.uint8), room.current()
+        if place is None:
+            return tuple(np.empty(shape, each) for each in types)
+        return tuple(place.array((use, len(shape)), shape, each) for use, each in enumerate(types))
 
     def _ordered(self, k: int) -> NDArray[np.int64] | None:
         if self._order is None:
@@ -489,10 +493,10 @@ class FusedPlanes(Kernel):
 
     def _columns(self, codes: Codes) -> Planes:
         order, fmt = self._ordered(len(codes)), self.spec.b_format
-        codes = np.ascontiguousarray(codes if order is None else codes[order])
-        shape = panel_shape(codes)
+        codes = codes if order is None else codes[order]
+        shape, line = panel_shape(codes), in_line(codes)
         planes, special = self._planes(shape), np.empty((shape[0], shape[1] // self.L), np.bool_)
-        self._decode_panels(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
+        self._decode_panels(fmt, *line, codes.shape[1], self.L, self._zero_of(fmt), *planes, special)
         return (*planes, special)
 
     def _zero_of(self, fmt: Format) -> int:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from mmaformal.encodings.executable.blocks import Flag, decode, where
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, part, vectorised
+from mmaformal.kernels.compiled import cast, driver, part, vectorised
 from mmaformal.kernels.kernel import WIDTH, Codes, Plane
 from mmaformal.kernels.words import two_to, word
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 #: Columns that a panel is filled up to: as many exponents fit a vector.
 FILL = 64
+#: Codes of a column that are taken at a time where columns are what lies together.
+DEPTH = 32
 
 
 @part
@@ -33,7 +36,7 @@ def decode_some(
         exponents[i] = where(zero, word(zero_exponent), x.exponent).number
         significand = where(zero, word(0), x.significand)
         scale = two_to(x.exponent - fmt.fraction_bits, values[i])
-        values[i] = where(x.sign == 1, -significand, significand).number * scale
+        values[i] = cast(where(x.sign == 1, -significand, significand).number, scale) * scale
         kind = (
             where(x.nan, word(NAN), word(0))
             | where(x.infinite, word(INFINITE), word(0))
@@ -72,10 +75,21 @@ def decode_rows(
                 special[i, k // L] |= kinds[i, k] & (NAN | INFINITE) != 0
 
 
+@part
+def take_across(codes: Plane, start: int, down: int, across: int, out: Plane) -> None:
+    """Copy a block of codes, (K, n) as `out` is, that begins at `start` and whose columns lie in memory one by one."""
+    for j in range(out.shape[1]):
+        for k in range(out.shape[0]):
+            out[k, j] = codes[start + k * down + j * across]
+
+
 @driver
 def decode_panels(
     fmt: Format,
     codes: Plane,
+    down: int,
+    across: int,
+    n: int,
     L: int,
     zero_exponent: int,
     exponents: Plane,
@@ -83,17 +97,39 @@ def decode_panels(
     kinds: Plane,
     special: Plane,
 ) -> None:
-    """The planes of B, (panels, K, columns), of codes (K, n); what is beyond n is zero."""
-    width, n = exponents.shape[2], codes.shape[1]
-    for p in range(exponents.shape[0]):
+    """The planes of B, (panels, K, columns), of codes (K, n), which lie `down` and `across` apart in memory, one of
+    them 1.
+
+    What is beyond n is zero.
+    """
+    panels, K, width = exponents.shape
+    block = np.empty((DEPTH, width), codes.dtype)
+    for p in range(panels):
         left = p * width
         w = min(width, n - left)
         special[p, :] = False
-        for k in range(codes.shape[0]):
+        for k in range(K):
+            some = codes[k * down + left : k * down + left + w]
+            if across != 1:
+                if k % DEPTH == 0:
+                    deep = min(DEPTH, K - k)
+                    take_across(codes, k * down + left * across, down, across, block[:deep, :w])
+                some = block[k % DEPTH, :w]
             e, v, kind = exponents[p, k], values[p, k], kinds[p, k]
-            some = decode_some(fmt, codes[k, left : left + w], zero_exponent, e[:w], v[:w], kind[:w])
-            special[p, k // L] |= some
+            special[p, k // L] |= decode_some(fmt, some, zero_exponent, e[:w], v[:w], kind[:w])
             e[w:], v[w:], kind[w:] = zero_exponent, 0, ZERO
+
+
+def in_line(codes: Codes) -> tuple[Codes, int, int]:
+    """Codes (K, n) as one line of memory, and how far apart rows and columns are there; copied if need be."""
+    size = codes.itemsize
+    down, across = codes.strides
+    k, n = codes.shape
+    in_place = min(down, across) == size and down % size == across % size == 0 and codes.flags.aligned
+    if codes.flags.c_contiguous or not (in_place and codes.size):
+        return np.ascontiguousarray(codes).reshape(-1), n, 1
+    length = (k - 1) * (down // size) + (n - 1) * (across // size) + 1
+    return as_strided(codes, (length,), (size,), writeable=False), down // size, across // size
 
 
 def panel_width(n: int) -> int:
