@@ -19,9 +19,10 @@ import numpy as np
 
 from mmaformal import ARCHITECTURES
 from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
-from mmaformal.kernels import fused, kernel_for
+from mmaformal.kernels import fdrda, fused, kernel_for, tiles
 from mmaformal.kernels.compiled import Ends
-from mmaformal.kernels.fused import FdaKernel, FdrdaKernel
+from mmaformal.kernels.fdrda import FdrdaKernel
+from mmaformal.kernels.fused import FdaKernel, zero_exponent
 from mmaformal.kernels.kernel import WIDTH
 
 
@@ -45,44 +46,46 @@ def total(n: int, va: Any, vb: Any, L: int, chunk: int, scale: Any, some: Any, o
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def begin_fda(
-    n: int,
-    c: Any,
-    F: int,
-    zero: int,
-    least: int,
-    floor: int,
-    s: int,
-    t: Any,
-    d: Any,
-    e: Any,
-    m: Any,
-    scale: Any,
-) -> None:
+def chunk(n: int, va: Any, vb: Any, L: int, scale: Any, some: Any) -> None:
+    for q in range(n):
+        fused.sum_of_chunk(va[q & 7], vb, 0, L, scale, some)
+
+
+@numba.njit  # type: ignore[misc, unused-ignore]
+def begin_tile(n: int, c: Any, F: int, zero: int, least: int, floor: int, s: Any, d: Any, e: Any, m: Any, scale: Any) -> None:
+    for _ in range(n):
+        tiles.begin(c, F, zero, least, floor, s, d, e, m, scale)
+
+
+@numba.njit  # type: ignore[misc, unused-ignore]
+def finish_tile(n: int, rho: Any, c: Any, F: int, e: Any, sums: Any, d: Any) -> None:
+    for _ in range(n):
+        tiles.finish(rho, c, F, e, sums, d)
+
+
+@numba.njit  # type: ignore[misc, unused-ignore]
+def begin_fda(n: int, c: Any, F: int, zero: int, least: int, floor: int, s: int, t: Any, d: Any, e: Any, m: Any, scale: Any) -> None:
     for _ in range(n):
         fused.begin_fda(c, F, zero, least, floor, s, t, d, e, m, scale)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def finish_fda(
-    n: int, rho: Any, c: Any, F: int, zero: int, nan: int, e: Any, sums: Any, flags: Any, d: Any
-) -> None:
+def finish_fda(n: int, rho: Any, c: Any, F: int, zero: int, nan: int, e: Any, sums: Any, flags: Any, d: Any) -> None:
     for _ in range(n):
-        fused.finish_fda(rho, c, F, zero, nan, e, sums, False, flags, d)
+        fused.finish_fda(rho, c, F, zero, nan, False, e, sums, False, flags, d)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
 def begin_dot(n: int, F: int, least: int, floor: int, skipped: int, e: Any, e_dot: Any, scale: Any) -> None:
     for _ in range(n):
-        fused.begin_dot(F, least, floor, skipped, e, e_dot, scale)
+        fdrda.begin_dot(F, least, floor, skipped, e, e_dot, scale)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def finish_dots(
-    n: int, ends: Any, p: Any, nan: int, e: Any, x: Any, f: Any, y: Any, flags: Any, d: Any
-) -> None:
+def finish_dots(n: int, ends: Any, p: Any, nan: int, e: Any, x: Any, f: Any, y: Any, flags: Any, d: Any) -> None:
     for _ in range(n):
-        fused.finish_dots(ends, p, nan, e, x, f, y, False, flags, d)
+        special = fused.any_special(ends.c_format, d)
+        fdrda.finish_dots(ends, p, nan, e, x, f, y, special, flags, d)
 
 
 def best(function: Callable[..., Any], *arguments: Any, count: int = 400) -> float:
@@ -113,26 +116,33 @@ def main() -> None:
     assert i.b_format.dtype is not None
     A = rng.normal(size=(8, i.k)).astype(i.a_format.dtype).view(i.a_format.word)
     B = rng.normal(size=(i.k, WIDTH)).astype(i.b_format.dtype).view(i.b_format.word)
-    scales = (None, None)
-    a, b = kernel.rows(A, scales[0]), kernel.columns(B, scales[1])
+    a, b = kernel.rows(A), kernel.columns(B)
     (ea, va), (eb, vb) = a[:2], (b[0][0], b[1][0])
     e, d = np.empty(WIDTH, ea.dtype), np.zeros(WIDTH, i.d_format.word)
     scale, some, sums = np.ones(WIDTH, va.dtype), np.empty(WIDTH, wide.term), np.zeros(WIDTH, np.int64)
     e_max, flags = np.zeros(WIDTH, np.int32), np.zeros(WIDTH, np.uint8)
     size = L if isinstance(kernel, FdaKernel) else L // kernel.groups
-    times = {
-        "largest exponent": best(largest, ea, eb, size, e) * (L // size),
-        "aligned sum": best(total, va, vb, size, wide.chunk, scale, some, sums) * (L // size),
-    }
+    times = {"largest exponent": best(largest, ea, eb, size, e) * (L // size)}
     if isinstance(kernel, FdaKernel):
         p = kernel.parameters
-        none = np.zeros(WIDTH, np.int16)
-        first = (i.c_format, p.F, p.e_zero, wide.least, wide.floor, np.int64(0), none, d, e, e_max, scale)
-        times["e_max and scale"] = best(begin_fda, *first)
-        nan = canonical_nan(i.d_format)
-        last = (p.rho, i.c_format, p.F, p.e_zero, nan, e_max, sums, flags, d)
-        times["c, rounding, encoding"] = best(finish_fda, *last)
+        limits = zero_exponent(p.e_zero, i.c_format), wide.least, wide.floor
+        if kernel.on_words:
+            words, none = d.astype(np.int32), np.zeros(WIDTH, np.int32)
+            times["aligned sum"] = best(chunk, va, vb, size, scale, some)
+            first = (i.c_format, p.F, *limits, none, words, e, e_max, scale)
+            times["e_max and scale"] = best(begin_tile, *first)
+            last = (p.rho, i.c_format, p.F, e_max, some, words)
+            times["c, rounding, encoding"] = best(finish_tile, *last)
+        else:
+            times["aligned sum"] = best(total, va, vb, size, wide.chunk, scale, some, sums)
+            none = np.zeros(WIDTH, np.int16)
+            first = (i.c_format, p.F, *limits, np.int64(0), none, d, e, e_max, scale)
+            times["e_max and scale"] = best(begin_fda, *first)
+            nan = canonical_nan(i.d_format)
+            last = (p.rho, i.c_format, p.F, limits[0], nan, e_max, sums, flags, d)
+            times["c, rounding, encoding"] = best(finish_fda, *last)
     else:
+        times["aligned sum"] = best(total, va, vb, size, wide.chunk, scale, some, sums) * (L // size)
         times["e_max and scale"] = best(
             begin_dot, p.F, wide.least, wide.floor, kernel.skipped, e, e_max, scale
         ) * (L // size)

@@ -30,10 +30,12 @@ from mmaformal.formats import Format, fp16, fp32
 from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
-from mmaformal.kernels.fused import special_of, special_values
+from mmaformal.kernels.floats import double_bits, double_of, single_bits, single_of
+from mmaformal.kernels.fused import any_special, special_of, special_values
+from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
-from mmaformal.rounding import Conversion
+from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.spec import DotAdd
 
 
@@ -153,6 +155,45 @@ def finish_sorted(
         d[j] = select_special(special, encode(round_sum(total, 0, rho), rho), rho, nan)
 
 
+@part
+def first_product(va: Plane, vb: Plane, k: int, sums: Plane) -> None:
+    vectorised()
+    for j in range(sums.size):
+        sums[j] = va[k] * vb[k, j]
+
+
+@part
+def next_product(va: Plane, vb: Plane, k: int, sums: Plane) -> Flag:
+    """Add a product to sums; returns whether some sum is not exact.
+
+    If s - x is y and s - y is x, then s is x + y: the difference from the larger of both is exact (Dekker 1971).
+    """
+    vectorised()
+    lost = False
+    for j in range(sums.size):
+        x, y = sums[j], va[k] * vb[k, j]
+        s = x + y
+        lost |= (s - x != y) | (s - y != x)
+        sums[j] = s
+    return lost
+
+
+@part
+def finish_floats(sums: Plane, d: Plane) -> None:
+    """Each exact sum and c, rounded to odd in fp64 and then to fp32: once, as far as fp32 can see; zero is +0."""
+    vectorised()
+    for j in range(d.size):
+        x, c = sums[j], np.float64(single_of(np.int32(d[j])))
+        s = x + c
+        z = s - x
+        lost = (x - (s - z)) + (c - z)
+        bits = double_bits(s)
+        outward = np.int64(1) if (lost > 0) == (s > 0) else np.int64(-1)
+        bits += outward if (lost != 0) & (bits & 1 == 0) else np.int64(0)
+        code = single_bits(np.float32(double_of(bits)))
+        d[j] = np.int32(0) if s == 0 else code
+
+
 @driver
 def run_efda(
     spec: Ends,
@@ -164,6 +205,7 @@ def run_efda(
     top: int,
     frame: int,
     lowest: int,
+    floats: bool,
     a: Planes,
     b: Planes,
     d: Plane,
@@ -176,6 +218,7 @@ def run_efda(
     eb, vb, kb, sb, special_b = b
     m, n = d.shape
     width = eb.shape[2]
+    sums_ = np.empty(width, np.float64)
     high_, low_, flags_ = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(width, np.uint8)
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
@@ -185,6 +228,14 @@ def run_efda(
             for i in range(m):
                 row = d[i, p * width : p * width + w]
                 special = special_a[i, s] | special_b[p, s]
+                if floats and not (special | any_special(spec.c_format, row)):
+                    first_product(va[i], vb[p], k0, sums_[:w])
+                    lost = False
+                    for k in range(k0 + 1, k1):
+                        lost |= next_product(va[i], vb[p], k, sums_[:w])
+                    if not lost:
+                        finish_floats(sums_[:w], row)
+                        continue
                 if special:
                     special_values(ka[i], kb[p], va[i], vb[p], k0, k1, np.inf, flags)
                 if fixed:
@@ -298,7 +349,8 @@ class EfdaKernel(Kernel):
         rho, L = self.parameters.rho, self.parameters.L
         ends = Ends(self.spec.c_format)
         where_ = (start * self.steps, stop * self.steps)
-        numbers = (L, self.bits, self.fixed, self.top, self.frame, self.lowest)
+        numbers = (L, self.bits, self.fixed, self.top, self.frame, self.lowest, rho == IEEE_FP32)
+        check_processor()
         run_efda(ends, rho, quiet_nan(rho.format), *numbers, a, b, d, *where_)
 
     @staticmethod

@@ -47,6 +47,7 @@ from mmaformal.kernels.fused import (
     FAR,
     FusedPlanes,
     aligned_sum,
+    any_special,
     largest_exponent,
     special_of,
     special_values,
@@ -196,17 +197,6 @@ def begin_dot(
         scale[j] = power_of_two(maximum(F - e, floor), scale[j])
         top = maximum(top, e)
     return top
-
-
-@part
-def any_special(c_format: Format, d: Plane) -> Flag:
-    """Whether some code is a special value."""
-    vectorised()
-    special = False
-    for j in range(d.size):
-        x = decode(np.int64(d[j]), c_format.layout)
-        special |= x.nan | x.infinite
-    return special
 
 
 @part

@@ -81,6 +81,7 @@ from mmaformal.kernels.products import (
     sum_with_c,
 )
 from mmaformal.kernels.widths import Widths, widths
+from mmaformal.kernels.words import word
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
@@ -253,6 +254,17 @@ def special_values(
 def special_of(flags: Lane, c: Operand) -> Special:
     found = Special(flags & FLAG_NAN != 0, flags & FLAG_POSITIVE != 0, flags & FLAG_NEGATIVE != 0)
     return resolve_special(merge_special(found, classify_addend(c)))
+
+
+@part
+def any_special(c_format: Format, d: Plane) -> Flag:
+    """Whether some code, of up to 32 bits, is a special value."""
+    vectorised()
+    special = False
+    for j in range(d.size):
+        x = decode(word(d[j]), c_format.layout)
+        special |= x.nan | x.infinite
+    return special
 
 
 # ---- fda ---------------------------------------------------------------------------------------------------

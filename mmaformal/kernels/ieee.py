@@ -12,20 +12,18 @@ from functools import cache
 
 import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
 from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.formats import Format, fp32, fp64
+from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
+from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
+from mmaformal.kernels.floats import single_bits, single_of
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -89,7 +87,7 @@ def run_sfma(fmt: Format, nan: Lane, a: Plane, b: Plane, d: Plane, start: int, s
 
 
 class SfmaKernel(Kernel):
-    """sfma, in fp32 or fp64."""
+    """sfma, in fp32 or fp64; in fp16 it is `halves`."""
 
     algorithms = ("sfma",)
     run_rows = staticmethod(staged.run_rows)
@@ -105,6 +103,10 @@ class SfmaKernel(Kernel):
         """None unless the processor has fma and rounds as ρ does (nearest even, in full, a zero with its sign), and
         all NaNs are one."""
         p = spec.parameters_as(Sfma)
+        if spec.d_format == fp16:
+            from mmaformal.kernels.halves import HalvesKernel
+
+            return HalvesKernel.of(spec)
         full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
         ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
         return cls(spec) if ieee and not p.nan.order and has_fma() else None
@@ -125,30 +127,14 @@ class SfmaKernel(Kernel):
 # ---- gps ---------------------------------------------------------------------------------------------------
 
 
-@intrinsic
-def bits_of(typing: Numba, x: Numba) -> Numba:
-    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.int32(types.float32), generate
-
-
-@intrinsic
-def float_of(typing: Numba, x: Numba) -> Numba:
-    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), generate
-
-
 _EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
 
 
 @inlined
 def flush(x: Lane) -> Lane:
     """A subnormal becomes zero of the same sign."""
-    bits = bits_of(x)
-    return float_of(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
+    bits = single_bits(x)
+    return single_of(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
 
 
 @driver
@@ -178,7 +164,7 @@ def run_gps(
             for i in range(m):
                 row = d[i, p * width : p * width + w]
                 for j in range(w):
-                    row[j] = np.float32(0) if bits_of(row[j]) & _EXPONENT == 0 else row[j]
+                    row[j] = np.float32(0) if single_bits(row[j]) & _EXPONENT == 0 else row[j]
                 for g in range(step * k, (step + 1) * k, G):
                     x0, x1 = a[i, g], a[i, g + 1]
                     if G == 2:

@@ -19,7 +19,8 @@ from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, vectorised
-from mmaformal.kernels.ieee import bits_of, float_of, flush
+from mmaformal.kernels.floats import single_bits, single_of
+from mmaformal.kernels.ieee import flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -35,9 +36,9 @@ def error_of(x: Lane, y: Lane, s: Lane) -> Lane:
 @inlined
 def to_odd(s: Lane, error: Lane) -> Lane:
     """The odd neighbour of s + error, for |error| at most half a last place; s itself if it is exact."""
-    bits, way = bits_of(s), bits_of(s) ^ bits_of(error)
+    bits, way = single_bits(s), single_bits(s) ^ single_bits(error)
     odd = np.int32(bits + 1) if way >= 0 else np.int32(bits - 1)
-    return s if (error == 0) | (bits & 1 == 1) else float_of(odd)
+    return s if (error == 0) | (bits & 1 == 1) else single_of(odd)
 
 
 @driver

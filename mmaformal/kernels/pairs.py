@@ -18,7 +18,8 @@ from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
-from mmaformal.kernels.ieee import bits_of, flush
+from mmaformal.kernels.floats import single_bits
+from mmaformal.kernels.ieee import flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.spec import DotAdd
 
@@ -28,7 +29,7 @@ _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
 @inlined
 def is_least(x: Lane) -> Lane:
     """1 where |x| is the least normal number, else 0."""
-    return np.int32(bits_of(x) & _MAGNITUDE == _LEAST)
+    return np.int32(single_bits(x) & _MAGNITUDE == _LEAST)
 
 
 @driver
