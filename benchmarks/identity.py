@@ -1,91 +1,205 @@
-"""Kernels against the plain executable, bit for bit, on millions of dot product-adds of every algorithm.
+"""Kernels against the executable encoding, bit for bit, on 10^8 dot product-adds of every algorithm.
 
-    python benchmarks/identity.py --dot-adds 10000000 --markdown docs/performance.md
+    python benchmarks/identity.py --dot-adds 100000000 --markdown docs/performance.md
+    python benchmarks/identity.py --hypothetical 500 --markdown docs/performance.md
 
-The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): 192 rows
-of A, 192 columns of B and as many C of one family at a time, every row with every column, until an algorithm has had
-its number, each distinct behaviour in turn.  Exits with 1 on any difference.
+The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): up to 512
+rows of A, as many columns of B and as many C of one family at a time, every row with every column, until an algorithm
+has had its number, each distinct behaviour in turn; matrices of all shapes.  `matmul` is compared with the compiled rows
+(`kernels/rows`: the stages of the executable encoding, one output at a time), and a part of each, *of them plain*, with
+the executable as it stands, on NumPy's lanes.  An algorithm whose rows are not compiled is compared with that alone.
+
+Hypothetical specifications are those of tests/support/random_units: formats, parameters and roundings no hardware has;
+each one's kernel is compared with the plain executable on 2 × 1,024 dot product-adds, of which some are chains.  Exits
+with 1 on any difference.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import random
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "oracle"))
+_TESTS = Path(__file__).resolve().parent.parent / "tests"
+sys.path += [str(_TESTS / "oracle"), str(_TESTS)]
 
 from families import FAMILIES, Operands, generate
-from throughput import distinct, put_between
+from support.kernel_runs import near_one, random_codes, run
+from support.random_units import units
+from throughput import put_between
 
-from mmaformal import Instruction, matmul
-from mmaformal.kernels import rows
+from mmaformal import ARCHITECTURES, Instruction, matmul
+from mmaformal.architectures import SPECIFIED_UNITS
+from mmaformal.encodings import executable
+from mmaformal.kernels import kernel_for, rows
+from mmaformal.kernels.choose import compiled
 
-SIZE = 192
+SIZE, PLAIN = 512, 48
+#: dot product-adds of one algorithm on NumPy's lanes, where its rows are not compiled
+ALONE = 10**6
 
 
-def cases(i: Instruction, family: str, seed: int) -> dict[str, Any]:
+class Compared(NamedTuple):
+    """Of one comparison."""
+
+    done: int
+    plain: int
+    wrong: int
+
+
+def behaviours() -> dict[str, list[Instruction]]:
+    """One instruction for each behaviour, by algorithm."""
+    seen: dict[Any, Instruction] = {}
+    for architecture in (*ARCHITECTURES.values(), *(ARCHITECTURES[name] for name in SPECIFIED_UNITS)):
+        for i in architecture:
+            seen.setdefault(i.spec, i)
+    found: dict[str, list[Instruction]] = {}
+    for i in seen.values():
+        found.setdefault(i.algorithm, []).append(i)
+    return found
+
+
+def cases(i: Instruction, family: str, seed: int, size: int) -> dict[str, Any]:
+    """Matrices of up to `size` rows and columns, a quarter of them as large."""
     spec = i.spec
     operands = Operands(
         spec.a_format, spec.b_format, spec.c_format, spec.d_format, spec.k, spec.scale_format, spec.scales
     )
-    found = generate(family, operands, n=SIZE, seed=seed)
+    found = generate(family, operands, n=size, seed=seed)
+    rng = random.Random(seed)
+    m, n = (size if seed % 4 else rng.randint(1, size) for _ in range(2))
     # One c for each row and column: those of the family, each row beginning with another.
-    c = found.c[(np.arange(SIZE)[:, None] + np.arange(SIZE)) % SIZE]
-    given = {"A": found.a, "B": np.ascontiguousarray(found.b.T), "C": c}
+    c = found.c[(np.arange(m)[:, None] + np.arange(n)) % size]
+    given = {"A": found.a[:m], "B": np.ascontiguousarray(found.b[:n].T), "C": c}
     if found.scale_a is not None and found.scale_b is not None:
-        given |= {"scale_a": found.scale_a, "scale_b": np.ascontiguousarray(found.scale_b.T)}
+        given |= {"scale_a": found.scale_a[:m], "scale_b": np.ascontiguousarray(found.scale_b[:n].T)}
     return given
 
 
-def differences(i: Instruction, given: dict[str, Any]) -> int:
+def every_row(given: dict[str, Any], m: int, n: int) -> dict[str, Any]:
+    """The rows of a product's first m rows and n columns, each with an a, b and c of its own."""
+    names = {"A": "a", "scale_a": "scale_a"}, {"B": "b", "scale_b": "scale_b"}
+    found = {mine: given[name][:m].repeat(n, 0) for name, mine in names[0].items() if name in given}
+    found |= {mine: np.tile(given[name][:, :n].T, (m, 1)) for name, mine in names[1].items() if name in given}
+    return {**found, "c": given["C"][:m, :n].reshape(-1)}
+
+
+def plain(i: Instruction, given: dict[str, Any]) -> Any:
+    """Rows by the executable on NumPy's lanes."""
+    lanes = {name: [x.astype(np.int64) for x in codes.T] for name, codes in given.items() if name != "c"}
+    result = executable.dot_add(i.spec, c=given["c"].astype(np.int64), **lanes).result
+    return np.asarray(result).astype(i.d_format.word)
+
+
+def compared(i: Instruction, given: dict[str, Any], by_rows: bool) -> Compared:
+    """One product, by the kernel, by rows and, of its first rows and columns, by the plain executable."""
     mine = matmul(**given, instruction=i)
-    scales = (given["scale_a"][:, None], given["scale_b"].T[None]) if "scale_a" in given else ()
-    theirs = i.dot_add(given["A"][:, None], given["B"].T[None], given["C"], *scales)
-    return int((mine != theirs).sum())
+    m, n = mine.shape
+    wrong = 0
+    if by_rows:
+        wrong += int((mine.reshape(-1) != rows.dot_add(i.spec, **every_row(given, m, n), threads=1)).sum())
+    few = (min(m, PLAIN), min(n, PLAIN)) if by_rows else (m, n)
+    expected = plain(i, every_row(given, *few))
+    wrong += int((mine[: few[0], : few[1]].reshape(-1) != expected).sum())
+    return Compared(mine.size, few[0] * few[1], wrong)
+
+
+def of_algorithm(algorithm: str, instructions: list[Instruction], number: int) -> tuple[str, int]:
+    """A line of the table, and how many differ."""
+    kinds = {i.spec: compiled(i.spec) for i in instructions}
+    by_rows = all(kind is not None and kind.compiles_rows(spec) for spec, kind in kinds.items())
+    wanted, size = (number, SIZE) if by_rows else (min(number, ALONE), 96)
+    done, plainly, products, bad, seen = 0, 0, 0, 0, set()
+    for round_ in itertools.count():
+        if done >= wanted and len(seen) == len(instructions):
+            break
+        i = instructions[round_ % len(instructions)]
+        family = list(FAMILIES)[(round_ // len(instructions) + round_) % len(FAMILIES)]
+        found = compared(i, cases(i, family, round_, size), by_rows)
+        if found.wrong:
+            print(f"{i.label}, {family}, {round_}: {found.wrong} differ", flush=True)
+        bad, done, products = bad + found.wrong, done + found.done, products + found.done * i.k
+        plainly += found.plain
+        seen.add(i.label)
+    return f"| {algorithm} | {len(seen)} | {done:,} | {plainly:,} | {products:,} | {bad} |", bad
+
+
+def hypothetical() -> Iterator[tuple[Instruction, int]]:
+    """Random units, and how many outputs of each differ."""
+    for number, i in units(0):
+        spec = i.spec
+        if spec.c_format.word_bits > spec.d_format.word_bits:
+            continue  # codes of c do not fit d's words
+        rng, steps = np.random.default_rng(number), 2 if spec.passes_on else 1
+        wrong = 0
+        for make in (random_codes, near_one):
+            a, b = make(rng, i.a_format, (32, steps * i.k)), make(rng, i.b_format, (steps * i.k, 32))
+            c, scales = make(rng, i.c_format, (32, 32)), []
+            if spec.scale_format is not None:
+                shapes = (32, steps * spec.scales), (steps * spec.scales, 32)
+                scales = [make(rng, spec.scale_format, shape) for shape in shapes]
+            mine, expected = run(i, a, b, c, *scales, steps=steps), c
+            for step in range(steps):
+                part = slice(step * i.k, (step + 1) * i.k)
+                blocks = slice(step * spec.scales, (step + 1) * spec.scales)
+                given = {"A": a[:, part], "B": b[part], "C": expected}
+                if scales:
+                    given |= {"scale_a": scales[0][:, blocks], "scale_b": scales[1][blocks]}
+                expected = plain(i, every_row(given, 32, 32)).reshape(32, 32)
+            wrong += int((mine != expected).sum())
+        yield i, wrong
+
+
+def of_hypothetical(number: int) -> tuple[list[str], int]:
+    """The lines of a table, by algorithm, and how many differ."""
+    count, blocks, bad = Counter[str](), Counter[str](), Counter[str]()
+    for i, wrong in itertools.islice(hypothetical(), number):
+        if wrong:
+            print(f"{i}: {wrong} differ", flush=True)
+        kernel = kernel_for(i.spec)
+        count[i.algorithm] += 1
+        blocks[i.algorithm] += type(kernel).__name__ not in ("RowsKernel", "PlainKernel")
+        bad[i.algorithm] += wrong
+        if sum(count.values()) % 20 == 0:
+            print(sum(count.values()), dict(count), flush=True)
+    lines = [f"| {name} | {count[name]} | {blocks[name]} | {bad[name]} |" for name in sorted(count)]
+    return lines, sum(bad.values())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dot-adds", type=int, default=10**7, help="of each algorithm")
+    parser.add_argument("--dot-adds", type=int, default=10**8, help="of each algorithm")
     parser.add_argument("--algorithm")
+    parser.add_argument("--hypothetical", type=int, metavar="N", help="N hypothetical specifications instead")
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
-    behaviours: dict[str, list[Instruction]] = {}
-    for i in distinct(None, ""):
-        behaviours.setdefault(i.algorithm, []).append(i)
-    lines = [
-        "| algorithm | behaviours | dot product-adds | products | differences |",
-        "|---|---|---|---|---|",
-    ]
-    rows.PATIENCE = float("inf")  # `dot_add` is the executable on NumPy's lanes, however long that takes
-    wrong = 0
-    for algorithm, instructions in behaviours.items():
-        if args.algorithm not in (None, algorithm):
-            continue
-        start, done, products, bad, seen = time.monotonic(), 0, 0, 0, set()
-        for round_ in itertools.count():
-            if done >= args.dot_adds and len(seen) == len(instructions):
-                break
-            i = instructions[round_ % len(instructions)]
-            family = list(FAMILIES)[(round_ // len(instructions) + round_) % len(FAMILIES)]
-            found = differences(i, cases(i, family, round_))
-            if found:
-                print(f"{i.label}, {family}: {found} differ", flush=True)
-            bad, done, products = bad + found, done + SIZE * SIZE, products + SIZE * SIZE * i.k
-            seen.add(i.label)
-        wrong += bad
-        lines.append(f"| {algorithm} | {len(seen)} | {done:,} | {products:,} | {bad} |")
-        print(lines[-1], f"{time.monotonic() - start:.0f} s", flush=True)
+    if args.hypothetical:
+        lines, wrong = of_hypothetical(args.hypothetical)
+        lines = ["| algorithm | specifications | with blocks | differences |", "|---|---|---|---|", *lines]
+        print("\n".join(lines))
+    else:
+        wrong = 0
+        lines = ["| algorithm | behaviours | dot product-adds | of them plain | products | differences |"]
+        lines += ["|---|---|---|---|---|---|"]
+        for algorithm, instructions in behaviours().items():
+            if args.algorithm in (None, algorithm):
+                start = time.monotonic()
+                line, bad = of_algorithm(algorithm, instructions, args.dot_adds)
+                print(line, f"{time.monotonic() - start:.0f} s", flush=True)
+                lines.append(line)
+                wrong += bad
     if args.markdown:
-        put_between(args.markdown, "identity", lines)
+        put_between(args.markdown, "hypothetical" if args.hypothetical else "identity", lines)
     return int(wrong > 0)
 
 
