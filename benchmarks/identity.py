@@ -3,7 +3,7 @@
     python benchmarks/identity.py --dot-adds 100000000 --markdown docs/performance.md
     python benchmarks/identity.py --hypothetical 500 --markdown docs/performance.md
 
-The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): up to 512
+The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): up to 1,024
 rows of A, as many columns of B and as many C of one family at a time, every row with every column, until an algorithm
 has had its number, each distinct behaviour in turn; matrices of all shapes.  `matmul` is compared with the compiled rows
 (`kernels/rows`: the stages of the executable encoding, one output at a time), and a part of each, *of them plain*, with
@@ -42,7 +42,7 @@ from mmaformal.encodings import executable
 from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.choose import compiled
 
-SIZE, PLAIN = 512, 48
+SIZE, PLAIN = 1024, 48
 #: dot product-adds of one algorithm on NumPy's lanes, where its rows are not compiled
 ALONE = 10**6
 
