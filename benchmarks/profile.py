@@ -52,7 +52,9 @@ def chunk(n: int, va: Any, vb: Any, L: int, scale: Any, some: Any) -> None:
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def begin_tile(n: int, c: Any, F: int, zero: int, least: int, floor: int, s: Any, d: Any, e: Any, m: Any, scale: Any) -> None:
+def begin_tile(
+    n: int, c: Any, F: int, zero: int, least: int, floor: int, s: Any, d: Any, e: Any, m: Any, scale: Any
+) -> None:
     for _ in range(n):
         tiles.begin(c, F, zero, least, floor, s, d, e, m, scale)
 
@@ -64,13 +66,28 @@ def finish_tile(n: int, rho: Any, c: Any, F: int, e: Any, sums: Any, d: Any) -> 
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def begin_fda(n: int, c: Any, F: int, zero: int, least: int, floor: int, s: int, t: Any, d: Any, e: Any, m: Any, scale: Any) -> None:
+def begin_fda(
+    n: int,
+    c: Any,
+    F: int,
+    zero: int,
+    least: int,
+    floor: int,
+    s: int,
+    t: Any,
+    d: Any,
+    e: Any,
+    m: Any,
+    scale: Any,
+) -> None:
     for _ in range(n):
         fused.begin_fda(c, F, zero, least, floor, s, t, d, e, m, scale)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def finish_fda(n: int, rho: Any, c: Any, F: int, zero: int, nan: int, e: Any, sums: Any, flags: Any, d: Any) -> None:
+def finish_fda(
+    n: int, rho: Any, c: Any, F: int, zero: int, nan: int, e: Any, sums: Any, flags: Any, d: Any
+) -> None:
     for _ in range(n):
         fused.finish_fda(rho, c, F, zero, nan, False, e, sums, False, flags, d)
 
@@ -82,7 +99,9 @@ def begin_dot(n: int, F: int, least: int, floor: int, skipped: int, e: Any, e_do
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
-def finish_dots(n: int, ends: Any, p: Any, nan: int, e: Any, x: Any, f: Any, y: Any, flags: Any, d: Any) -> None:
+def finish_dots(
+    n: int, ends: Any, p: Any, nan: int, e: Any, x: Any, f: Any, y: Any, flags: Any, d: Any
+) -> None:
     for _ in range(n):
         special = fused.any_special(ends.c_format, d)
         fdrda.finish_dots(ends, p, nan, e, x, f, y, special, flags, d)

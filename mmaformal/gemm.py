@@ -137,7 +137,19 @@ def matmul(
     754's in this process.
     """
     instruction = instruction_meant(instruction)
-    asked = promote_every, split_k, stream_k, tile, order, accumulation, seed, jobs, progress, scale_a, scale_b
+    asked = (
+        promote_every,
+        split_k,
+        stream_k,
+        tile,
+        order,
+        accumulation,
+        seed,
+        jobs,
+        progress,
+        scale_a,
+        scale_b,
+    )
     if all(x.__class__ is y.__class__ and x == y for x, y in zip(asked, _PLAIN, strict=True)):
         d = instruction.quick.product(A, B, C)
         if d is not None:
@@ -322,7 +334,9 @@ class _Problem:
 
         share = -(-self.n // (workers.threads * WIDTH))
         task = self.kernel.task // (self.m * self.steps * self.spec.k * WIDTH)
-        across = self.b.strides[0] == self.b.itemsize  # columns lie in memory one by one: few of them, and long
+        across = (
+            self.b.strides[0] == self.b.itemsize
+        )  # columns lie in memory one by one: few of them, and long
         each = max(min(share, task, 2 if across else share), 1) * WIDTH
         parts = [slice(first, min(first + each, self.n)) for first in range(0, self.n, each)]
         workers.run(run, parts)

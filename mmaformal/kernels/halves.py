@@ -74,7 +74,15 @@ def widen(codes: Plane, out: Plane) -> None:
 
 @driver
 def run_halves(
-    nan: Lane, first_nan: bool, a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first: int, last: int
+    nan: Lane,
+    first_nan: bool,
+    a: Plane,
+    b: Plane,
+    d: Plane,
+    after: Plane,
+    doubtful: Plane,
+    first: int,
+    last: int,
 ) -> None:
     """`after` = fma(a_k, b_k, …) of d for k = first … last - 1; NaNs are doubtful, or `nan`."""
     vectorised()
@@ -119,7 +127,12 @@ class HalvesKernel(AgainKernel):
     def of(cls, spec: DotAdd) -> HalvesKernel | None:
         """None unless the processor has fma, and ρ is IEEE 754's, to nearest even."""
         rho = spec.parameters_as(Sfma).rho
-        ieee = rho.format == fp16 and rho.fraction_bits == 10 and rho.rounding is Rounding.RNE and rho.signed_zero
+        ieee = (
+            rho.format == fp16
+            and rho.fraction_bits == 10
+            and rho.rounding is Rounding.RNE
+            and rho.signed_zero
+        )
         return cls(spec) if ieee and rho.saturation is None and has_fma() else None
 
     def _planes(self, codes: Codes) -> Planes:

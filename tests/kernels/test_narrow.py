@@ -56,7 +56,9 @@ def decoding(fmt: Format) -> z3.BoolRef:
     code = z3.BitVec("code", fmt.storage_bits)
     x, y = (decode(unsigned(code, bits), fmt.layout) for bits in (32, 64))
     flags = z3.And(x.infinite.term == y.infinite.term, x.nan.term == y.nan.term)
-    return z3.And(flags, *(same(getattr(x, each), getattr(y, each)) for each in ("sign", "exponent", "significand")))
+    return z3.And(
+        flags, *(same(getattr(x, each), getattr(y, each)) for each in ("sign", "exponent", "significand"))
+    )
 
 
 def addends(fmt: Format) -> z3.BoolRef:
@@ -83,7 +85,9 @@ def sums(fmt: Format, F: int) -> z3.BoolRef:
     found = narrow.sum_with_c(
         Lane(total), narrow.addend(unsigned(code, 32), fmt), Lane(e_max), fmt.fraction_bits, F
     )
-    given = z3.And(near(zero), near(e_max), (wide(e_max) >= x.exponent).term, total != z3.BitVecVal(1 << 31, 32))
+    given = z3.And(
+        near(zero), near(e_max), (wide(e_max) >= x.exponent).term, total != z3.BitVecVal(1 << 31, 32)
+    )
     size = z3.ZeroExt(32, found.size.term)
     value = z3.If(found.negative.term, -size, size)
     return z3.Implies(given, z3.And(value == expected.term, found.negative.term == (expected < 0).term))
@@ -166,7 +170,11 @@ def test_more_bits_wrap() -> None:
 @pytest.mark.parametrize(
     ("name", "broken", "obligation"),
     [
-        ("leading_zeros", lambda x: x.leading_zeros() - 1, lambda: codes(Conversion("rho", fp32, 23, Rounding.RZ))),
+        (
+            "leading_zeros",
+            lambda x: x.leading_zeros() - 1,
+            lambda: codes(Conversion("rho", fp32, 23, Rounding.RZ)),
+        ),
         ("BITS", 31, lambda: codes(Conversion("rho", fp16, 10, Rounding.RNE))),
         ("at_least", lambda x, least: x, lambda: codes(Conversion("rho", e5m2, 2, Rounding.RZ))),
         ("logical", lambda x, n: x >> n, lambda: codes(Conversion("rho", fp32, 13, Rounding.RZ))),
