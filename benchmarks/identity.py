@@ -3,11 +3,12 @@
     python benchmarks/identity.py --dot-adds 100000000 --markdown docs/performance.md
     python benchmarks/identity.py --hypothetical 500 --markdown docs/performance.md
 
-The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): up to 1,024
-rows of A, as many columns of B and as many C of one family at a time, every row with every column, until an algorithm
-has had its number, each distinct behaviour in turn; matrices of all shapes.  `matmul` is compared with the compiled rows
-(`kernels/rows`: the stages of the executable encoding, one output at a time), and a part of each, *of them plain*, with
-the executable as it stands, on NumPy's lanes.  An algorithm whose rows are not compiled is compared with that alone.
+The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): up to
+1,024 rows of A, as many columns of B and as many C of one family at a time, every row with every column, until an
+algorithm has had its number, each distinct behaviour in turn; matrices of all shapes.  `matmul` is compared with the
+compiled rows (`kernels/rows`: the stages of the executable encoding, one output at a time), and a part of each, *of
+them plain*, with the executable as it stands, on NumPy's lanes.  An algorithm whose rows are not compiled is compared
+with that alone.
 
 Hypothetical specifications are those of tests/support/random_units: formats, parameters and roundings no hardware has;
 each one's kernel is compared with the plain executable on 2 × 1,024 dot product-adds, of which some are chains.  Exits
@@ -28,8 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_TESTS = Path(__file__).resolve().parent.parent / "tests"
-sys.path += [str(_TESTS / "oracle"), str(_TESTS)]
+sys.path += [str(Path(__file__).resolve().parent.parent / "tests" / each) for each in ("oracle", "")]
 
 from families import FAMILIES, Operands, generate
 from support.kernel_runs import near_one, random_codes, run
@@ -48,7 +48,7 @@ ALONE = 10**6
 
 
 class Compared(NamedTuple):
-    """Of one comparison."""
+    """Counts of one comparison: outputs, those compared with the plain executable, and those that differ."""
 
     done: int
     plain: int

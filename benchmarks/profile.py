@@ -19,7 +19,7 @@ import numpy as np
 
 from mmaformal import ARCHITECTURES
 from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
-from mmaformal.kernels import fdrda, fused, kernel_for, tiles
+from mmaformal.kernels import fdrda, fused, kernel_for, terms, tiles
 from mmaformal.kernels.compiled import Ends
 from mmaformal.kernels.fdrda import FdrdaKernel
 from mmaformal.kernels.fused import FdaKernel, zero_exponent
@@ -36,19 +36,19 @@ def multiply_on(n: int, x: int, y: int) -> int:
 @numba.njit  # type: ignore[misc, unused-ignore]
 def largest(n: int, ea: Any, eb: Any, L: int, out: Any) -> None:
     for q in range(n):
-        fused.largest_exponent(ea[q & 7], eb, 0, L, out)
+        terms.largest_exponent(ea[q & 7], eb, 0, L, out)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
 def total(n: int, va: Any, vb: Any, L: int, chunk: int, scale: Any, some: Any, out: Any) -> None:
     for q in range(n):
-        fused.aligned_sum(va[q & 7], vb, 0, L, chunk, scale, some, out)
+        terms.aligned_sum(va[q & 7], vb, 0, L, chunk, scale, some, out)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
 def chunk(n: int, va: Any, vb: Any, L: int, scale: Any, some: Any) -> None:
     for q in range(n):
-        fused.sum_of_chunk(va[q & 7], vb, 0, L, scale, some)
+        terms.sum_of_chunk(va[q & 7], vb, 0, L, scale, some)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
@@ -103,7 +103,7 @@ def finish_dots(
     n: int, ends: Any, p: Any, nan: int, e: Any, x: Any, f: Any, y: Any, flags: Any, d: Any
 ) -> None:
     for _ in range(n):
-        special = fused.any_special(ends.c_format, d)
+        special = terms.any_special(ends.c_format, d)
         fdrda.finish_dots(ends, p, nan, e, x, f, y, special, flags, d)
 
 

@@ -75,8 +75,8 @@ _NARROW = 128
 _SMALL = 6
 
 
-#: what is asked of `matmul` where nothing is said but its operands, in the order of its arguments
-_PLAIN = None, 1, None, (128, 128), "sequential", "natural", 0, None, None, None, None
+#: the fields of `_How` after the first, if nothing is said
+_PLAIN = None, 1, None, (128, 128), "sequential", "natural", 0
 
 
 @keywords(threads="jobs")
@@ -127,8 +127,7 @@ def matmul(
     "grouped" by magnitude; "kahan", compensated, and "anti-kahan", its opposite (`mmaformal.accumulation` defines
     them).  With block scales there are "natural" and "kahan".  Only "natural" and "random" can be divided.
 
-    At most `jobs` threads run parts of D (default: as many as this process may use processors), one a small product;
-    results do not depend on it.
+    At most `jobs` threads run parts of D (default: as many as there are processors); results do not depend on it.
     `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
     it takes longer than two seconds.
 
@@ -137,27 +136,10 @@ def matmul(
     754's in this process.
     """
     instruction = instruction_meant(instruction)
-    asked = (
-        promote_every,
-        split_k,
-        stream_k,
-        tile,
-        order,
-        accumulation,
-        seed,
-        jobs,
-        progress,
-        scale_a,
-        scale_b,
-    )
-    if all(x.__class__ is y.__class__ and x == y for x, y in zip(asked, _PLAIN, strict=True)):
-        d = instruction.quick.product(A, B, C)
-        if d is not None:
-            return d
-    given = Operands.of(instruction, A, B, C, scale_a, scale_b)
     how = _How(instruction, promote_every, split_k, stream_k, tile, order, accumulation, seed)
-    _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, jobs=jobs)
-    return how.product(how.permuted(given), jobs, progress)
+    if jobs is progress is scale_a is scale_b is None and (d := how.quick(A, B, C)) is not None:
+        return d
+    return how.general((A, B, C, scale_a, scale_b), jobs, progress)
 
 
 class _How(NamedTuple):
@@ -171,6 +153,25 @@ class _How(NamedTuple):
     order: Order
     accumulation: Accumulation
     seed: int
+
+    def quick(self, *operands: Matrix | None) -> Matrix | None:
+        """Return D if nothing is said of how K is divided, and a quick way has it."""
+        plain = all(x.__class__ is y.__class__ and x == y for x, y in zip(self[1:], _PLAIN, strict=True))
+        return self.instruction.quick.product(*operands) if plain else None
+
+    def general(
+        self, operands: tuple[Matrix | None, ...], jobs: int | None, progress: bool | Progress | None
+    ) -> Matrix:
+        """Return D; raise as `matmul`."""
+        given = Operands.of(self.instruction, *operands)
+        counts = {
+            "promote_every": self.promote,
+            "split_k": self.split_k,
+            "stream_k": self.stream_k,
+            "jobs": jobs,
+        }
+        _check_counts(**counts)
+        return self.product(self.permuted(given), jobs, progress)
 
     def permuted(self, given: Operands) -> Operands:
         """Return the operands in the order in which products are taken; raise as `matmul` for what cannot be done."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.formats import Format
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels import rows as kernels
 from mmaformal.spec import DotAdd
@@ -50,22 +49,21 @@ class Sides:
 
     def codes(self, *given: object) -> tuple[list[Codes], np.dtype[Any]] | None:
         """Operands as codes, and the type of d; None where they are not common."""
-        found: list[Codes] = []
-        types = []
+        found: list[Any] = []
         for x in given:
             if x.__class__ is not np.ndarray and not isinstance(x, np.generic):
                 return None
-            found.append(x)  # type: ignore[arg-type]
-            types.append(x.dtype)  # type: ignore[attr-defined]
-        if self.full and all(map(_same, types, self.words)):
+            found.append(x)
+        if self.full and _are(found, self.words):
             return found, self.spec.d_format.word
-        if self.floats is not None and all(map(_same, types, self.floats)):
+        if self.floats is not None and _are(found, self.floats):
             return [x.view(word) for x, word in zip(found, self.words, strict=False)], self.d_floats
         return None
 
 
-def _same(x: np.dtype[Any], y: np.dtype[Any]) -> bool:
-    return x == y
+def _are(given: list[Any], types: tuple[Any, ...]) -> bool:
+    """Whether arrays are of these types, of which there may be more."""
+    return all(x.dtype == y for x, y in zip(given, types, strict=False))
 
 
 class Quick:

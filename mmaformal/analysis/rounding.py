@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaformal.analysis.arithmetic import PRECISION, FloatArithmetic
 from mmaformal.kernels.compiled import driver, inlined, vectorised
-from mmaformal.kernels.ieee import check_processor
+from mmaformal.kernels.processor import check_processor
 
 Floats = NDArray[np.float64]
 

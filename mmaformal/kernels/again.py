@@ -12,8 +12,8 @@ from mmaformal.encodings import executable
 from mmaformal.encodings.pfma import on_taken
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch, converted, in_format
-from mmaformal.kernels.ieee import check_processor, has_fma
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.processor import check_processor, has_fma
 from mmaformal.spec import DotAdd
 
 

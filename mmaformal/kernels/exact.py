@@ -31,10 +31,10 @@ from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.floats import double_bits, double_of, single_bits, single_of
-from mmaformal.kernels.fused import any_special, special_of, special_values
-from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
+from mmaformal.kernels.processor import check_processor
+from mmaformal.kernels.terms import any_special, special_of, special_values
 from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.spec import DotAdd
 

@@ -43,18 +43,18 @@ from mmaformal.kernels.compiled import (
     power_of_two,
     vectorised,
 )
-from mmaformal.kernels.fused import (
+from mmaformal.kernels.fused import FusedPlanes
+from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes
+from mmaformal.kernels.products import aligned_sum as sum_of_terms
+from mmaformal.kernels.products import largest, multiply_all, settle_zeros
+from mmaformal.kernels.terms import (
     FAR,
-    FusedPlanes,
     aligned_sum,
     any_special,
     largest_exponent,
     special_of,
     special_values,
 )
-from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes
-from mmaformal.kernels.products import aligned_sum as sum_of_terms
-from mmaformal.kernels.products import largest, multiply_all, settle_zeros
 from mmaformal.kernels.widths import Widths, widths
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd

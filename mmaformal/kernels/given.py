@@ -61,8 +61,7 @@ class GivenFormats(NamedTuple):
 def numbers(spec: DotAdd, *own: int | Conversion) -> NDArray[np.int64]:
     """The formats of `spec`, then the algorithm's own parameters."""
     of = spec.a_format, spec.b_format, spec.c_format, spec.d_format
-    found = numbers_of(of, *own, scale_format=spec.scale_format, scale_block=spec.scale_block)
-    return found
+    return numbers_of(of, *own, scale_format=spec.scale_format, scale_block=spec.scale_block)
 
 
 def numbers_of(

@@ -21,8 +21,8 @@ from mmaformal.kernels import staged
 from mmaformal.kernels.again import AgainKernel
 from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.floats import double_bits, double_of
-from mmaformal.kernels.ieee import has_fma
 from mmaformal.kernels.kernel import Codes, Plane, Planes, in_panels
+from mmaformal.kernels.processor import has_fma
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 

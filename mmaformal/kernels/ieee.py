@@ -8,9 +8,6 @@ never influence anything but another NaN's: they are made the model's one NaN at
 
 from __future__ import annotations
 
-from functools import cache
-
-import llvmlite.binding as llvm
 import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
@@ -24,32 +21,13 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.floats import single_bits, single_of
+from mmaformal.kernels.halves import HalvesKernel
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.processor import check_processor, has_fma
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
-
-
-@cache
-def has_fma() -> bool:
-    """Whether this processor has a fused multiply-add (64-bit ARM always does)."""
-    machine = llvm.get_process_triple().partition("-")[0]
-    return machine in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
-
-
-def check_processor() -> None:
-    """Raise FloatingPointError unless this thread rounds to nearest even and keeps subnormals."""
-    for kind, bits, least in ((np.float32, 24, -126), (np.float64, 53, -1022)):
-        one, ulp = kind(1), kind(2.0 ** (1 - bits))
-        tiny = kind(2.0**least)
-        nearest = one + ulp / kind(2) == one and one + ulp + ulp / kind(2) == one + ulp + ulp
-        nearest = nearest and -one - ulp / kind(2) == -one
-        if not nearest or tiny / kind(2) == 0 or tiny / kind(2) + tiny / kind(2) != tiny:
-            raise FloatingPointError(
-                f"this thread's {np.dtype(kind).name} arithmetic is not IEEE 754's: its rounding mode was changed, or "
-                "its subnormals are flushed to zero (torch.set_flush_denormal, or a library built with -ffast-math)"
-            )
 
 
 # ---- sfma --------------------------------------------------------------------------------------------------
@@ -104,8 +82,6 @@ class SfmaKernel(Kernel):
         all NaNs are one."""
         p = spec.parameters_as(Sfma)
         if spec.d_format == fp16:
-            from mmaformal.kernels.halves import HalvesKernel
-
             return HalvesKernel.of(spec)
         full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
         ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)

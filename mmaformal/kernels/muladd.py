@@ -20,8 +20,9 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, vectorised
 from mmaformal.kernels.given import conversion
-from mmaformal.kernels.ieee import BLOCK, check_processor
+from mmaformal.kernels.ieee import BLOCK
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.processor import check_processor
 from mmaformal.kernels.wfma import widened
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd

@@ -16,8 +16,8 @@ from mmaformal.encodings.residues import Residues
 from mmaformal.encodings.residues import executable as residues
 from mmaformal.formats import Format
 from mmaformal.kernels import batch
-from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.processor import check_processor
 from mmaformal.spec import DotAdd
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mmaformal.encodings.executable.blocks import (
     Flag,
+    Lane,
     Operand,
     classify_product,
     decode,
@@ -18,7 +19,10 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver, inlined, part, vectorised
-from mmaformal.kernels.fused import (
+from mmaformal.kernels.kernel import WIDTH, Plane, Planes
+from mmaformal.kernels.narrow import addend, at_least, encoded, exponent_of, sum_with_c
+from mmaformal.kernels.planes import FILL, INFINITE, NAN, ZERO
+from mmaformal.kernels.terms import (
     FAR,
     FLAG_NAN,
     FLAG_NEGATIVE,
@@ -28,9 +32,6 @@ from mmaformal.kernels.fused import (
     special_of,
     sum_of_chunk,
 )
-from mmaformal.kernels.kernel import WIDTH, Plane, Planes
-from mmaformal.kernels.narrow import addend, at_least, encoded, exponent_of, sum_with_c
-from mmaformal.kernels.planes import FILL, INFINITE, NAN, ZERO
 from mmaformal.kernels.words import Word, two_to, word
 from mmaformal.rounding import Conversion
 
@@ -104,11 +105,13 @@ def operand(kind: Word) -> Operand:
 
 
 @part
-def specials(ka: Plane, kb: Plane, start: int, stop: int, flags: Plane) -> None:
-    """The special values that products of these kinds make."""
+def specials(ka: Plane, kb: Plane, start: int, stop: int, some: Flag, flags: Plane) -> None:
+    """The special values that products of these kinds make, if there are `some`."""
     vectorised()
     for j in range(flags.size):
         flags[j] = 0
+    if not some:
+        return
     for k in range(start, stop):
         x = operand(word(ka[k]))
         for j in range(flags.size):
@@ -117,6 +120,13 @@ def specials(ka: Plane, kb: Plane, start: int, stop: int, flags: Plane) -> None:
             found = found | where(special.positive_infinity, word(FLAG_POSITIVE), word(0))
             found = found | where(special.negative_infinity, word(FLAG_NEGATIVE), word(0))
             flags[j] = (word(flags[j]) | found).number
+
+
+@inlined
+def add_scales(one: Lane, others: Plane, out: Plane) -> None:
+    """The exponents of block scales of a row and of columns."""
+    for j in range(out.size):
+        out[j] = np.int32(one) + np.int32(others[j])
 
 
 @inlined
@@ -156,39 +166,32 @@ def run_tiles(
     vectorised()
     ea, va, ka, special_a, scale_a, nan_a = a
     eb, vb, kb, special_b, scale_b, nan_b = b
-    m, n = d.shape
-    width = eb.shape[2]
-    scaled = scale_a.shape[1] > 0
+    (m, n), width, scaled = d.shape, eb.shape[2], scale_a.shape[1] > 0
     for p in range((n + width - 1) // width):
         left, real = p * width, min(width, n - p * width)
         w, filled = (real + LANES - 1) // LANES * LANES, (real + FILL - 1) // FILL * FILL
         most = max(min(WIDTH // w, m), 1)
         largest, scale = np.empty(most * w + FILL, ea.dtype), np.empty(most * w, va.dtype)
-        e_max, total = np.empty(most * w, np.int32), np.empty(most * w, np.int32)
-        codes, blocks = np.zeros(most * w, np.int32), np.zeros(most * w, np.int32)
-        flags = np.zeros(w, np.int32)
+        words, flags = np.zeros((4, most * w), np.int32), np.zeros(w, np.int32)
+        e_max, total, codes, blocks = words[0], words[1], words[2], words[3]
         for s in range(start, stop):
             k0, k1 = s * L, (s + 1) * L
             for first in range(0, m, most):
                 rows = min(most, m - first)
-                size = rows * w
-                special = False
+                size, special = rows * w, special_b[p, s]
                 for r in range(rows):
                     i, at = first + r, r * w
                     copy(d[i, left : left + real], codes[at : at + real])
                     # Beyond this row's, the next one's are written over.
                     largest_exponent(ea[i], eb[p], k0, k1, largest[at : at + filled])
-                    special |= special_a[i, s] | special_b[p, s]
+                    special |= special_a[i, s]
                     if scaled:
-                        own = blocks[at : at + real]
-                        for j in range(real):
-                            own[j] = np.int32(scale_a[i, s]) + np.int32(scale_b[p, s, j])
+                        add_scales(scale_a[i, s], scale_b[p, s, :real], blocks[at : at + real])
                 tile = codes[:size], largest[:size], e_max[:size], scale[:size]
                 special |= begin(c_format, F, e_zero, least, floor, blocks[:size], *tile)
                 if zeros_count:
                     for r in range(rows):
-                        at = r * w
-                        smallest_exponent(ea[first + r], eb[p], k0, k1, largest[at : at + w])
+                        smallest_exponent(ea[first + r], eb[p], k0, k1, largest[r * w : (r + 1) * w])
                     count_zeros(F, e_zero, least, floor, blocks[:size], largest[:size], *tile[2:])
                 for r in range(rows):
                     mine = slice(r * w, (r + 1) * w)
@@ -197,11 +200,8 @@ def run_tiles(
                 for r in range(rows):
                     i, mine = first + r, slice(r * w, r * w + real)
                     if special:
-                        if special_a[i, s] | special_b[p, s]:
-                            specials(ka[i], kb[p], k0, k1, flags)
-                            if scaled:
-                                nan_scales(nan_a[i, s], nan_b[p, s, :real], flags)
-                        else:
-                            flags[:] = 0
+                        specials(ka[i], kb[p], k0, k1, special_a[i, s] | special_b[p, s], flags)
+                        if scaled:
+                            nan_scales(nan_a[i, s], nan_b[p, s, :real], flags)
                         put_specials(rho, c_format, nan, flags, d[i, left : left + real], codes[mine])
                     copy(codes[mine], d[i, left : left + real])

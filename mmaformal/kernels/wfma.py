@@ -13,8 +13,9 @@ from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch, converted
-from mmaformal.kernels.ieee import SfmaKernel, has_fma
+from mmaformal.kernels.ieee import SfmaKernel
 from mmaformal.kernels.kernel import Codes, Planes, in_panels
+from mmaformal.kernels.processor import has_fma
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 

@@ -27,7 +27,7 @@ BITS = 32
 _I32, _BOOL = ir.IntType(BITS), ir.IntType(1)
 
 
-class _WordType(types.Type):  # type: ignore[misc]
+class _WordType(types.Type):
     def __init__(self) -> None:
         super().__init__(name="Word")
 

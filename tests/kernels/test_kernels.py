@@ -32,8 +32,9 @@ from mmaformal.formats import Format, Specials, bf16, fp32, fp64
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.again import AgainKernel
 from mmaformal.kernels.fused import FdaKernel
-from mmaformal.kernels.ieee import SfmaKernel, has_fma
+from mmaformal.kernels.ieee import SfmaKernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
+from mmaformal.kernels.processor import has_fma
 from mmaformal.kernels.widths import widths
 from mmaformal.limits import most_places
 from mmaformal.rounding import DETERMINISTIC, Conversion, Rounding

@@ -1,4 +1,4 @@
-"""What kernels do on words of 32 bits is proved to be the executable encoding's stages, for all inputs.
+"""Kernels on words of 32 bits are proved to be the executable encoding's stages, for all inputs.
 
 Every obligation is of one function (`kernels/narrow`), with the words that come in free but for what is said here.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import z3

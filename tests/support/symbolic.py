@@ -11,7 +11,7 @@ from bitwuzla import Bitwuzla, Options, Parser, Result, TermManager
 
 
 class Flag:
-    """What a comparison gives."""
+    """A truth: a comparison gives it."""
 
     def __init__(self, term: z3.BoolRef) -> None:
         self.term = term
