@@ -62,7 +62,7 @@ class Division(TypedDict, total=False):
 
 
 #: what the planes of one block of B may take
-_PLANES_BYTES = 1 << 24
+_PLANES_BYTES = 1 << 23
 #: products of K whose planes are made at a time
 _PLANES_K = 4096
 #: So few rows, as in decoding, use planes of B so seldom that making them counts: threads make them for their own
@@ -72,7 +72,7 @@ _FEW_ROWS, _FEW_BYTES = 256, 3 << 20
 #: together, and one costs what this many do.
 _NARROW = 128
 #: A thread has at least this part, a power of two, of what a kernel is given at a time: to hand over less takes longer.
-_SMALL = 6
+_SMALL = 5
 
 
 #: the fields of `_How` after the first, if nothing is said
