@@ -85,9 +85,7 @@ def draw(data: dict[str, Any], path: Path) -> None:
     for axis, (title, shapes) in zip(axes.flat, SHAPES.items(), strict=True):
         place = 2 if title.startswith("K") else 1 if title.startswith("N") else 0
         for colour, unit in zip(("tab:blue", "tab:orange"), UNITS, strict=True):
-            rows = {
-                (tuple(row["shape"]), row["threads"]): row for row in data["rows"] if row["unit"] == unit
-            }
+            rows = {(tuple(row["shape"]), row["threads"]): row for row in data["rows"] if row["unit"] == unit}
             for what, threads, style in (("cpu_ns", 1, "o-"), ("ns", 2, "s--")):
                 points = []
                 for shape in shapes:

@@ -1,8 +1,7 @@
-"""Throughput of `matmul` beside mmasim 2.1.1, in one process, as ratios; and how `matmul` scales.
+"""Throughput of `matmul` beside mmasim 2.1.1, in one process, as ratios.
 
     python benchmarks/throughput.py compare --json benchmarks/throughput.json     (in the environment of tests/oracle)
-    python benchmarks/throughput.py scaling --json benchmarks/scaling.json
-    python benchmarks/throughput.py table benchmarks/throughput.json benchmarks/scaling.json docs/performance.md
+    python benchmarks/throughput.py table benchmarks/throughput.json docs/performance.md
 
 `compare` times D = A·B + C of 1024 × 1024 and one instruction's K, of normally distributed numbers: `matmul` on the
 whole of it, and mmasim's `dpa` in each of its batched forms, of which the fastest counts: whole rows of D at a time, 1
@@ -198,36 +197,6 @@ def headline() -> list[Instruction]:
     ]
 
 
-# ---- scaling -----------------------------------------------------------------------------------------------
-
-SHAPES = [
-    (64, 64, 64),
-    (256, 256, 256),
-    (1024, 1024, 16),
-    (1024, 1024, 1024),
-    (2048, 2048, 2048),
-    (4096, 128, 4096),
-    (128, 4096, 4096),
-    (16, 16, 65536),
-]
-
-
-def scaling(i: Instruction, shape: tuple[int, int, int], threads: int, repeats: int) -> dict[str, Any]:
-    found = operands(i, *shape)
-    found.pop("C")
-    matmul(**found, instruction=i, jobs=threads)
-    wall, cpu = best(timed(lambda: matmul(**found, instruction=i, jobs=threads)) for _ in range(repeats))
-    tiles = np.prod(shape) / TILE
-    return {
-        "instruction": i.label,
-        "shape": list(shape),
-        "threads": threads,
-        "seconds": round(wall, 5),
-        "us_per_tile": round(1e6 * wall / tiles, 4),
-        "cpu_us_per_tile": round(1e6 * cpu / tiles, 4),
-    }
-
-
 # ---- output ------------------------------------------------------------------------------------------------
 
 
@@ -261,20 +230,6 @@ def compare_table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def scaling_table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = [
-        "| instruction | M × N × K | threads | seconds | µs per tile | processor µs |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        shape = " × ".join(map(str, row["shape"]))
-        lines.append(
-            f"| {row['instruction']} | {shape} | {row['threads']} | {row['seconds']:.4f} | "
-            f"{row['us_per_tile']:.3f} | {row['cpu_us_per_tile']:.3f} |"
-        )
-    return lines
-
-
 def put_between(document: Path, name: str, lines: list[str]) -> None:
     """Replace what stands between the marks of that name."""
     begin, end = BEGIN.format(name), END.format(name)
@@ -289,9 +244,8 @@ def write_tables(files: list[Path], document: Path) -> None:
     """Put the tables of results between their marks in a document."""
     for path in files:
         data = json.loads(path.read_text())
-        lines = compare_table(data["rows"]) if data["kind"] == "compare" else scaling_table(data["rows"])
         about = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
-        put_between(document, data["kind"], [f"({about})", "", *lines])
+        put_between(document, data["kind"], [f"({about})", "", *compare_table(data["rows"])])
 
 
 def main() -> None:
@@ -299,14 +253,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(required=True, dest="command")
-    for name in ("compare", "scaling"):
-        command = commands.add_parser(name)
-        command.add_argument("--json", type=Path)
-        command.add_argument("--threads", type=int, default=2)
-        command.add_argument("--repeats", type=int, default=5)
-        command.add_argument("--arch")
-        command.add_argument("--instruction", default="", help="a part of its name")
-        command.add_argument("--all", action="store_true", help="every distinct behaviour, not a choice")
+    command = commands.add_parser("compare")
+    command.add_argument("--json", type=Path)
+    command.add_argument("--threads", type=int, default=2)
+    command.add_argument("--repeats", type=int, default=5)
+    command.add_argument("--arch")
+    command.add_argument("--instruction", default="", help="a part of its name")
+    command.add_argument("--all", action="store_true", help="every distinct behaviour, not a choice")
     table = commands.add_parser("table")
     table.add_argument("files", type=Path, nargs="+")
     args = parser.parse_args()
@@ -315,21 +268,13 @@ def main() -> None:
         return
 
     rows: list[dict[str, Any]] = []
-    if args.command == "compare":
-        chosen = (
-            distinct(args.arch, args.instruction) if args.all or args.arch or args.instruction else headline()
-        )
-        for i in chosen:
-            row = compare(i, args.threads, args.repeats)
-            if row is not None:
-                rows.append(row)
-                print(compare_table([row])[-1], flush=True)
-    else:
-        for i in (hopper["HMMA.16816.F32"], hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]):
-            for shape in SHAPES:
-                for threads in range(1, args.threads + 1):
-                    rows.append(scaling(i, shape, threads, args.repeats))
-                    print(scaling_table([rows[-1]])[-1], flush=True)
+    for i in (
+        distinct(args.arch, args.instruction) if args.all or args.arch or args.instruction else headline()
+    ):
+        row = compare(i, args.threads, args.repeats)
+        if row is not None:
+            rows.append(row)
+            print(compare_table([row])[-1], flush=True)
     if args.json:
         args.json.write_text(
             json.dumps({"kind": args.command, "machine": machine(), "rows": rows}, indent=1) + "\n"
