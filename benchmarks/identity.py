@@ -11,8 +11,8 @@ them plain*, with the executable as it stands, on NumPy's lanes.  An algorithm w
 with that alone.
 
 Hypothetical specifications are those of tests/support/random_units: formats, parameters and roundings no hardware has;
-each one's kernel is compared with the plain executable on 2 × 1,024 dot product-adds, of which some are chains.  Exits
-with 1 on any difference.
+compiled rows of each, and kernels of blocks of some, are compared with the plain executable on 2 × 1,024 dot
+product-adds or chains of two.  Exits with 1 on any difference.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from mmaformal.architectures import SPECIFIED_UNITS
 from mmaformal.encodings import executable
 from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.choose import compiled
+from mmaformal.kernels.plain import RowsKernel
 
 SIZE, PLAIN = 1024, 48
 #: dot product-adds of one algorithm on NumPy's lanes, where its rows are not compiled
@@ -132,13 +133,23 @@ def of_algorithm(algorithm: str, instructions: list[Instruction], number: int) -
     return f"| {algorithm} | {len(seen)} | {done:,} | {plainly:,} | {products:,} | {bad} |", bad
 
 
-def hypothetical() -> Iterator[tuple[Instruction, int]]:
-    """Random units, and how many outputs of each differ."""
+class Unit(NamedTuple):
+    """A hypothetical unit, whether its own kernel of blocks was compared, and how many outputs differ."""
+
+    unit: Instruction
+    blocks: bool
+    wrong: int
+
+
+def hypothetical(blocks: int) -> Iterator[Unit]:
+    """Random units: the rows of all, and as many of their kernels of blocks, each of which has to be compiled."""
     for number, i in units(0):
         spec = i.spec
         if spec.c_format.word_bits > spec.d_format.word_bits:
             continue  # codes of c do not fit d's words
         rng, steps = np.random.default_rng(number), 2 if spec.passes_on else 1
+        own = blocks > 0 and not isinstance(kernel_for(spec), RowsKernel)
+        blocks -= own
         wrong = 0
         for make in (random_codes, near_one):
             a, b = make(rng, i.a_format, (32, steps * i.k)), make(rng, i.b_format, (steps * i.k, 32))
@@ -146,31 +157,37 @@ def hypothetical() -> Iterator[tuple[Instruction, int]]:
             if spec.scale_format is not None:
                 shapes = (32, steps * spec.scales), (steps * spec.scales, 32)
                 scales = [make(rng, spec.scale_format, shape) for shape in shapes]
-            mine, expected = run(i, a, b, c, *scales, steps=steps), c
+            d = c
             for step in range(steps):
-                part = slice(step * i.k, (step + 1) * i.k)
-                blocks = slice(step * spec.scales, (step + 1) * spec.scales)
-                given = {"A": a[:, part], "B": b[part], "C": expected}
+                given = {
+                    "A": a[:, step * i.k : (step + 1) * i.k],
+                    "B": b[step * i.k : (step + 1) * i.k],
+                    "C": d,
+                }
+                part = slice(step * spec.scales, (step + 1) * spec.scales)
                 if scales:
-                    given |= {"scale_a": scales[0][:, blocks], "scale_b": scales[1][blocks]}
-                expected = plain(i, every_row(given, 32, 32)).reshape(32, 32)
-            wrong += int((mine != expected).sum())
-        yield i, wrong
+                    given |= {"scale_a": scales[0][:, part], "scale_b": scales[1][part]}
+                each = every_row(given, 32, 32)
+                expected = plain(i, each)
+                wrong += int((rows.dot_add(spec, **each) != expected).sum())
+                d = expected.reshape(32, 32)
+            if own:
+                wrong += int((run(i, a, b, c, *scales, steps=steps) != d).sum())
+        yield Unit(i, own, wrong)
 
 
-def of_hypothetical(number: int) -> tuple[list[str], int]:
+def of_hypothetical(number: int, blocks: int) -> tuple[list[str], int]:
     """The lines of a table, by algorithm, and how many differ."""
-    count, blocks, bad = Counter[str](), Counter[str](), Counter[str]()
-    for i, wrong in itertools.islice(hypothetical(), number):
+    count, own, bad = Counter[str](), Counter[str](), Counter[str]()
+    for i, by_blocks, wrong in itertools.islice(hypothetical(blocks), number):
         if wrong:
             print(f"{i}: {wrong} differ", flush=True)
-        kernel = kernel_for(i.spec)
         count[i.algorithm] += 1
-        blocks[i.algorithm] += type(kernel).__name__ not in ("RowsKernel", "PlainKernel")
+        own[i.algorithm] += by_blocks
         bad[i.algorithm] += wrong
         if sum(count.values()) % 20 == 0:
             print(sum(count.values()), dict(count), flush=True)
-    lines = [f"| {name} | {count[name]} | {blocks[name]} | {bad[name]} |" for name in sorted(count)]
+    lines = [f"| {name} | {count[name]} | {own[name]} | {bad[name]} |" for name in sorted(count)]
     return lines, sum(bad.values())
 
 
@@ -181,11 +198,14 @@ def main() -> int:
     parser.add_argument("--dot-adds", type=int, default=10**8, help="of each algorithm")
     parser.add_argument("--algorithm")
     parser.add_argument("--hypothetical", type=int, metavar="N", help="N hypothetical specifications instead")
+    parser.add_argument(
+        "--blocks", type=int, default=500, help="of those, kernels of blocks; each is compiled"
+    )
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     if args.hypothetical:
-        lines, wrong = of_hypothetical(args.hypothetical)
-        lines = ["| algorithm | specifications | with blocks | differences |", "|---|---|---|---|", *lines]
+        lines, wrong = of_hypothetical(args.hypothetical, args.blocks)
+        lines = ["| algorithm | specifications | of them blocks | differences |", "|---|---|---|---|", *lines]
         print("\n".join(lines))
     else:
         wrong = 0
