@@ -18,7 +18,7 @@ def random_codes(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) 
 def near_one(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Any:
     """Numbers of a few binades around 1, some zeros, few others: sums that cancel and round."""
     sign = rng.integers(0, 2, shape).astype(np.uint64) << np.uint64(fmt.storage_bits - 1 if fmt.signed else 0)
-    spread = min(6, fmt.max_exponent)
+    spread = max(min(6, fmt.max_exponent), 0)
     field = np.clip(fmt.bias + rng.integers(-spread, spread, shape, endpoint=True), 0, None).astype(np.uint64)
     fraction = rng.integers(0, 1 << fmt.fraction_bits, shape).astype(np.uint64)
     word = (field << np.uint64(fmt.fraction_bits) | fraction) << np.uint64(fmt.ignored_low_bits)
