@@ -357,8 +357,6 @@ class FdaKernel(FusedPlanes):
         self._runs: dict[tuple[int, bool, bool], Direct] = {}
         p = parameters
         self.on_words = fits(p.rho, spec.c_format, p.F, p.cut, p.L, wide)  #: or on lanes of 64 bits
-        if self.on_words:
-            self.task = 1 << 27
 
     @classmethod
     def of(cls, spec: DotAdd) -> FdaKernel | None:

@@ -74,7 +74,7 @@ class Kernel(ABC):
     #: bytes that the planes of B take for each element
     bytes_per_element: int = 16
     #: how many products one call of `run` should be given: some tens of milliseconds, for Ctrl-C to be seen between
-    task: int = 1 << 26
+    task: int = 1 << 27
 
 
 class OnlyRows(Kernel):
