@@ -15,7 +15,7 @@ from mmaformal.formats import Format, fp64
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.conversion import _Target, has_nan
 from mmaformal.lanes import LaneError
-from mmaformal.quantise import Scaling, largest_number, scaling_of
+from mmaformal.quantise import Scaling, largest_number, scaling_of, table
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.tensors import Tensor
 from mmaformal.torch.triton_kernel import run, word
@@ -115,7 +115,8 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
         factor = (top / largest_number(fmt) / largest_number(scale_format)).float().double().reshape(1, 1, 1)
         factor = torch.where(factor == 0, 1.0, factor)
         scales = codes_of(largest / largest_number(fmt) / factor, scale_format, saturate=True)
-        values = _numbers(scales, scale_format) * factor
+        numbers = torch.from_numpy(table(scale_format)).to(x.device)
+        values = numbers[scales.long() & (scale_format.codes - 1)] * factor
     else:
         top_exponent = int(torch.frexp(torch.tensor(largest_number(fmt), dtype=torch.float64)).exponent) - 1
         exponent = torch.where(largest == 0, 0, torch.frexp(largest).exponent.long() - 1 - top_exponent)
@@ -128,12 +129,6 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
         nan = torch.tensor(scale_format.code("nan"), device=x.device).to(scales.dtype)
         scales = torch.where(parts.isfinite().all(dim=3), scales, nan)
     return Quantised(codes, scales, factor)
-
-
-def _numbers(codes: Tensor, fmt: Format) -> Tensor:
-    """The numbers of codes of up to 8 bits."""
-    table = torch.tensor([float(fmt.value(code)) for code in range(fmt.codes)], dtype=torch.float64)
-    return table.to(codes.device)[codes.long() & (fmt.codes - 1)]
 
 
 # ---- the product -------------------------------------------------------------------------------------------

@@ -21,8 +21,10 @@ from mmaformal.spec import DotAdd
 from mmaformal.torch.tensors import Tensor
 from mmaformal.torch.triton_source import repeated, source
 
-#: rows and columns of a tile, and warps that compute it: one output for each thread, whose registers hold its products
-_TILE, _WARPS = (8, 16), 4
+#: rows and columns of a tile: one output for each thread, whose registers hold its products
+_TILE = 8, 16
+#: what Triton is told; no kernel computes in floating point
+OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}
 #: Triton's interpreter takes as long for a small tile.
 _INTERPRETED = 64, 64
 
@@ -89,7 +91,7 @@ def run(
     blocks = 0 if scale_a is None else scale_a.shape[2]
     steps = max(-(-k // spec.k), 1) * (spec.k // repeated(spec).k)
     rows, columns = _TILE if a.is_cuda else _INTERPRETED
-    options = {"num_warps": _WARPS} if a.is_cuda else {}
+    options = OPTIONS if a.is_cuda else {}
     grid = -(-m // rows) * -(-n // columns), batch
     given = d if c is None else c.contiguous()
     with torch.cuda.device_of(a):
