@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from mmaformal.checked import Progress
 from mmaformal.kernels.rows import processors
-from mmaformal.solver.pool import cluster, lost_workers, processes
+from mmaformal.solver.pool import _without_main, cluster, lost_workers, processes
 
 T = TypeVar("T")
 
@@ -30,14 +30,21 @@ class LostWorkerError(ConnectionError):
     """A worker was killed, or left, and nobody took over what it was at."""
 
 
-def workers(address: str | None = None, jobs: int | None = None) -> AbstractContextManager[Executor]:
+@contextmanager
+def workers(address: str | None = None, jobs: int | None = None) -> Iterator[Executor]:
     """An executor for `with`: the workers of the Dask scheduler at an address; `local`: of a cluster on this machine.
 
     Without an address it has `jobs` processes (default: one for each core).  Leaving the block ends what was begun in
     it.  Raises ImportError without Dask, OSError if there is no scheduler.
     """
     count = jobs or processors()
-    return processes(count) if address is None else cluster(address, count)
+    with ExitStack() as stack:
+        if address is None:
+            executor = stack.enter_context(processes(count))
+        else:
+            with _without_main():  # Dask's processes would run the caller's script again
+                executor = stack.enter_context(cluster(address, count))
+        yield executor
 
 
 def width_of(executor: Executor) -> int:
@@ -60,21 +67,28 @@ def in_order(
     running: dict[Future[T], int] = {}
     done: dict[int, T] = {}
     try:
-        while next_one < len(parts):
-            while following < len(parts) and len(running) + len(done) < 2 * ahead and len(running) < ahead:
-                running[executor.submit(function, *parts[following])] = following
-                following += 1
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                done[running.pop(future)] = future.result()
-            while next_one in done:
-                yield next_one, done.pop(next_one)
-                next_one += 1
-    except lost_workers() as error:
-        at = f"{len(parts) - next_one:,} of {len(parts):,} parts are left"
-        raise LostWorkerError(f"a worker was lost ({type(error).__name__}); {at}: run it again") from None
+        with telling_lost_workers(f"{len(parts):,} parts are not done"):
+            while next_one < len(parts):
+                while following < len(parts) and len(running) < ahead and following - next_one < 2 * ahead:
+                    running[executor.submit(function, *parts[following])] = following
+                    following += 1
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    done[running.pop(future)] = future.result()
+                while next_one in done:
+                    yield next_one, done.pop(next_one)
+                    next_one += 1
     finally:
         for future in running:
             future.cancel()
+
+
+@contextmanager
+def telling_lost_workers(what: str) -> Iterator[None]:
+    """Let what executors raise where a worker was lost be a LostWorkerError, which says so and `what` is to be said."""
+    try:
+        yield
+    except lost_workers():
+        raise LostWorkerError(f"a worker was lost (out of memory?): {what}; run it again") from None
 
 
 def told_parts(progress: Progress | None, count: int) -> Callable[[int], None]:

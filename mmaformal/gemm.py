@@ -11,7 +11,9 @@ divide K among each other is an argument, since it changes the result.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from itertools import pairwise
 from math import prod
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import Progress, integer
+from mmaformal.checked import Progress, caller, integer
 from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
@@ -89,6 +91,7 @@ def matmul(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
+    executor: Executor | None = None,
 ) -> Matrix:
     """Compute D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
@@ -121,7 +124,8 @@ def matmul(
 
     `jobs` threads run the rows of D (default: as many as this process may use processors); results do not depend on it.
     `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
-    it takes longer than two seconds.
+    it takes longer than two seconds.  Blocks of D are made by the workers of an `executor`, if one is given, in one
+    thread each (`mmaformal.executors`); not with stream_k.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
     `Instruction.dot_add` and for numbers that are none, FloatingPointError if floating-point arithmetic is not IEEE
@@ -131,6 +135,8 @@ def matmul(
     given = Operands.of(instruction, A, B, C, scale_a, scale_b)
     how = _How(instruction, promote_every, split_k, stream_k, tile, order, accumulation, seed)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, jobs=jobs)
+    if executor is not None:
+        return how.on_workers(executor, how.permuted(given), progress)
     return how.product(how.permuted(given), jobs, progress)
 
 
@@ -175,6 +181,25 @@ class _How(NamedTuple):
                     d[where] = found.reshape(d[where].shape)
         return given.give_back(d, i.d_format)
 
+    def on_workers(self, executor: Executor, given: Operands, progress: bool | Progress | None) -> Matrix:
+        """Return D, made block by block on an executor.  Raises ValueError for tiles whose cuts depend on all of D."""
+        from mmaformal.grid import on_workers
+
+        if self.stream_k is not None:
+            raise ValueError("stream_k is for one machine: leave executor out")
+        accumulation: Accumulation = "natural" if self.accumulation == "random" else self.accumulation
+        how = Division(
+            promote_every=self.promote, split_k=self.split_k, order=self.order, accumulation=accumulation,
+            jobs=1, progress=False,
+        )  # fmt: skip
+        d = np.empty(given.outputs, self.instruction.d_format.word)
+        if d.size:
+            for where, operands in given.products(together=True):
+                found = np.empty((len(operands.a), operands.b.shape[1]), d.dtype)
+                on_workers(executor, self.instruction, operands, found, how, _lines_of(progress))
+                d[where] = found.reshape(d[where].shape)
+        return given.give_back(d, self.instruction.d_format)
+
     def made(self, problem: _Problem, workers: Workers) -> Codes:
         """Return D of one product, as codes."""
         if self.accumulation in ("grouped", "anti-kahan"):
@@ -185,6 +210,14 @@ class _How(NamedTuple):
             return problem.either_way(lambda x: _compensated(x, workers))
         pieces, _ = self.pieces(problem.steps)
         return problem.either_way(lambda x: x.divided(pieces, self.promote, self.order, workers))
+
+
+def _lines_of(progress: bool | Progress | None) -> Progress | None:
+    """What is called with a line of text; True writes it to stderr."""
+    if isinstance(progress, bool) or progress is None:
+        return (lambda line: print(f"\rmatmul {line} ", end="", file=sys.stderr, flush=True)) if progress else None
+    caller(progress)
+    return progress
 
 
 def _steps(instruction: Instruction, k: int) -> int:
