@@ -51,7 +51,7 @@ def width_of(executor: Executor) -> int:
     """How many workers it has."""
     client = getattr(executor, "_client", None)
     if client is not None:  # Dask's
-        return max(sum(client.ncores().values()), 1)
+        return max(len(client.ncores()), 1)
     return int(getattr(executor, "_max_workers", _WORKERS))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -99,7 +100,6 @@ def matmul(
     one code per element), or all floats of exactly the instruction's types, as `Instruction.dot_add` takes them: NumPy
     arrays with `ml_dtypes`, torch tensors, or any object with `__dlpack__`, without a copy where they are in the
     processor's memory.  With block scales of S products, scale_a is M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
-
     Axes before the last two are broadcast, and vectors are taken, as by `numpy.matmul`: A (…, M, K), B (…, K, N),
     scales likewise; C is broadcast to D.  Each product of a batch is made as it is made alone.
 
@@ -107,9 +107,8 @@ def matmul(
     NumPy does not know); a torch tensor if A is one.  M, K and N may be 0: K = 0 is one instruction of zero products.
 
     The accumulator of each element is carried through K in order, unless K is divided:
-
-    - `promote_every=n`: after every n instructions the accumulator is added to a total and starts again at +0, as
-      DeepSeek-V3 does for hopper's fp8 (n = 4 for each 128 products of QGMMA).  The total starts as C.
+    - `promote_every=n`: after n instructions the accumulator is added to a total and starts again at +0 (DeepSeek-V3:
+      n = 4 for each 128 products of QGMMA).  The total starts as C.
     - `split_k=s`: K in s ranges of ⌈K/k/s⌉ instructions (the last may be shorter), each a sum of its own.
     - `stream_k=g`: the instructions of all tiles (of size `tile`, row by row) one after the other are divided evenly
       among g workers; a tile that two or more workers share is as many sums.  Not with split_k.
@@ -124,12 +123,10 @@ def matmul(
 
     `jobs` threads run the rows of D (default: as many as this process may use processors); results do not depend on it.
     `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
-    it takes longer than two seconds.  Blocks of D are made by the workers of an `executor`, if one is given, in one
-    thread each (`mmaformal.executors`); not with stream_k.
+    it takes longer than two seconds.  The workers of an `executor` make blocks of D, each in one thread; not stream_k's.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
-    `Instruction.dot_add` and for numbers that are none, FloatingPointError if floating-point arithmetic is not IEEE
-    754's in this process.
+    `Instruction.dot_add` and for numbers that are none, FloatingPointError if arithmetic is not IEEE 754's here.
     """
     instruction = instruction_meant(instruction)
     given = Operands.of(instruction, A, B, C, scale_a, scale_b)
@@ -196,7 +193,9 @@ class _How(NamedTuple):
         if d.size:
             for where, operands in given.products(together=True):
                 found = np.empty((len(operands.a), operands.b.shape[1]), d.dtype)
-                on_workers(executor, self.instruction, operands, found, how, _lines_of(progress))
+                on_workers(
+                    executor, partial(block_made, self.instruction), operands, found, how, _lines_of(progress)
+                )
                 d[where] = found.reshape(d[where].shape)
         return given.give_back(d, self.instruction.d_format)
 
@@ -213,11 +212,18 @@ class _How(NamedTuple):
 
 
 def _lines_of(progress: bool | Progress | None) -> Progress | None:
-    """What is called with a line of text; True writes it to stderr."""
-    if isinstance(progress, bool) or progress is None:
-        return (lambda line: print(f"\rmatmul {line} ", end="", file=sys.stderr, flush=True)) if progress else None
-    caller(progress)
-    return progress
+    """A function of a line of text: the one given; with True, one that writes it to stderr."""
+    if progress is True:
+        return partial(print, "\rmatmul", end=" ", file=sys.stderr, flush=True)
+    if progress is not False:
+        caller(progress)
+    return progress or None
+
+
+def block_made(instruction: Instruction, x: ProductCodes, how: Division) -> Codes:
+    """A block of D, in a worker."""
+    made = matmul(x.a, x.b, x.c, instruction=instruction, scale_a=x.scale_a, scale_b=x.scale_b, **how)
+    return np.ascontiguousarray(made)
 
 
 def _steps(instruction: Instruction, k: int) -> int:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.checked import Progress
 from mmaformal.executors import in_order, told_parts
-from mmaformal.instruction import Instruction
 from mmaformal.operands import ProductCodes
 
 if TYPE_CHECKING:
@@ -31,20 +30,20 @@ def blocks(m: int, n: int, k: int) -> list[tuple[slice, slice]]:
 
 def on_workers(
     executor: Executor,
-    instruction: Instruction,
+    make: Callable[[ProductCodes, Division], Codes],
     operands: ProductCodes,
     d: Codes,
     how: Division,
     progress: Progress | None,
 ) -> None:
-    """Fill D, as codes, with what `matmul` makes of its blocks: each element is computed as it is alone.
+    """Fill D, as codes, with what `make`, `gemm.block_made`, makes of its blocks: each element is as it is alone.
 
     Raises LostWorkerError.
     """
-    places = blocks(*d.shape, operands.a.shape[1])
-    parts = [(instruction, _block(operands, *place), how) for place in places]
+    places = blocks(d.shape[0], d.shape[1], operands.a.shape[1])
+    parts = [(_block(operands, *place), how) for place in places]
     told = told_parts(progress, len(parts))
-    for n, made in in_order(executor, _made, parts):
+    for n, made in in_order(executor, make, parts):
         d[places[n]] = made
         told(n + 1)
 
@@ -58,13 +57,3 @@ def _block(x: ProductCodes, rows: slice, columns: slice) -> ProductCodes:
         None if x.scale_a is None else x.scale_a[rows],
         None if x.scale_b is None else x.scale_b[:, columns],
     )
-
-
-def _made(instruction: Instruction, x: ProductCodes, how: Division) -> Codes:
-    """A block of D, in a worker."""
-    from mmaformal.gemm import matmul
-
-    made: Codes = matmul(
-        x.a, x.b, x.c, instruction=instruction, scale_a=x.scale_a, scale_b=x.scale_b, **how
-    )
-    return np.ascontiguousarray(made)

@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Unpack
 
 import numpy as np
 
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
 from mmaformal.executors import in_order, told_parts
-from mmaformal.gemm import Division, matmul
+from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import moments
 from mmaformal.quantise import quantise
@@ -33,7 +32,7 @@ SIDE, TOGETHER = 512, 64
 
 @dataclass(frozen=True, repr=False)
 class Moments(ShortRepr):
-    """What is summed of a sample: exact numbers, so that samples are added in any order."""
+    """Sums over a sample: exact numbers, so that samples are added in any order."""
 
     count: int = 0  #: finite results
     special: int = 0  #: others
@@ -55,7 +54,9 @@ class Moments(ShortRepr):
     @classmethod
     def of(cls, errors: Errors) -> Moments:
         """The sums of a sample; each product of numbers is rounded, no addition is."""
-        e, x, d = (np.ascontiguousarray(each).reshape(-1) for each in (errors.errors, errors.exact, errors.results))
+        e, x, d = (
+            np.ascontiguousarray(each).reshape(-1) for each in (errors.errors, errors.exact, errors.results)
+        )
         u = np.empty(e.size)
         moments.ulps_of(e, x, errors.format.fraction_bits, errors.format.min_exponent, u)
         exponents = [_exponent(each) for each in (e, x, d, u)]
@@ -115,15 +116,16 @@ def measured(
     *,
     k: int | None = None,
     seed: int = 0,
+    promote_every: int | None = None,
+    split_k: int = 1,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    **how: Unpack[Division],
 ) -> Statistics:
     """The errors of so many results, at least, of products of normally distributed numbers; c is +0.
 
     They are made as elements of products of matrices of 512 rows and columns (`SIDE`) and K = `k`, one instruction's if
-    not given, whose numbers are rounded to the instruction's formats, scaled as `mmaformal.quantise` has it.  `how` K
-    is divided is as in `matmul`.
+    not given, whose numbers are rounded to the instruction's formats, scaled as `mmaformal.quantise` has it.  K
+    is divided as in `matmul`.
 
     Raises ValueError, TypeError for numbers that make no sense, LostWorkerError, and as `matmul`.
     """
@@ -133,7 +135,7 @@ def measured(
     if integer(seed, "seed") < 0:
         raise ValueError(f"seed is {seed}; it counts from 0")
     parts = [
-        (instruction, k, seed, range(first, min(first + TOGETHER, blocks)), dict(how))
+        (instruction, k, seed, range(first, min(first + TOGETHER, blocks)), promote_every, split_k)
         for first in range(0, blocks, TOGETHER)
     ]
     told, total = told_parts(progress, len(parts)), Moments()
@@ -150,18 +152,23 @@ def _counted(value: int, name: str) -> int:
     return int(value)
 
 
-def _sampled(instruction: Instruction, k: int, seed: int, blocks: Sequence[int], how: Division) -> Moments:
+def _sampled(
+    instruction: Instruction,
+    k: int,
+    seed: int,
+    blocks: Sequence[int],
+    promote_every: int | None,
+    split_k: int,
+) -> Moments:
     """The sums of some blocks, in a worker."""
     total = Moments()
     for block in blocks:
         rng = np.random.default_rng([seed, block])
-        a, b = (
-            quantise(rng.standard_normal((SIDE, k)), instruction, side, None) for side in ("a", "b")
-        )
+        a, b = (quantise(rng.standard_normal((SIDE, k)), instruction, side, None) for side in ("a", "b"))
         scales = None if b.scales is None else np.ascontiguousarray(b.scales.T)
         d = matmul(
             a.codes, b.codes.T, instruction=instruction, scale_a=a.scales, scale_b=scales,
-            **{**how, "jobs": 1, "progress": False},
+            promote_every=promote_every, split_k=split_k, jobs=1, progress=False,
         )  # fmt: skip
         total += Moments.of(errors_of(instruction, a.codes, b.codes, d, a.scales, b.scales))
     return total

@@ -321,8 +321,9 @@ def _in_lanes(
         return None
     lows = [x.range()[0] for x in sides]
     bits = sum(x.range()[1] - low for x, low in zip(sides, lows, strict=True))
-    low, sums = sum(lows), max(a.shape[1], 1).bit_length()
-    if bits + sums > 61 or not -1022 <= low <= low + 64 < 1023:
+    low = min(sum(lows), _numbers(i.c_format, c).range()[0] if c.any() else 0)
+    lift, sums = sum(lows) - low, max(a.shape[1], 1).bit_length()
+    if lift + bits + sums > 61 or not -1022 <= low <= low + 64 < 1023:
         return None
     x, y = (
         each.parts[..., 0].astype(np.int64) << np.where(each.parts[..., 0] == 0, 0, each.places - lowest)
@@ -337,7 +338,7 @@ def _in_lanes(
         whole = [each.astype(np.int64) for each in (results, addends)]
     if any((each != exact).any() for each, exact in zip(whole, (results, addends), strict=True)):
         return None
-    exact = x @ y.T + whole[1]
+    exact = ((x @ y.T) << lift) + whole[1]
     return np.ldexp(exact.astype(np.float64), low), np.ldexp((whole[0] - exact).astype(np.float64), low)
 
 

@@ -231,7 +231,8 @@ def diagnose(
     everything; where they are up, the answer has what was found until then.  orders: seconds of these (default:
     half) for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those
     of the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
-    `if __name__ == "__main__"`.  executor: tries models in place of these (`mmaformal.executors`).  progress: called with a line of text as the work goes on.
+    `if __name__ == "__main__"`.  executor: whose workers take their place (`mmaformal.executors`).
+    progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not, LostWorkerError.
     """

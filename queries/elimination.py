@@ -263,7 +263,7 @@ class ModelElimination:
 
     @property
     def _parts(self) -> list[Found]:
-        """What parts found, in the order of the parts."""
+        """The findings of parts, in the order of the parts."""
         return [self._done[task] for task in self._tasks if task in self._done]
 
     @property

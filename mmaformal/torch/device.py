@@ -90,8 +90,16 @@ def _largest(x: Tensor, axis: int | None) -> Tensor:
     """The largest finite magnitudes as float64: of all, (1, 1, 1), or along an axis that is kept; 0 of nothing."""
     magnitude = torch.where(x.isfinite(), x.abs(), 0.0)
     if axis is None:
-        return magnitude.double().reshape(1, 1, -1).amax(2, keepdim=True) if x.numel() else x.new_zeros(1, 1, 1).double()
-    return magnitude.double().amax(axis, keepdim=True) if x.shape[axis] else x.new_zeros(*x.shape[:axis], 1).double()
+        return (
+            magnitude.double().reshape(1, 1, -1).amax(2, keepdim=True)
+            if x.numel()
+            else x.new_zeros(1, 1, 1).double()
+        )
+    return (
+        magnitude.double().amax(axis, keepdim=True)
+        if x.shape[axis]
+        else x.new_zeros(*x.shape[:axis], 1).double()
+    )
 
 
 def _poisoned(x: Tensor, fmt: Format, factor: Tensor | None) -> Tensor | None:
@@ -173,7 +181,9 @@ def _divided(left: Quantised, right: Quantised, arithmetic: Arithmetic) -> Tenso
     if promote is None:
         return _part(left, right, i, slice(None), wide)
     k, each = left.codes.shape[2], promote * i.k
-    total = torch.zeros((len(left.codes), left.codes.shape[1], right.codes.shape[1]), dtype=wide, device=left.codes.device)
+    total = torch.zeros(
+        (len(left.codes), left.codes.shape[1], right.codes.shape[1]), dtype=wide, device=left.codes.device
+    )
     for first in range(0, max(k, 1), each):
         total = total + _part(left, right, i, slice(first, first + each), wide)
     own = _FLOATS[i.d_format.name]

@@ -158,7 +158,11 @@ class Below(TorchDispatchMode):
         if recorded and self.arithmetic.backward == "through":
             self._leave(f"aten.{name}, its gradients", tensors, "torch has recorded its own")
         out = kwargs.pop("out", None)
-        with torch.no_grad(), torch.autocast(autocast_device(tensors[0]), enabled=False), named(f"aten.{name}"):
+        with (
+            torch.no_grad(),
+            torch.autocast(autocast_device(tensors[0]), enabled=False),
+            named(f"aten.{name}"),
+        ):
             d = (IN_PLACE[name] if name in IN_PLACE else OPERATORS[name])(self.arithmetic, *args, **kwargs)
             if name in IN_PLACE:
                 return args[0].copy_(d)

@@ -33,7 +33,7 @@ class NoSourceError(ValueError):
 
 @dataclass(frozen=True)
 class Step:
-    """What a kernel repeats: the codes of some products and c, and the code that they give, as lanes."""
+    """The part that a kernel repeats: the codes of some products and c, and the code that they give, as lanes."""
 
     spec: DotAdd
     a: tuple[Lane, ...]
@@ -79,7 +79,7 @@ def traced(spec: DotAdd) -> Step:
         *([x.sample for x in side] for side in scales),
     )
     check_samples(symbolic, numbers)
-    return Step(step, a, b, c, *scales, tracer.lift(symbolic.result))
+    return Step(step, a, b, c, scales[0], scales[1], tracer.lift(symbolic.result))
 
 
 # ---- printing ----------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def _inputs(printer: _Printer, step: Step) -> None:
     printer.names[id(step.c), _bits(step.c)] = "code"
 
 
-_MODULE = Template('''\
+_MODULE = Template("""\
 # $types
 # $how
 import triton
@@ -275,4 +275,4 @@ $body
         sa += $scales * sa_k
         sb += $scales * sb_k
     tl.store(d + out, acc, mask=rows & columns)
-''')
+""")

@@ -1,4 +1,4 @@
-"""The same bits whatever executor there is: none, threads, processes, a Dask cluster of any number of workers."""
+"""Results have the same bits whatever executor there is: none, threads, processes, Dask clusters of 1, 2, 3 workers."""
 
 from __future__ import annotations
 
@@ -54,19 +54,35 @@ def small_blocks(m: int, n: int, k: int) -> list[tuple[slice, slice]]:
     return [(slice(i, i + 40), slice(j, j + 30)) for i in range(0, m, 40) for j in range(0, n, 30)]
 
 
-HOW: list[dict[str, Any]] = [{}, {"promote_every": 2}, {"split_k": 2, "order": "pairwise"}, {"accumulation": "random", "seed": 3}]
+HOW: list[dict[str, Any]] = [
+    {},
+    {"promote_every": 2},
+    {"split_k": 2, "order": "pairwise"},
+    {"accumulation": "random", "seed": 3},
+]
 
 
 def test_matmul(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "blocks", small_blocks)
     told: list[str] = []
-    given = codes(FP8.a_format, (2, 90, 200), 1), codes(FP8.b_format, (200, 70), 2), codes(FP8.c_format, (90, 70), 3)
+    given = (
+        codes(FP8.a_format, (2, 90, 200), 1),
+        codes(FP8.b_format, (200, 70), 2),
+        codes(FP8.c_format, (90, 70), 3),
+    )
     for how in HOW:
         found = matmul(*given, instruction=FP8, executor=executor, progress=told.append, **how)
         assert np.array_equal(found, matmul(*given, instruction=FP8, **how))
     assert told[-1] == "15 of 15 parts"
-    scales = {"scale_a": codes(MX.spec.scale_format, (90, 6), 5), "scale_b": codes(MX.spec.scale_format, (6, 70), 6)}
-    given = codes(MX.a_format, (90, 192), 1), codes(MX.b_format, (192, 70), 2), codes(MX.c_format, (90, 70), 3)
+    scales = {
+        "scale_a": codes(MX.spec.scale_format, (90, 6), 5),
+        "scale_b": codes(MX.spec.scale_format, (6, 70), 6),
+    }
+    given = (
+        codes(MX.a_format, (90, 192), 1),
+        codes(MX.b_format, (192, 70), 2),
+        codes(MX.c_format, (90, 70), 3),
+    )
     found = matmul(*given, instruction=MX, executor=executor, **scales)
     assert np.array_equal(found, matmul(*given, instruction=MX, **scales))
 
@@ -81,7 +97,8 @@ def test_statistics(executor: Executor) -> None:
 def test_diagnosis(executor: Executor) -> None:
     file = REPOSITORY / "examples" / "bfdot_qemu.npz"
     plain, found = (
-        diagnose(file, only=["oddsum", "muladd", "rnd2"], executor=each).to_json() for each in (None, executor)
+        diagnose(file, only=["oddsum", "muladd", "rnd2"], executor=each).to_json()
+        for each in (None, executor)
     )
     assert plain.pop("seconds") != 0
     del found["seconds"]
@@ -102,7 +119,13 @@ def test_blocks_cover_all_once() -> None:
 
 def test_tiles_whose_cuts_depend_on_all_of_d_are_refused() -> None:
     with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match="leave executor out"):
-        matmul(np.ones((4, 4)), np.ones((4, 4)), instruction=cdna2["f64_16x16x4f64"], stream_k=2, executor=executor)
+        matmul(
+            np.ones((4, 4)),
+            np.ones((4, 4)),
+            instruction=cdna2["f64_16x16x4f64"],
+            stream_k=2,
+            executor=executor,
+        )
 
 
 # ---- moments -------------------------------------------------------------------------------------------------
@@ -111,7 +134,10 @@ def test_tiles_whose_cuts_depend_on_all_of_d_are_refused() -> None:
 def test_moments_are_the_statistics_of_the_whole() -> None:
     rng = np.random.default_rng(0)
     i = hopper["HMMA.16816.F16"]
-    samples = [sample(i, rng.standard_normal((30, 40)).astype("f2"), rng.standard_normal((40, 20)).astype("f2")) for _ in "abc"]
+    samples = [
+        sample(i, rng.standard_normal((30, 40)).astype("f2"), rng.standard_normal((40, 20)).astype("f2"))
+        for _ in "abc"
+    ]
     samples[1].errors[3, 4] = np.nan
     parts = [Moments.of(each) for each in samples]
     x, y, z = parts
@@ -144,7 +170,10 @@ def test_a_lost_worker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         raise lost.value
 
     assert execute(command, []) == WRONG_USE
-    assert capsys.readouterr().err == "mmaformal: a worker was lost (out of memory?): 2 parts are not done; run it again\n"
+    assert (
+        capsys.readouterr().err
+        == "mmaformal: a worker was lost (out of memory?): 2 parts are not done; run it again\n"
+    )
 
 
 def _killing_one(once: str, x: int) -> int:
@@ -160,7 +189,9 @@ def _killing_one(once: str, x: int) -> int:
 @linux
 def test_dask_gives_what_a_lost_worker_was_at_to_another(tmp_path: Path) -> None:
     with dask(2) as executor:
-        found = [x for _, x in in_order(executor, _killing_one, [(str(tmp_path / "once"), x) for x in range(20)])]
+        found = [
+            x for _, x in in_order(executor, _killing_one, [(str(tmp_path / "once"), x) for x in range(20)])
+        ]
     assert found == list(range(20))
 
 
@@ -200,7 +231,7 @@ def test_ctrl_c_leaves_no_worker_behind(address: str | None) -> None:
 
 
 def _of_session(session: int) -> list[str]:
-    """What still runs of a session."""
+    """The processes of a session that still run."""
     found = []
     for each in Path("/proc").glob("[0-9]*/stat"):
         try:

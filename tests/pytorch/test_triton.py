@@ -14,13 +14,13 @@ from mmaformal import Instruction, cdna3, hopper, matmul, rtx_blackwell, sapphir
 from mmaformal.cases.encodings import sample
 from mmaformal.encodings.executable import stages
 from mmaformal.formats import Format
+from mmaformal.quantise import quantise
 from mmaformal.torch import Arithmetic, arithmetic
 from mmaformal.torch import matmul as torch_matmul
 from mmaformal.torch.device import product_on_device, quantised
 from mmaformal.torch.product import product
-from mmaformal.torch.triton_kernel import OPTIONS, kernel_of, run, word
+from mmaformal.torch.triton_kernel import OPTIONS, kernel_of, run
 from mmaformal.torch.triton_source import NoSourceError, source
-from mmaformal.quantise import quantise
 
 H = hopper["HMMA.16816.F32"]
 FP8 = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]
@@ -139,7 +139,9 @@ def numbers(*shape: int, seed: int = 0):
     x = torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * 3
     x = x * torch.exp2(torch.randint(-40, 18, shape, generator=torch.Generator().manual_seed(seed + 1)))
     flat = x.view(-1)
-    special = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 65519.0, 65520.0, 2.0**-25, 464.0, 480.0])
+    special = torch.tensor(
+        [0.0, -0.0, torch.inf, -torch.inf, torch.nan, 65519.0, 65520.0, 2.0**-25, 464.0, 480.0]
+    )
     flat[: len(special)] = special[: len(flat)]
     return x
 
@@ -168,7 +170,9 @@ def test_operands_are_quantised_alike(i: Instruction, scaling: str | None, dtype
     if finite:
         x = torch.nan_to_num(x, 1.0, 2.0, -3.0)
     for side in ("a", "b"):
-        mine = quantise((x if dtype == torch.float64 else x.float()).reshape(18, 70).numpy(), i, side, scaling)
+        mine = quantise(
+            (x if dtype == torch.float64 else x.float()).reshape(18, 70).numpy(), i, side, scaling
+        )
         theirs = quantised(x, i, side, scaling)
         assert np.array_equal(theirs.codes.reshape(18, 70).numpy().view(mine.codes.dtype), mine.codes)
         assert (mine.scales is None) == (theirs.scales is None)
@@ -223,7 +227,9 @@ def test_on_a_gpu() -> None:
         with arithmetic(i):
             mine, theirs = x @ w, (x.cuda() @ w.cuda()).cpu()
         assert torch.equal(bits(mine), bits(theirs)), i.label
-    assert torch.equal(torch_matmul(x, w, instruction=H), torch_matmul(x.cuda(), w.cuda(), instruction=H).cpu())
+    assert torch.equal(
+        torch_matmul(x, w, instruction=H), torch_matmul(x.cuda(), w.cuda(), instruction=H).cpu()
+    )
 
 
 def test_what_a_gpu_does_not_do_is_said_in_a_line() -> None:
@@ -249,7 +255,14 @@ def test_kernels_compile_for_a_gpu(i: Instruction, capability: int) -> None:
     from triton.compiler import ASTSource
 
     kernel = kernel_of(i.spec, interpreted=False)
-    formats = {"a": i.a_format, "b": i.b_format, "sa": i.a_format, "sb": i.b_format, "c": i.c_format, "d": i.d_format}
+    formats = {
+        "a": i.a_format,
+        "b": i.b_format,
+        "sa": i.a_format,
+        "sb": i.b_format,
+        "c": i.c_format,
+        "d": i.d_format,
+    }
     types = {name: f"*i{fmt.word_bits}" for name, fmt in formats.items()}
     constants = {"HAS_C": True, "ROWS": 8, "COLUMNS": 16}
     signature = {
