@@ -123,7 +123,7 @@ def matmul(
 
     `jobs` threads run the rows of D (default: as many as this process may use processors); results do not depend on it.
     `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
-    it takes longer than two seconds.  The workers of an `executor` make blocks of D, each in one thread; not stream_k's.
+    it takes longer than two seconds.  Workers of an `executor` make blocks of D, in one thread each; not stream_k's.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
     `Instruction.dot_add` and for numbers that are none, FloatingPointError if arithmetic is not IEEE 754's here.
