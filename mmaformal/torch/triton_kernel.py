@@ -19,7 +19,7 @@ import torch
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 from mmaformal.torch.tensors import Tensor
-from mmaformal.torch.triton_source import repeated, source
+from mmaformal.torch.triton_source import NoSourceError, repeated, source
 
 #: rows and columns of a tile: one output for each thread, whose registers hold its products
 _TILE = 8, 16
@@ -32,16 +32,24 @@ _lock = threading.Lock()  # z3, by which a kernel is traced, is for one thread
 
 
 @lru_cache
-def kernel_of(spec: DotAdd, interpreted: bool) -> Any:
-    """The kernel as Triton compiles it, or interprets it.  Raises as `source`, and ImportError without Triton."""
+def kernel_of(spec: DotAdd, interpreted: bool, finite: bool = False) -> Any:
+    """The kernel as Triton compiles it, or interprets it; `finite`: of numbers alone, None if there is none.
+
+    Raises as `source`, and ImportError without Triton.
+    """
     with _lock, _interpreting(interpreted):
         try:
             import triton  # noqa: F401
         except ImportError:
             message = "products of CUDA tensors need Triton: pip install 'mmaformal[triton]'"
             raise ImportError(message) from None
-        text = source(spec)
-        name = f"<triton kernel of {spec.parameters.algorithm} {abs(hash(spec)):x} {interpreted}>"
+        try:
+            text = source(spec, finite)
+        except NoSourceError:
+            if finite:
+                return None
+            raise
+        name = f"<triton kernel of {spec.parameters.algorithm} {abs(hash(spec)):x} {interpreted} {finite}>"
         linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name  # where Triton reads it
         module: dict[str, Any] = {"__name__": "mmaformal.torch.generated"}
         exec(compile(text, name, "exec"), module)
@@ -94,9 +102,13 @@ def run(
     options = OPTIONS if a.is_cuda else {}
     grid = -(-m // rows) * -(-n // columns), batch
     given = d if c is None else c.contiguous()
+    seen = torch.ones(d.shape, dtype=torch.int8, device=a.device)
     with torch.cuda.device_of(a):
-        kernel_of(spec, not a.is_cuda)[grid](
-            a, b, *sides, given, d, m, n, k, blocks, steps, *strides,
-            HAS_C=c is not None, ROWS=rows, COLUMNS=columns, **options,
-        )  # fmt: skip
+        for finite in (True, False):  # once more with all of them, if any is no number
+            if not (finite or bool(seen.any())) or (kernel := kernel_of(spec, not a.is_cuda, finite)) is None:
+                continue
+            kernel[grid](
+                a, b, *sides, given, d, seen, m, n, k, blocks, steps, *strides,
+                HAS_C=c is not None, ROWS=rows, COLUMNS=columns, **options,
+            )  # fmt: skip
     return d

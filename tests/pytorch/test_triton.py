@@ -15,7 +15,7 @@ from mmaformal.cases.encodings import sample
 from mmaformal.encodings.executable import stages
 from mmaformal.formats import Format
 from mmaformal.quantise import quantise
-from mmaformal.torch import Arithmetic, arithmetic
+from mmaformal.torch import Arithmetic, arithmetic, triton_kernel
 from mmaformal.torch import matmul as torch_matmul
 from mmaformal.torch.device import product_on_device, quantised
 from mmaformal.torch.product import product
@@ -130,6 +130,29 @@ def test_a_broken_stage_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = run(H.spec, *map(tensor, (a, b, c)))[0].numpy().view(np.uint32)
     kernel_of.cache_clear()
     assert (mine != theirs).any()
+
+
+def test_numbers_alone_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is enough for numbers, whose results may be infinite; what is no number is computed by the other one."""
+    took, made = [], triton_kernel.kernel_of
+    monkeypatch.setattr(
+        triton_kernel,
+        "kernel_of",
+        lambda spec, interpreted, finite: took.append(finite) or made(spec, True, finite),
+    )
+    rng = np.random.default_rng(0)
+    a, b = near_codes(H.a_format, (30, 16), rng), near_codes(H.b_format, (16, 30), rng)
+    a, b = (np.where(x & 0x7C00 == 0x7C00, x & 0x83FF, x) for x in (a, b))
+    c = np.where(rng.random((30, 30)) < 0.5, np.float32(3.4e38), np.float32(-3.4e38)).view(np.uint32)
+    c[0, 0] = 0x7F7FFFFF
+    big = np.full_like(a[:1], 0x7BFF)
+    for x, special in ((np.concatenate([a, big]), False), (np.concatenate([a, big | 0x7FFF]), True)):
+        took.clear()
+        rows = np.concatenate([c, c[:1]])
+        theirs = run(H.spec, tensor(x), tensor(b), tensor(rows))[0].numpy().view(np.uint32)
+        assert np.array_equal(theirs, matmul(x, b, rows, instruction=H))
+        assert took == ([True, False] if special else [True])
+    assert made(FP8.spec, True, True) is None  # one NaN is soon looked for
 
 
 # ---- operands ------------------------------------------------------------------------------------------------
