@@ -117,10 +117,10 @@ def each_function() -> Iterator[Instruction]:
 
 
 def interpreted(chosen: list[Instruction]) -> bool:
-    """Compare bits in Triton's interpreter, two instructions long and a part of one; returns whether all are right."""
+    """Compare bits in Triton's interpreter, of an instruction and a part of another; returns whether all are right."""
     right, done = True, 0
     for i in chosen:
-        k = i.k if i.c_format != i.d_format else 2 * i.k + i.k // 2
+        k = i.k if i.c_format != i.d_format else i.k + max(i.k // 4, 1)
         try:
             differ = wrong(i, 17, 19, k, "cpu")
         except (LaneError, NoSourceError) as error:
