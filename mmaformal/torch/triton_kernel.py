@@ -25,6 +25,8 @@ from mmaformal.torch.triton_source import NoSourceError, repeated, source
 _TILE = 8, 16
 #: what Triton is told; no kernel computes in floating point
 OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}
+#: products of a batch that a grid takes
+_MOST = 65_535
 #: Triton's interpreter takes as long for a small tile.
 _INTERPRETED = 64, 64
 
@@ -89,6 +91,10 @@ def run(
     (batch, M, ⌈K/S⌉) and (batch, ⌈K/S⌉, N), where `spec` has them.
     """
     (batch, m, k), n = a.shape, b.shape[2]
+    if batch > _MOST:
+        given = a, b, c, scale_a, scale_b
+        parts = [[None if x is None else x[i : i + _MOST] for x in given] for i in range(0, batch, _MOST)]
+        return torch.cat([run(spec, *part) for part in parts])
     of_d = word(spec.d_format)
     d = torch.empty((batch, m, n), dtype=of_d, device=a.device)
     if not d.numel():

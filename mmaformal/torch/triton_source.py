@@ -325,7 +325,10 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=[
+    "M", "N", "K", "blocks", "steps", "a_batch", "a_row", "a_k", "b_batch", "b_k", "b_column",
+    "sa_batch", "sa_row", "sa_k", "sb_batch", "sb_k", "sb_column",
+])
 def kernel(
     a, b, sa, sb, c, d, seen, M, N, K, blocks, steps,
     a_batch, a_row, a_k, b_batch, b_k, b_column, sa_batch, sa_row, sa_k, sb_batch, sb_k, sb_column,

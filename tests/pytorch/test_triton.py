@@ -110,6 +110,15 @@ def test_batches_and_transposed_operands() -> None:
     assert np.array_equal(theirs, matmul(a, b.swapaxes(1, 2), instruction=H))
 
 
+def test_many_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a grid takes."""
+    monkeypatch.setattr(triton_kernel, "_MOST", 2)
+    rng = np.random.default_rng(1)
+    a, b, c = (near_codes(f, (5, 9, 9), rng) for f in (H.a_format, H.b_format, H.c_format))
+    theirs = run(H.spec, *(tensor(x)[0] for x in (a, b, c))).numpy().view(np.uint32)
+    assert np.array_equal(theirs, [matmul(*x, instruction=H) for x in zip(a, b, c, strict=True)])
+
+
 def test_results_wider_than_c() -> None:
     mine, theirs = both(volta["HMMA.884.F32.F16"], any_codes, 9, 9, 4)
     assert np.array_equal(mine, theirs)
@@ -271,13 +280,16 @@ def test_a_program_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         product_on_device(numbers(1, 4, 32), numbers(1, 32, 4), Arithmetic.of(H))
 
 
-@pytest.mark.parametrize("i", [H, FP8, hopper["DMMA.884"]], ids=lambda i: i.label)
+@pytest.mark.parametrize(
+    ("i", "finite"), [(H, False), (H, True), (FP8, False), (hopper["DMMA.884"], False)], ids=str
+)
 @pytest.mark.parametrize("capability", [80, 90])
-def test_kernels_compile_for_a_gpu(i: Instruction, capability: int) -> None:
+def test_kernels_compile_for_a_gpu(i: Instruction, finite: bool, capability: int) -> None:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    kernel = kernel_of(i.spec, interpreted=False)
+    kernel = kernel_of(i.spec, interpreted=False, finite=finite)
+    assert kernel is not None
     formats = {
         "a": i.a_format,
         "b": i.b_format,
@@ -286,7 +298,7 @@ def test_kernels_compile_for_a_gpu(i: Instruction, capability: int) -> None:
         "c": i.c_format,
         "d": i.d_format,
     }
-    types = {name: f"*i{fmt.word_bits}" for name, fmt in formats.items()}
+    types = {name: f"*i{fmt.word_bits}" for name, fmt in formats.items()} | {"seen": "*i8"}
     constants = {"HAS_C": True, "ROWS": 8, "COLUMNS": 16}
     signature = {
         name: types.get(name, "constexpr" if name in constants else "i32") for name in kernel.arg_names
