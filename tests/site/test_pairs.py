@@ -59,7 +59,7 @@ def test_no_pair_is_missing() -> None:
 
 
 def test_answers_do_not_depend_on_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several pairs, by one thread and by three, which take their time; and a lost worker is one line."""
+    """Pairs have the same answers by one thread and by three, which take their time; a lost worker is one line."""
     pairs = questions(
         comparisons([each for each in ampere if each.name.startswith("HMMA.1684")] + list(turing))
     )
