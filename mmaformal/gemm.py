@@ -11,7 +11,10 @@ divide K among each other is an argument, since it changes the result.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 
 from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import Progress, integer
+from mmaformal.checked import Progress, caller, integer
 from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
@@ -97,6 +100,7 @@ def matmul(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
+    executor: Executor | None = None,
 ) -> Matrix:
     """Compute D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
@@ -104,7 +108,6 @@ def matmul(
     one code per element), or all floats of exactly the instruction's types, as `Instruction.dot_add` takes them: NumPy
     arrays with `ml_dtypes`, torch tensors, or any object with `__dlpack__`, without a copy where they are in the
     processor's memory.  With block scales of S products, scale_a is M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
-
     Axes before the last two are broadcast, and vectors are taken, as by `numpy.matmul`: A (…, M, K), B (…, K, N),
     scales likewise; C is broadcast to D.  Each product of a batch is made as it is made alone.
 
@@ -112,9 +115,8 @@ def matmul(
     NumPy does not know); a torch tensor if A is one.  M, K and N may be 0: K = 0 is one instruction of zero products.
 
     The accumulator of each element is carried through K in order, unless K is divided:
-
-    - `promote_every=n`: after every n instructions the accumulator is added to a total and starts again at +0, as
-      DeepSeek-V3 does for hopper's fp8 (n = 4 for each 128 products of QGMMA).  The total starts as C.
+    - `promote_every=n`: after n instructions the accumulator is added to a total and starts again at +0 (DeepSeek-V3:
+      n = 4 for each 128 products of QGMMA).  The total starts as C.
     - `split_k=s`: K in s ranges of ⌈K/k/s⌉ instructions (the last may be shorter), each a sum of its own.
     - `stream_k=g`: the instructions of all tiles (of size `tile`, row by row) one after the other are divided evenly
       among g workers; a tile that two or more workers share is as many sums.  Not with split_k.
@@ -129,17 +131,16 @@ def matmul(
 
     At most `jobs` threads run parts of D (default: as many as there are processors); results do not depend on it.
     `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
-    it takes longer than two seconds.
+    it takes longer than two seconds.  Workers of an `executor` make blocks of D, in one thread each; not stream_k's.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
-    `Instruction.dot_add` and for numbers that are none, FloatingPointError if floating-point arithmetic is not IEEE
-    754's in this process.
+    `Instruction.dot_add` and for numbers that are none, FloatingPointError if arithmetic is not IEEE 754's here.
     """
     instruction = instruction_meant(instruction)
     how = _How(instruction, promote_every, split_k, stream_k, tile, order, accumulation, seed)
-    if jobs is progress is scale_a is scale_b is None and (d := how.quick(A, B, C)) is not None:
+    if jobs is progress is scale_a is scale_b is executor is None and (d := how.quick(A, B, C)) is not None:
         return d
-    return how.general((A, B, C, scale_a, scale_b), jobs, progress)
+    return how.general((A, B, C, scale_a, scale_b), jobs, progress, executor)
 
 
 class _How(NamedTuple):
@@ -160,7 +161,11 @@ class _How(NamedTuple):
         return self.instruction.quick.product(*operands) if plain else None
 
     def general(
-        self, operands: tuple[Matrix | None, ...], jobs: int | None, progress: bool | Progress | None
+        self,
+        operands: tuple[Matrix | None, ...],
+        jobs: int | None,
+        progress: bool | Progress | None,
+        executor: Executor | None,
     ) -> Matrix:
         """Return D; raise as `matmul`."""
         given = Operands.of(self.instruction, *operands)
@@ -171,6 +176,8 @@ class _How(NamedTuple):
             "jobs": jobs,
         }
         _check_counts(**counts)
+        if executor is not None:
+            return self.on_workers(executor, self.permuted(given), progress)
         return self.product(self.permuted(given), jobs, progress)
 
     def permuted(self, given: Operands) -> Operands:
@@ -202,6 +209,27 @@ class _How(NamedTuple):
                     d[where] = found.reshape(d[where].shape)
         return given.give_back(d, i.d_format)
 
+    def on_workers(self, executor: Executor, given: Operands, progress: bool | Progress | None) -> Matrix:
+        """Return D, made block by block on an executor.  Raises ValueError for tiles whose cuts depend on all of D."""
+        from mmaformal.grid import on_workers
+
+        if self.stream_k is not None:
+            raise ValueError("stream_k is for one machine: leave executor out")
+        accumulation: Accumulation = "natural" if self.accumulation == "random" else self.accumulation
+        how = Division(
+            promote_every=self.promote, split_k=self.split_k, order=self.order, accumulation=accumulation,
+            jobs=1, progress=False,
+        )  # fmt: skip
+        d = np.empty(given.outputs, self.instruction.d_format.word)
+        if d.size:
+            for where, operands in given.products(together=True):
+                found = np.empty((len(operands.a), operands.b.shape[1]), d.dtype)
+                on_workers(
+                    executor, partial(block_made, self.instruction), operands, found, how, _lines_of(progress)
+                )
+                d[where] = found.reshape(d[where].shape)
+        return given.give_back(d, self.instruction.d_format)
+
     def made(self, problem: _Problem, workers: Workers) -> Codes:
         """Return D of one product, as codes."""
         if self.accumulation in ("grouped", "anti-kahan"):
@@ -212,6 +240,21 @@ class _How(NamedTuple):
             return problem.either_way(lambda x: _compensated(x, workers))
         pieces, _ = self.pieces(problem.steps)
         return problem.either_way(lambda x: x.divided(pieces, self.promote, self.order, workers))
+
+
+def _lines_of(progress: bool | Progress | None) -> Progress | None:
+    """A function of a line of text: the one given; with True, one that writes it to stderr."""
+    if progress is True:
+        return partial(print, "\rmatmul", end=" ", file=sys.stderr, flush=True)
+    if progress is not False:
+        caller(progress)
+    return progress or None
+
+
+def block_made(instruction: Instruction, x: ProductCodes, how: Division) -> Codes:
+    """A block of D, in a worker."""
+    made = matmul(x.a, x.b, x.c, instruction=instruction, scale_a=x.scale_a, scale_b=x.scale_b, **how)
+    return np.ascontiguousarray(made)
 
 
 def _steps(instruction: Instruction, k: int) -> int:

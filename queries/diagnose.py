@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -218,6 +219,7 @@ def diagnose(
     timeout: float = 120.0,
     orders: float | None = None,
     jobs: int = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
     """Find the models that explain every row of a recording, of all there are for its types.
@@ -229,9 +231,10 @@ def diagnose(
     everything; where they are up, the answer has what was found until then.  orders: seconds of these (default:
     half) for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those
     of the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
-    `if __name__ == "__main__"`.  progress: called with a line of text as the work goes on.
+    `if __name__ == "__main__"`.  executor: whose workers take their place (`mmaformal.executors`).
+    progress: called with a line of text as the work goes on.
 
-    Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
+    Raises RecordingError for what is no recording, ValueError for an algorithm that there is not, LostWorkerError.
     """
     caller(progress)
     start = time.monotonic()
@@ -240,7 +243,7 @@ def diagnose(
     names = algorithms() if only is None else list(only)
     if unknown := [name for name in names if name not in (*algorithms(), *DESIGNS)]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
-    work = _Search(given, names, jobs, start + timeout, progress or (lambda _: None))
+    work = _Search(given, names, jobs, executor, start + timeout, progress or (lambda _: None))
     grace = min(_GRACE, timeout / 10)
     with Deadline(timeout * _SEARCHING + grace):
         work.run_models(start + timeout * _SEARCHING)
@@ -275,12 +278,18 @@ class _Search:
     """Models tried on a recording; what was found is here at any time."""
 
     def __init__(
-        self, given: Recording, names: Sequence[str], jobs: int, deadline: float, say: Progress
+        self,
+        given: Recording,
+        names: Sequence[str],
+        jobs: int,
+        executor: Executor | None,
+        deadline: float,
+        say: Progress,
     ) -> None:
         self.given, self.names, self.deadline, self.say = given, names, deadline, say
         self.types = types_of(given)
         self.rows = RecordedRows.of(next(given.blocks(_ROWS)), self.types, given.terms)
-        self.search = ModelElimination(self.rows, names, jobs, say)
+        self.search = ModelElimination(self.rows, names, jobs, say, executor)
         self.exact: list[tuple[DotAdd, DotAdd]] = []  #: each with what it is a detail of
         self.near: list[tuple[int, DotAdd]] = []
         self.nearest: list[RefutedModel] = []

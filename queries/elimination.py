@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
@@ -24,6 +24,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
+from mmaformal.executors import in_order
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Recording, RowBlock
@@ -234,22 +235,36 @@ class Found(ShortRepr):
 
 
 class ModelElimination:
-    """All models of some algorithms, divided among processes; what was found is here at any time."""
+    """All models of some algorithms, divided among processes, or the workers of an executor; what was found is here at
+    any time, and does not depend on which is done first."""
 
-    def __init__(self, rows: RecordedRows, names: Sequence[str], jobs: int, progress: Progress) -> None:
+    def __init__(
+        self,
+        rows: RecordedRows,
+        names: Sequence[str],
+        jobs: int,
+        progress: Progress,
+        executor: Executor | None = None,
+    ) -> None:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
+        self.executor = executor
         self._tasks = [(name, part) for part in range(_PARTS) for name in names]
-        self._parts: list[Found] = []
+        self._done: dict[tuple[str, int], Found] = {}
         self._reached: set[str] = set()  #: algorithms of which models were tried
 
     def run(self, until: float = math.inf) -> None:
         """Try them, until then at most, in `time.monotonic`."""
-        for name, each in _done(self.rows, self._tasks, self.jobs, until):
-            self._parts.append(each)
+        for task, each in _done(self.rows, self._tasks, self.jobs, until, self.executor):
+            self._done[task], name = each, task[0]
             self._reached |= {name} if each.tried else set()
             tried, exact = sum(x.tried for x in self._parts), sum(len(x.exact) for x in self._parts)
             text = f"{tried:,} models tried, {exact:,} explain every row"
             self.progress(f"{len(self._parts)} of {len(self._tasks)} parts, the last of {name}: {text}")
+
+    @property
+    def _parts(self) -> list[Found]:
+        """The findings of parts, in the order of the parts."""
+        return [self._done[task] for task in self._tasks if task in self._done]
 
     @property
     def found(self) -> Found:
@@ -267,29 +282,43 @@ class ModelElimination:
 
 
 def _done(
-    rows: RecordedRows, tasks: Sequence[tuple[str, int]], jobs: int, until: float
-) -> Iterator[tuple[str, Found]]:
-    """Parts as they are done, with the names of their algorithms.
+    rows: RecordedRows,
+    tasks: Sequence[tuple[str, int]],
+    jobs: int,
+    until: float,
+    executor: Executor | None = None,
+) -> Iterator[tuple[tuple[str, int], Found]]:
+    """Parts as they are done.
 
     In one process the next part is of the algorithm that took the least time so far, so that a large space, or one
     of which many details explain the rows, does not keep the others waiting.
     """
+    if executor is not None:
+        end = time.time() + until - time.monotonic()
+        parts = [(rows, *task, end) for task in tasks]
+        yield from ((tasks[place], each) for place, each in in_order(executor, _searched_elsewhere, parts))
+        return
     if jobs == 1:
         left, spent = list(tasks), dict.fromkeys((name for name, _ in tasks), 0.0)
         while left:
             task = min(left, key=lambda each: spent[each[0]])  # the first of them
             left.remove(task)
             start = time.monotonic()
-            yield task[0], _searched(rows, *task, until)
+            yield task, _searched(rows, *task, until)
             spent[task[0]] += time.monotonic() - start
         return
-    with processes(jobs) as executor:
-        running = {executor.submit(_searched, rows, name, part, until): name for name, part in tasks}
+    with processes(jobs) as pool:
+        running = {pool.submit(_searched, rows, *task, until): task for task in tasks}
         limit = None if until == math.inf else max(until - time.monotonic(), 0) + _GRACE
         try:
             yield from ((running[future], future.result()) for future in as_completed(running, limit))
         except TimeoutError:
             return
+
+
+def _searched_elsewhere(rows: RecordedRows, algorithm: str, part: int, end: float) -> Found:
+    """One part, on another machine, whose `time.monotonic` is its own; `end` is in `time.time`."""
+    return _searched(rows, algorithm, part, time.monotonic() + end - time.time())
 
 
 def _searched(rows: RecordedRows, algorithm: str, part: int, until: float) -> Found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -43,6 +43,7 @@ _ROWS = 100_000
 )
 @click.option("--instruction", metavar="NAME", help="The instruction, likewise.")
 @options.jobs
+@options.cluster
 @options.model
 @solving(120.0, solvers=False, verbose=False, smtlib=False)
 @click.option(
@@ -58,6 +59,7 @@ def diagnose(
     arch: Architecture | None,
     instruction: str | None,
     jobs: int | None,
+    cluster: str | None,
     request: Solving,
     orders: float | None,
     **given: Unpack[DesignOptions],
@@ -71,6 +73,7 @@ def diagnose(
 
     Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if one cannot be read, 3 if the time was up.
     """
+    from mmaformal.executors import workers
     from mmaformal.kernels.rows import processors
     from mmaformal.queries.diagnose import diagnose as diagnosis
     from mmaformal.recordings.read import read
@@ -87,6 +90,7 @@ def diagnose(
                 timeout=request.timeout,
                 orders=orders,
                 jobs=jobs or processors(),
+                executor=executor,
                 progress=status.show,
             )
 
@@ -98,8 +102,9 @@ def diagnose(
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
         return path, answer
 
-    with _recordings(files, k, types, given) as paths:
-        found = [asked(path) for path in paths]
+    with ExitStack() as stack:
+        executor = None if cluster is None else stack.enter_context(workers(cluster, jobs))
+        found = [asked(path) for path in stack.enter_context(_recordings(files, k, types, given))]
     return _answered(found, request.as_json)
 
 

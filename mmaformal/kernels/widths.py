@@ -15,7 +15,8 @@ float to an integer does.  That is `align` bit for bit if no operation rounds:
 A term is at most (2^(M_a+1) - 1)·(2^(M_b+1) - 1) shifted from M_a + M_b to F fractional bits.  As many of these are
 summed in 32 bits as fit (`chunk`); the sums of chunks and c's term are added in 64 bits.
 
-tests/kernels/test_widths.py states each of these as an obligation, for every specification of the registry.
+tests/kernels/test_widths.py states each of these as an obligation, for every specification of the registry, and for
+random formats that are in none.
 """
 
 from __future__ import annotations

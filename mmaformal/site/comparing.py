@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -22,11 +23,11 @@ from mmaformal.cases.inputs import Codes, Rows, codes_of, with_products
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import Shows, fewer_products, shrink, size
 from mmaformal.display import ShortRepr, counted
+from mmaformal.executors import telling_lost_workers, workers
 from mmaformal.kernels.rows import processors
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.site.pairs import FunctionPair, PairAnswer, PairStore, comparisons, questions, types_of
 from mmaformal.solver.answers import Answer, Different, Equal
-from mmaformal.solver.pool import cluster, processes
 from mmaformal.solver.session import Cache
 from mmaformal.spec import DotAdd
 from mmaformal.witness import results_differ
@@ -174,19 +175,25 @@ class SolverLimits(ShortRepr):
     cache: Cache = True  #: where what was proved is recorded, and looked up
 
 
-def ask_solvers(pairs: Mapping[str, FunctionPair], store: PairStore, told: Told, asked: SolverLimits) -> None:
+def ask_solvers(
+    pairs: Mapping[str, FunctionPair],
+    store: PairStore,
+    told: Told,
+    asked: SolverLimits,
+    executor: Executor | None = None,
+) -> None:
     """Ask solvers about each pair that is open and had less time; what is likely to be quick comes first.
 
-    Raises ImportError and OSError as `solver.pool.cluster`.
+    They are asked by an `executor`, or as `asked` says.  Raises LostWorkerError, and as `executors.workers`.
     """
     open_keys = [
         key for key in pairs if not store.answers[key].settled and store.answers[key].timeout < asked.timeout
     ]
     open_keys.sort(key=lambda key: _difficulty(pairs[key], store.answers[key]))
     jobs = asked.jobs or processors()
-    pool = processes(jobs) if asked.cluster is None else cluster(asked.cluster, jobs)
+    pool = workers(asked.cluster, jobs) if executor is None else nullcontext(executor)
     start = monotonic()
-    with pool as executor:
+    with pool as executor, telling_lost_workers("what was answered is kept"):
         running: dict[Future[PairAnswer], str] = {}
         while True:
             late = asked.limit is not None and monotonic() - start > asked.limit
@@ -229,8 +236,10 @@ class StoreCounts(ShortRepr):
         )
 
 
-def compared_all(path: Path, told: Told, asked: SolverLimits | None = None) -> StoreCounts:
-    """Compare all instructions of the tables, going on from a store; `asked`: ask solvers too.
+def compared_all(
+    path: Path, told: Told, asked: SolverLimits | None = None, executor: Executor | None = None
+) -> StoreCounts:
+    """Compare all instructions of the tables, going on from a store; `asked`: ask solvers too, by an `executor`.
 
     Raises PairStoreError for a file that is no store, and as `ask_solvers`.
     """
@@ -239,7 +248,7 @@ def compared_all(path: Path, told: Told, asked: SolverLimits | None = None) -> S
     try:
         compare(pairs, store, told)
         if asked is not None:
-            ask_solvers(pairs, store, told, asked)
+            ask_solvers(pairs, store, told, asked, executor)
     finally:
         store.tidy(pairs)
     answers = store.answers.values()

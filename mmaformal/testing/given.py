@@ -94,8 +94,8 @@ class GivenProduct(ShortRepr):
                 made = replay(each.a, each.b, self.structure, each.c, scale_a=s, scale_b=t)
                 fmt = self.structure.result
             else:
-                scales = {"scale_a": each.scale_a, "scale_b": each.scale_b}
-                made = matmul(each.a, each.b, each.c, instruction=self.instruction, **scales, **how)
+                s, t, i = each.scale_a, each.scale_b, self.instruction
+                made = matmul(each.a, each.b, each.c, instruction=i, scale_a=s, scale_b=t, **how)
                 fmt = self.instruction.d_format
             d[where] = narrowed(made, fmt, self.d_format).reshape(d[where].shape)
         return d

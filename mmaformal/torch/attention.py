@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from mmaformal.torch.arithmetic import Arithmetic
-from mmaformal.torch.calls import finish, operands, wide_matmul
+from mmaformal.torch.calls import autocast_device, finish, operands, wide_matmul
 from mmaformal.torch.tensors import Call, Tensor
 
 
@@ -86,7 +86,7 @@ def _flexible(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`flex_attention` with all scores at once: output, and logarithms to base 2 of their sums and largest ones."""
     q, k, v = operands("flex_attention", query, key, value)
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(autocast_device(query), enabled=False):
         group = q.shape[1] // k.shape[1]
         k, v = (x.repeat_interleave(group, dim=1).expand(q.shape[0], *(-1,) * 3) for x in (k, v))
         scores = flex._math_attention_inner(q, k, v, score_mod, block_mask, scale, kernel_options, *buffers)[

@@ -23,6 +23,14 @@ Scalar: TypeAlias = float
 #: types of operands: a float64 is quantised from all of its digits
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
+#: where the arithmetic runs
+DEVICES = ("cpu", "cuda")
+
+
+def autocast_device(x: Tensor) -> str:
+    """The device whose autocast a tensor obeys here."""
+    return "cuda" if x.is_cuda else "cpu"
+
 
 def operands(name: str, *tensors: Tensor, cast: bool = True) -> tuple[Tensor, ...]:
     """The operands of a product, in the type that autocast wants; as they are with cast=False.
@@ -30,9 +38,9 @@ def operands(name: str, *tensors: Tensor, cast: bool = True) -> tuple[Tensor, ..
     Raises RuntimeError, as torch does; what `@` makes of a TypeError says nothing.
     """
     for x in tensors:
-        if x.device.type not in ("cpu", "meta"):
+        if x.device.type not in (*DEVICES, "meta"):
             raise RuntimeError(
-                f"{name}: a tensor is on {x.device}; the arithmetic runs on the processor (.cpu())"
+                f"{name}: a tensor is on {x.device}; the arithmetic runs on the processor (.cpu()) and on CUDA"
             )
         if x.layout is not torch.strided or x.is_nested:
             kind = "nested" if x.is_nested else x.layout
@@ -41,8 +49,9 @@ def operands(name: str, *tensors: Tensor, cast: bool = True) -> tuple[Tensor, ..
             raise RuntimeError(
                 f"{name}: a tensor is {x.dtype}; the arithmetic takes {', '.join(map(str, FLOATS))}"
             )
-    if cast and torch.is_autocast_enabled("cpu"):
-        wanted = torch.get_autocast_dtype("cpu")
+    device = autocast_device(tensors[0])
+    if cast and torch.is_autocast_enabled(device):
+        wanted = torch.get_autocast_dtype(device)
         tensors = tuple(x if x.dtype == torch.float64 else x.to(wanted) for x in tensors)
     kinds = {x.dtype for x in tensors}
     if len(kinds) > 1:
@@ -205,7 +214,7 @@ def distances(
         mode = {1: "use_mm_for_euclid_dist", 2: "donot_use_mm_for_euclid_dist"}
         named = mode.get(compute_mode, compute_mode) if isinstance(compute_mode, int) else compute_mode
         return torch.cdist(x1, x2, p, named or "use_mm_for_euclid_dist_if_necessary")
-    if torch.is_autocast_enabled("cpu"):
+    if torch.is_autocast_enabled(autocast_device(x1)):
         x1, x2 = (x if x.dtype == torch.float64 else x.float() for x in (x1, x2))
     return euclidean(arithmetic, x1, x2)
 

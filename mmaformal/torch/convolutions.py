@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 from mmaformal.torch.arithmetic import Arithmetic
-from mmaformal.torch.calls import finish, operands
+from mmaformal.torch.calls import autocast_device, finish, operands
 from mmaformal.torch.product import multiplied
 from mmaformal.torch.tensors import Call, Tensor
 
@@ -143,7 +143,7 @@ def general_convolution(
 ) -> Tensor:
     """`torch.convolution`, of any number of dimensions; autocast leaves its types alone."""
     dims = weight.dim() - 2
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(autocast_device(input), enabled=False):
         if transposed:
             call = transposed_convolution(dims)
             return call(arithmetic, input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -14,7 +14,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmaformal.torch.arithmetic import Arithmetic
-from mmaformal.torch.calls import FLOATS
+from mmaformal.torch.calls import DEVICES, FLOATS, autocast_device
 from mmaformal.torch.functions import IN_PLACE, OPERATORS
 from mmaformal.torch.report import Report, here, named
 from mmaformal.torch.tensors import Call, Tensor
@@ -158,7 +158,11 @@ class Below(TorchDispatchMode):
         if recorded and self.arithmetic.backward == "through":
             self._leave(f"aten.{name}, its gradients", tensors, "torch has recorded its own")
         out = kwargs.pop("out", None)
-        with torch.no_grad(), torch.autocast("cpu", enabled=False), named(f"aten.{name}"):
+        with (
+            torch.no_grad(),
+            torch.autocast(autocast_device(tensors[0]), enabled=False),
+            named(f"aten.{name}"),
+        ):
             d = (IN_PLACE[name] if name in IN_PLACE else OPERATORS[name])(self.arithmetic, *args, **kwargs)
             if name in IN_PLACE:
                 return args[0].copy_(d)
@@ -200,6 +204,6 @@ def _hindrance(tensors: list[Tensor], form: str) -> str | None:
             return "a tensor that is not dense"
         if (x.dtype not in FLOATS and x.is_floating_point()) or x.is_complex():
             return f"a tensor of {x.dtype}"
-        if x.device.type != "cpu":
+        if x.device.type not in DEVICES:
             return f"a tensor on {x.device}"
     return ""

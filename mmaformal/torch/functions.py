@@ -12,7 +12,7 @@ from torch.nn import functional
 from mmaformal.torch import calls, convolutions
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.attention import attention
-from mmaformal.torch.calls import addition, wide_matmul
+from mmaformal.torch.calls import addition, autocast_device, wide_matmul
 from mmaformal.torch.einsum import einsum
 from mmaformal.torch.tensors import Call, Tensor
 
@@ -82,7 +82,7 @@ def _in_place(
     function: Function, arithmetic: Arithmetic, input: Tensor, *rest: Tensor, **options: Call
 ) -> Tensor:
     """The result, written into `input`, whose type it has; autocast leaves these alone, as torch's does."""
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(autocast_device(input), enabled=False):
         return input.copy_(function(arithmetic, input, *rest, **options))
 
 

@@ -36,19 +36,32 @@ _COLUMNS, _PRODUCTS = 256, 1 << 20
 def product(a: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
     """(batch, M, K) times (batch, K, N), in float32, or float64 if that does not hold results."""
     arithmetic = registered(key)
+    _report(a, b, arithmetic)
     batch, m, k = a.shape
     n = b.shape[2]
-    if here.report is not None:
-        size = f"{m}×{k} · {k}×{n}"
-        shapes = size if batch == 1 else f"{batch} × {size}"
-        unit = arithmetic.instruction.label
-        here.report.add(
-            here.function or "compiled code", shapes, unit, structure=arithmetic.structure_words(k)
-        )
     # a view that is made here has a version counter of its own
     left = _operand(a, version_of(a), "a", arithmetic)
     right = _operand(b.mT, version_of(b), "b", arithmetic, by_columns=m < n)
     return torch.from_numpy(multiply(left, right, (batch, m, n, k), arithmetic))
+
+
+@product.register_kernel("cuda")
+def _(a: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
+    from mmaformal.torch.device import product_on_device
+
+    _report(a, b, registered(key))
+    return product_on_device(a, b, registered(key))
+
+
+def _report(a: Tensor, b: Tensor, arithmetic: Arithmetic) -> None:
+    """Tell the context that counts of a product."""
+    if here.report is None:
+        return
+    batch, m, k = a.shape
+    size = f"{m}×{k} · {k}×{b.shape[2]}"
+    shapes = size if batch == 1 else f"{batch} × {size}"
+    function, structure = here.function or "compiled code", arithmetic.structure_words(k)
+    here.report.add(function, shapes, arithmetic.instruction.label, structure=structure)
 
 
 @product.register_fake

@@ -1,22 +1,30 @@
 """Products in the processor's floating point are exact, and no sum overflows: obligations for every specification.
 
 They are about the numbers that codes of a and b have by the executable encoding, not about how `widths` was chosen.
+Specifications that nobody has written yet are asked too: random formats, F and L, for what `widths` would choose.
 """
 
 from __future__ import annotations
 
+import pkgutil
+import random
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
 from math import floor
 
 import numpy as np
 import pytest
 
+from mmaformal import kernels
 from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, Specials, bf16, fp32
-from mmaformal.kernels import choose, fdrda, fused
+from mmaformal.kernels import choose
+from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.widths import Widths, widths
 from mmaformal.spec import DotAdd
 
@@ -106,21 +114,72 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
             found.append((spec, F, L, wide))
         return wide
 
-    for module in (fused, fdrda):
-        monkeypatch.setattr(module, "widths", spy)
+    for module in MODULES:
+        if getattr(module, "widths", None) is widths:
+            monkeypatch.setattr(module, "widths", spy)
     return found
+
+
+#: Every module that kernels are made of.
+MODULES = [
+    import_module(f"{kernels.__name__}.{each.name}") for each in pkgutil.iter_modules(kernels.__path__)
+]
+
+
+def kernels_of(kernel: object) -> Iterator[Kernel]:
+    """A kernel, and those that it is made of."""
+    if isinstance(kernel, Kernel):
+        yield kernel
+        for each in vars(kernel).values():
+            yield from kernels_of(each)
 
 
 def test_they_hold_of_every_specification(asked: list[Asked]) -> None:
     named = [*ARCHITECTURES.values(), *(ARCHITECTURES[name] for name in SPECIFIED_UNITS)]
     for spec in {i.spec for each in named for i in each}:
-        choose.kernel_for(spec)
+        before = len(asked)
+        for kernel in kernels_of(
+            choose.kernel_for(spec)
+        ):  # no kernel has widths that were not asked for here
+            wide = getattr(kernel, "widths", None)
+            assert wide is None or any(wide is each for *_, each in asked[before:]), spec
     assert {wide.value for *_, wide in asked} == {np.float32, np.float64}
     for each in asked:
         assert broken(*each) == set(), each
 
 
 H = ARCHITECTURES["hopper"]["HMMA.16816.F32"].spec
+
+
+def random_format(rng: random.Random) -> Format | None:
+    """A format of up to 32 bits, with any bias that it may have."""
+    exponent, fraction = rng.randint(1, 11), rng.randint(0, 20)
+    bias = rng.choice([(1 << exponent - 1) - 1, 1 << exponent - 1, rng.randint(0, (1 << exponent) + 40)])
+    kind = rng.choice([Specials.IEEE, Specials.FN, Specials.FNUZ, Specials.NONE])
+    try:
+        return Format("random", 1 + exponent + fraction, exponent, fraction, bias, kind)
+    except ValueError:
+        return None
+
+
+def test_they_hold_of_specifications_that_are_not_there_yet() -> None:
+    rng, chosen = random.Random(0), Counter[object]()
+    while chosen.total() < 300:
+        a, b = random_format(rng), random_format(rng)
+        F, L = rng.randint(1, 58), rng.choice([1, 2, 4, 8, 16, 32, 64])
+        if a is None or b is None or (wide := widths(H.replace(a_format=a, b_format=b), F, L)) is None:
+            continue
+        chosen[wide.value, wide.exponent, wide.term] += 1
+        assert broken(H.replace(a_format=a, b_format=b), F, L, wide) == set(), (
+            a.layout,
+            b.layout,
+            F,
+            L,
+            wide,
+        )
+    assert len(chosen) == 2 * 2 * 2  # every choice there is
+
+
 TWELVE, THIRTEEN = (Format(f"m{m}", 16, 15 - m, m, 3, Specials.IEEE, None) for m in (11, 12))
 
 

@@ -41,6 +41,7 @@ SHARED = {
     "memory": {"int"},
     "solver": {"Solver"},
     "jobs": {"int", "int | None"},
+    "executor": {"Executor | None"},
     "progress": {"Progress | None", "bool | Progress | None"},
     "cache": {"Cache"},
     "seed": {"int"},

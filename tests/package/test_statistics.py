@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from support.kernel_runs import random_codes
 
-from mmaformal import Instruction, cdna2, cdna3, hopper, matmul, rtx_blackwell
+from mmaformal import Instruction, cdna2, cdna3, hopper, matmul, rtx_blackwell, statistics
+from mmaformal.formats import fp16
 from mmaformal.statistics import Errors, joined, plot, sample
 
 INSTRUCTIONS = [
@@ -212,3 +213,24 @@ def test_errors_below_the_least_normal_number_are_rounded_once() -> None:
             )
             assert found.exact == float(exact)
             assert found.errors == float(Fraction(float(matmul(A, B, instruction=i)[0, 0])) - exact)
+
+
+def test_numbers_that_fit_a_lane_have_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums in one word, and in limbs."""
+    rng = np.random.default_rng(3)
+    for i in (hopper["HMMA.16816.F32"], hopper["HMMA.16816.F16"], hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]):
+        A, B = (rng.standard_normal(shape).astype(i.a_format.dtype) for shape in ((40, 50), (50, 30)))
+        C = rng.standard_normal((40, 30)).astype(i.c_format.dtype)
+        took = []
+        with monkeypatch.context() as patch:
+            lanes = statistics._in_lanes
+            patch.setattr(
+                statistics, "_in_lanes", lambda *x, lanes=lanes, took=took: took.append(lanes(*x)) or took[-1]
+            )
+            in_lanes = sample(i, A, B, C if i.k > 16 or i.d_format == fp16 else None)
+            patch.setattr(statistics, "_in_lanes", lambda *_: None)
+            in_limbs = sample(i, A, B, C if i.k > 16 or i.d_format == fp16 else None)
+        assert took[0] is not None
+        assert np.array_equal(in_lanes.errors, in_limbs.errors)
+        assert np.array_equal(in_lanes.exact, in_limbs.exact)
+        assert np.array_equal(in_lanes.results, in_limbs.results)

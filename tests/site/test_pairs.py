@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from html import unescape
 from itertools import combinations
@@ -15,9 +17,12 @@ import pytest
 
 from mmaformal import ARCHITECTURES, ampere, cdna2, hopper, turing
 from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes
 from mmaformal.cases.run import compiled_results
 from mmaformal.cli import main
-from mmaformal.site.comparing import compare, shrunk, smallest
+from mmaformal.executors import LostWorkerError
+from mmaformal.site import comparing
+from mmaformal.site.comparing import SolverLimits, ask_solvers, compare, shrunk, smallest
 from mmaformal.site.known_pairs import KnownPairs, pair_of
 from mmaformal.site.pair_pages import pair_page, pairs_page, types_page
 from mmaformal.site.pairs import (
@@ -51,6 +56,46 @@ def test_no_pair_is_missing() -> None:
             assert each.compared.x.k != each.compared.y.k
         elif each.word == "unknown":
             assert each.how  # the reason
+
+
+def test_answers_do_not_depend_on_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs have the same answers by one thread and by three, which take their time; a lost worker is one line."""
+    pairs = questions(
+        comparisons([each for each in ampere if each.name.startswith("HMMA.1684")] + list(turing))
+    )
+    pairs |= questions(comparisons([ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"]]))
+    asked = []
+
+    def answered(pair: FunctionPair, known: Codes | None, *_: object) -> PairAnswer:
+        asked.append(pair.key)
+        time.sleep(len(asked) % 3 / 100)
+        return PairAnswer(
+            pair.key, pair.x.label, pair.y.label, pair.x.k, "equal", obligations=(pair.key,), timeout=1.0
+        )
+
+    monkeypatch.setattr(comparing, "smallest", answered)
+    texts = []
+    for jobs in (1, 3):
+        store = PairStore(tmp_path / f"{jobs}.jsonl", pairs)
+        compare(pairs, store, str)
+        with ThreadPoolExecutor(jobs) as executor:
+            ask_solvers(pairs, store, str, SolverLimits(1.0, jobs=jobs), executor)
+        store.tidy(pairs)
+        texts.append((tmp_path / f"{jobs}.jsonl").read_text())
+    assert texts[0] == texts[1]
+    assert sorted(asked) == sorted([*pairs, *pairs])
+
+    def lost(*_: object) -> PairAnswer:
+        raise BrokenExecutor
+
+    monkeypatch.setattr(comparing, "smallest", lost)
+    store = PairStore(tmp_path / "lost.jsonl", pairs)
+    compare(pairs, store, str)
+    with (
+        ThreadPoolExecutor(1) as executor,
+        pytest.raises(LostWorkerError, match=r"what was answered is kept; run it"),
+    ):
+        ask_solvers(pairs, store, str, SolverLimits(1.0, jobs=1), executor)
 
 
 def test_every_witness_is_run_on_both_models() -> None:

@@ -1,0 +1,96 @@
+"""Parts of a computation on the workers of an executor: a thread or process pool, or a Dask cluster.
+
+    with workers("tcp://scheduler:8786") as executor:
+        D = matmul(A, B, instruction=i, executor=executor)
+
+What comes of a part depends on nothing but its arguments, and parts are put together in their order; so the result is
+the same, bit for bit, however many workers there are and whichever is done first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from mmaformal.checked import Progress
+from mmaformal.kernels.rows import processors
+from mmaformal.solver.pool import _without_main, cluster, lost_workers, processes
+
+T = TypeVar("T")
+
+#: Parts handed to an executor, for each of its workers, before one comes back.
+_AHEAD = 3
+#: Workers, of an executor that does not say how many it has.
+_WORKERS = 8
+
+
+class LostWorkerError(ConnectionError):
+    """A worker was killed, or left, and nobody took over what it was at."""
+
+
+@contextmanager
+def workers(address: str | None = None, jobs: int | None = None) -> Iterator[Executor]:
+    """An executor for `with`: the workers of the Dask scheduler at an address; `local`: of a cluster on this machine.
+
+    Without an address it has `jobs` processes (default: one for each core).  Leaving the block ends what was begun in
+    it.  Raises ImportError without Dask, OSError if there is no scheduler.
+    """
+    count = jobs or processors()
+    with ExitStack() as stack:
+        if address is None:
+            executor = stack.enter_context(processes(count))
+        else:
+            with _without_main():  # Dask's processes would run the caller's script again
+                executor = stack.enter_context(cluster(address, count))
+        yield executor
+
+
+def width_of(executor: Executor) -> int:
+    """How many workers it has."""
+    client = getattr(executor, "_client", None)
+    if client is not None:  # Dask's
+        return max(len(client.ncores()), 1)
+    return int(getattr(executor, "_max_workers", _WORKERS))
+
+
+def in_order(
+    executor: Executor, function: Callable[..., T], parts: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[int, T]]:
+    """Yield `function` of each part, with its place, as they are done, the results of a place before those after it.
+
+    What is not needed any more is taken back, as when an exception, Ctrl-C or a `break` ends the loop.  Raises what the
+    function raises, and LostWorkerError.
+    """
+    ahead, following, next_one = _AHEAD * width_of(executor), 0, 0
+    running: dict[Future[T], int] = {}
+    done: dict[int, T] = {}
+    try:
+        with telling_lost_workers(f"{len(parts):,} parts are not done"):
+            while next_one < len(parts):
+                while following < len(parts) and len(running) < ahead and following - next_one < 2 * ahead:
+                    running[executor.submit(function, *parts[following])] = following
+                    following += 1
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    done[running.pop(future)] = future.result()
+                while next_one in done:
+                    yield next_one, done.pop(next_one)
+                    next_one += 1
+    finally:
+        for future in running:
+            future.cancel()
+
+
+@contextmanager
+def telling_lost_workers(what: str) -> Iterator[None]:
+    """Let what executors raise where a worker was lost be a LostWorkerError, which says so and `what` is to be said."""
+    try:
+        yield
+    except lost_workers():
+        raise LostWorkerError(f"a worker was lost (out of memory?): {what}; run it again") from None
+
+
+def told_parts(progress: Progress | None, count: int) -> Callable[[int], None]:
+    """A function that tells `progress` how many parts of so many are done."""
+    return lambda done: progress(f"{done:,} of {count:,} parts") if progress is not None else None

@@ -1,0 +1,243 @@
+"""Results have the same bits whatever executor there is: none, threads, processes, Dask clusters of 1, 2, 3 workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from mmaformal import cdna2, grid, hopper, matmul, rtx_blackwell
+from mmaformal.cli.running import WRONG_USE, execute
+from mmaformal.executors import LostWorkerError, in_order, width_of, workers
+from mmaformal.formats import Format
+from mmaformal.many_errors import Moments, measured
+from mmaformal.queries.diagnose import diagnose
+from mmaformal.statistics import joined, sample
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are counted in /proc")
+
+FP8 = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]
+MX = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E4M3.E8"]
+
+pytestmark = pytest.mark.filterwarnings("default")  # Dask's own
+
+
+def dask(jobs: int) -> AbstractContextManager[Executor]:
+    pytest.importorskip("distributed", reason="pip install 'mmaformal[cluster]'")
+    return workers("local", jobs)
+
+
+@pytest.fixture(scope="module", params=["threads", "processes", 1, 2, 3])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    made = {"threads": lambda: ThreadPoolExecutor(3), "processes": lambda: workers(None, 2)}
+    with made.get(request.param, lambda: dask(request.param))() as found:
+        yield found
+
+
+def codes(fmt: Format, shape: tuple[int, ...], seed: int) -> Any:
+    return np.random.default_rng(seed).integers(0, fmt.codes, shape, dtype=np.uint64).astype(fmt.word)
+
+
+def small_blocks(m: int, n: int, k: int) -> list[tuple[slice, slice]]:
+    return [(slice(i, i + 40), slice(j, j + 30)) for i in range(0, m, 40) for j in range(0, n, 30)]
+
+
+HOW: list[dict[str, Any]] = [
+    {},
+    {"promote_every": 2},
+    {"split_k": 2, "order": "pairwise"},
+    {"accumulation": "random", "seed": 3},
+]
+
+
+def test_matmul(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "blocks", small_blocks)
+    told: list[str] = []
+    given = (
+        codes(FP8.a_format, (2, 90, 200), 1),
+        codes(FP8.b_format, (200, 70), 2),
+        codes(FP8.c_format, (90, 70), 3),
+    )
+    for how in HOW:
+        found = matmul(*given, instruction=FP8, executor=executor, progress=told.append, **how)
+        assert np.array_equal(found, matmul(*given, instruction=FP8, **how))
+    assert told[-1] == "15 of 15 parts"
+    scales = {
+        "scale_a": codes(MX.spec.scale_format, (90, 6), 5),
+        "scale_b": codes(MX.spec.scale_format, (6, 70), 6),
+    }
+    given = (
+        codes(MX.a_format, (90, 192), 1),
+        codes(MX.b_format, (192, 70), 2),
+        codes(MX.c_format, (90, 70), 3),
+    )
+    found = matmul(*given, instruction=MX, executor=executor, **scales)
+    assert np.array_equal(found, matmul(*given, instruction=MX, **scales))
+
+
+def test_statistics(executor: Executor) -> None:
+    found = measured(FP8, 2**18 * 70, k=64, seed=4, executor=executor, promote_every=1)
+    assert found == measured(FP8, 2**18 * 70, k=64, seed=4, promote_every=1)
+    assert found.count == 2**18 * 70
+    assert found != measured(FP8, 2**18, k=64, seed=4, promote_every=1)
+
+
+def test_diagnosis(executor: Executor) -> None:
+    file = REPOSITORY / "examples" / "bfdot_qemu.npz"
+    plain, found = (
+        diagnose(file, only=["oddsum", "muladd", "rnd2"], executor=each).to_json()
+        for each in (None, executor)
+    )
+    assert plain.pop("seconds") != 0
+    del found["seconds"]
+    assert found == plain
+    assert plain["explained"]
+
+
+def test_width(executor: Executor) -> None:
+    assert width_of(executor) in (1, 2, 3)
+
+
+def test_blocks_cover_all_once() -> None:
+    seen = np.zeros((5000, 9000), np.int8)
+    for where in grid.blocks(5000, 9000, 4096):
+        seen[where] += 1
+    assert (seen == 1).all()
+
+
+def test_tiles_whose_cuts_depend_on_all_of_d_are_refused() -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match="leave executor out"):
+        matmul(
+            np.ones((4, 4)),
+            np.ones((4, 4)),
+            instruction=cdna2["f64_16x16x4f64"],
+            stream_k=2,
+            executor=executor,
+        )
+
+
+# ---- moments -------------------------------------------------------------------------------------------------
+
+
+def test_moments_are_the_statistics_of_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    i = hopper["HMMA.16816.F16"]
+    samples = [
+        sample(i, rng.standard_normal((30, 40)).astype("f2"), rng.standard_normal((40, 20)).astype("f2"))
+        for _ in "abc"
+    ]
+    samples[1].errors[3, 4] = np.nan
+    parts = [Moments.of(each) for each in samples]
+    x, y, z = parts
+    assert (x + y) + z == z + (y + x)
+    whole, found = joined(samples).statistics(), (x + y + z).statistics()
+    assert (found.count, found.special, found.exact) == (whole.count, 1, whole.exact)
+    for name, value in vars(whole).items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-13), name
+
+
+@pytest.mark.parametrize("power", [-900, 0, 480])
+def test_moments_reach_as_far_as_float64(power: int) -> None:
+    rng = np.random.default_rng(0)
+    i = cdna2["f64_16x16x4f64"]
+    found = sample(i, rng.standard_normal((9, 40)) * 2.0**power, rng.standard_normal((40, 9)))
+    mine, whole = Moments.of(found).statistics(), found.statistics()
+    for name, value in vars(whole).items():
+        assert getattr(mine, name) == pytest.approx(value, rel=1e-13), name
+
+
+# ---- workers that end ----------------------------------------------------------------------------------------
+
+
+def test_a_lost_worker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with workers(None, 1) as executor, pytest.raises(LostWorkerError) as lost:
+        list(in_order(executor, os._exit, [(1,), (1,)]))
+
+    @click.command()
+    def command() -> None:
+        raise lost.value
+
+    assert execute(command, []) == WRONG_USE
+    assert (
+        capsys.readouterr().err
+        == "mmaformal: a worker was lost (out of memory?): 2 parts are not done; run it again\n"
+    )
+
+
+def _killing_one(once: str, x: int) -> int:
+    """Kill the process that this runs in, the first time."""
+    try:
+        Path(once).touch(exist_ok=False)
+    except FileExistsError:
+        return x
+    os.kill(os.getpid(), signal.SIGKILL)
+    return -1
+
+
+@linux
+def test_dask_gives_what_a_lost_worker_was_at_to_another(tmp_path: Path) -> None:
+    with dask(2) as executor:
+        found = [
+            x for _, x in in_order(executor, _killing_one, [(str(tmp_path / "once"), x) for x in range(20)])
+        ]
+    assert found == list(range(20))
+
+
+def test_an_error_in_a_worker_is_raised_and_the_rest_taken_back() -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ZeroDivisionError):
+        list(in_order(executor, divmod, [(1, 1), (1, 0), *[(1, 1)] * 50]))
+
+
+BIG = """
+from mmaformal import hopper
+from mmaformal.executors import workers
+from mmaformal.many_errors import measured
+
+with workers({address!r}, 2) as executor:
+    measured(hopper["HMMA.16816.F32"], 10**11, executor=executor, progress=lambda line: print(line, flush=True))
+"""
+
+
+@linux
+@pytest.mark.parametrize("address", [None, "local"])
+def test_ctrl_c_leaves_no_worker_behind(address: str | None) -> None:
+    if address is not None:
+        pytest.importorskip("distributed", reason="pip install 'mmaformal[cluster]'")
+    program = subprocess.Popen(
+        [sys.executable, "-c", BIG.format(address=address)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert program.stdout is not None
+    assert program.stdout.readline().endswith("parts\n")
+    os.killpg(program.pid, signal.SIGINT)
+    program.communicate(timeout=60)
+    assert program.returncode != 0
+    end = time.monotonic() + 20
+    while left := _of_session(program.pid):
+        assert time.monotonic() < end, left
+        time.sleep(0.2)
+
+
+def _of_session(session: int) -> list[str]:
+    """The processes of a session that still run."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, of = each.read_text().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if int(of) == session and state != "Z":
+            found.append(each.parent.name)
+    return found
