@@ -17,14 +17,15 @@ from concurrent.futures import Executor
 from functools import partial
 from itertools import pairwise
 from math import prod
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
+from mmaformal.accumulation import Accumulation, Ordered, permutation
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import Progress, caller, integer
+from mmaformal.checked import Progress, caller
+from mmaformal.division import Order, check_chain, check_counts, check_orders, counted_seed
 from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
@@ -47,7 +48,6 @@ from mmaformal.rounding import Conversion, Rounding
 from mmaformal.workers import ProgressReport, Workers
 
 Codes = NDArray[Any]
-Order = Literal["sequential", "pairwise"]
 
 
 class Division(TypedDict, total=False):
@@ -175,7 +175,7 @@ class _How(NamedTuple):
             "stream_k": self.stream_k,
             "jobs": jobs,
         }
-        _check_counts(**counts)
+        check_counts(**counts)
         if executor is not None:
             return self.on_workers(executor, self.permuted(given), progress)
         return self.product(self.permuted(given), jobs, progress)
@@ -183,10 +183,10 @@ class _How(NamedTuple):
     def permuted(self, given: Operands) -> Operands:
         """Return the operands in the order in which products are taken; raise as `matmul` for what cannot be done."""
         divided = self.promote is not None or self.split_k != 1 or self.stream_k is not None
-        _check_orders(self.instruction, self.accumulation, self.order, self.tile, divided)
-        k, drawn = given.shape[2], _seed(self.seed)
+        check_orders(self.instruction, self.accumulation, self.order, self.tile, divided)
+        k, drawn = given.shape[2], counted_seed(self.seed)
         _, longest = self.pieces(_steps(self.instruction, k))
-        _check_chain(self.instruction, 1 if self.accumulation in ("kahan", "anti-kahan") else longest)
+        check_chain(self.instruction, 1 if self.accumulation in ("kahan", "anti-kahan") else longest)
         return given.permuted(permutation(k, drawn)) if self.accumulation == "random" else given
 
     def pieces(self, steps: int) -> tuple[list[tuple[int, int]], int]:
@@ -260,50 +260,6 @@ def block_made(instruction: Instruction, x: ProductCodes, how: Division) -> Code
 def _steps(instruction: Instruction, k: int) -> int:
     """Return how many instructions K takes: one at least."""
     return max(-(-k // instruction.k), 1)
-
-
-def _seed(seed: int) -> int:
-    """Raises TypeError, ValueError for what is no seed."""
-    if integer(seed, "seed") < 0:
-        raise ValueError(f"seed is {seed}; it counts from 0")
-    return int(seed)
-
-
-def _check_chain(instruction: Instruction, longest: int) -> None:
-    if longest > 1 and instruction.c_format != instruction.d_format:
-        raise ValueError(
-            f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: one result "
-            f"cannot be the next one's c.  K ≤ {instruction.k}, or promote_every=1, is possible."
-        )
-
-
-def _check_counts(**counts: int | None) -> None:
-    for name, value in counts.items():
-        if value is None and name != "split_k":
-            continue
-        if integer(value, name) < 1:
-            raise ValueError(f"{name} is {value}; it counts from 1")
-    if counts["stream_k"] is not None and counts["split_k"] != 1:
-        raise ValueError("K is divided by split_k or by stream_k, not by both")
-
-
-def _check_orders(
-    instruction: Instruction, accumulation: Accumulation, order: Order, tile: tuple[int, int], divided: bool
-) -> None:
-    if not isinstance(order, str) or order not in ("sequential", "pairwise"):
-        raise ValueError(f'order is "sequential" or "pairwise", not {order!r}')
-    if not isinstance(accumulation, str) or accumulation not in ACCUMULATIONS:
-        raise ValueError(f"accumulation is {', '.join(ACCUMULATIONS)}, not {accumulation!r}")
-    if accumulation not in ("natural", "kahan") and instruction.spec.scale_format is not None:
-        raise ValueError(
-            f"products with block scales cannot be taken in another order, as {accumulation!r} would"
-        )
-    if accumulation not in ("natural", "random") and divided:
-        raise ValueError(f"K is divided, or its accumulation is {accumulation!r}, not both")
-    if not isinstance(tile, (tuple, list)) or len(tile) != 2:
-        raise TypeError(f"tile is two sizes, such as (128, 128), not {tile!r}")
-    if min(integer(size, "the size of a tile") for size in tile) < 1:
-        raise ValueError(f"a tile of {tile}; two sizes, from 1 on")
 
 
 # ---- the problem -------------------------------------------------------------------------------------------
