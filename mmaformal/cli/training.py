@@ -14,7 +14,8 @@ from mmaformal.cli.terminal import Status
 
 #: Known here, so that completion need not import torch.
 PARTS = ("bits", "groups", "orders", "units")
-NETWORK_NAMES = ("transformer", "convolutional")
+STUDIES = {"digits": ("transformer", "convolutional"), "language": ("language",)}
+NETWORK_NAMES = STUDIES["digits"]
 
 
 @click.command("training")
@@ -26,13 +27,19 @@ NETWORK_NAMES = ("transformer", "convolutional")
     help="Where results, tables and figures go, and where results of an earlier run are (default: here).",
 )
 @click.option(
+    "--study",
+    type=click.Choice(tuple(STUDIES)),
+    default="digits",
+    help="Two small networks on digits, or a character model on Python's sources (default: digits).",
+)
+@click.option(
     "--part", "parts", multiple=True, type=click.Choice(PARTS), help="This part alone; again for others."
 )
 @click.option(
-    "--network", "networks", multiple=True, type=click.Choice(NETWORK_NAMES), help="This network alone."
+    "--network", "networks", multiple=True, type=click.Choice(NETWORK_NAMES), help="This network of the digits alone."
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 1000), default=5, help="How often each is trained (default 5)."
+    "--seeds", type=click.IntRange(1, 1000), help="How often each is trained (default 5; of the language model 3)."
 )
 @options.jobs
 @options.cluster
@@ -41,9 +48,10 @@ NETWORK_NAMES = ("transformer", "convolutional")
 @options.table
 def training(
     out: Path,
+    study: str,
     parts: tuple[str, ...],
     networks: tuple[str, ...],
-    seeds: int,
+    seeds: int | None,
     jobs: int | None,
     cluster: str | None,
     no_plot: bool,
@@ -51,6 +59,8 @@ def training(
     table: str | None,
 ) -> int:
     """Train small networks on accumulators of chosen widths, group sizes and orders, and on units of the registry.
+
+    The language model runs its backward pass on them too; what one training proves of wider accumulators is not trained.
 
     A run that was interrupted goes on where it was: results are kept in DIR/training.jsonl and DIR/weights. Beside them
     are written tables, training.md, and figures, training-*.png.
@@ -62,15 +72,19 @@ def training(
         from mmaformal.studies.training import figures, report, sweep
         from mmaformal.studies.training.networks import digits
 
-        digits()
+        if study == "digits":
+            digits()
         if not no_plot:
             matplotlib_pyplot()
     except ImportError as error:
         raise UsageError(f"{error}; 'mmaformal[training]' has all that training needs") from None
     from mmaformal.solver import pool
 
-    chosen = networks or NETWORK_NAMES
-    found = sweep.settings(parts or PARTS)
+    if study == "language" and (networks or "units" in parts):
+        raise UsageError("the language model is one network, and has no part `units`")
+    chosen = networks or STUDIES[study]
+    found = (sweep.settings if study == "digits" else sweep.of_characters)(parts or PARTS)
+    seeds = seeds or (sweep.SEEDS if study == "digits" else sweep.CHARACTER_SEEDS)
     wanted = sweep.jobs(found, chosen, seeds)
     results = sweep.Results(out)
     width = jobs or os.cpu_count() or 1

@@ -23,6 +23,7 @@ from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.cache import kept
 from mmaformal.torch.calls import linear, matmul
 from mmaformal.torch.mode import arithmetic
+from mmaformal.torch.needed import Needed
 from mmaformal.torch.report import LeftToTorch, Ran
 
-__all__ = ["Arithmetic", "LeftToTorch", "Ran", "arithmetic", "kept", "linear", "matmul"]
+__all__ = ["Arithmetic", "LeftToTorch", "Needed", "Ran", "arithmetic", "kept", "linear", "matmul"]

@@ -42,6 +42,8 @@ def product(a: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
     # a view that is made here has a version counter of its own
     left = _operand(a, version_of(a), "a", arithmetic)
     right = _operand(b.mT, version_of(b), "b", arithmetic, by_columns=m < n)
+    if here.report is not None and here.report.watch is not None:
+        here.report.watch(left, right, (batch, m, n, k))
     return torch.from_numpy(multiply(left, right, (batch, m, n, k), arithmetic))
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mmaformal.display import clipped, columns
+from mmaformal.torch.tensors import Call
 
 
 class LeftToTorch(UserWarning):
@@ -34,6 +35,7 @@ class Report:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
+        self.watch: Call | None = None  #: called with the operands of every product that runs, as quantised, and its shape
         self._counts: dict[tuple[str, str, str, str, str], int] = {}
         self._warned: set[str] = set()
 

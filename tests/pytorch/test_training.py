@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,13 @@ torch = pytest.importorskip("torch", reason="PyTorch is an extra: pip install 'm
 pytest.importorskip("sklearn", reason="scikit-learn is an extra: pip install 'mmaformal[training]'")
 
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cli.training import NETWORK_NAMES, PARTS
+from mmaformal.cli.training import NETWORK_NAMES, PARTS, STUDIES
 from mmaformal.studies.training import report as reports
 from mmaformal.studies.training import runs, sweep
-from mmaformal.studies.training.networks import NETWORKS, digits
-from mmaformal.studies.training.runs import Job, Schedule, TrainingOutcome, TrainingUnit, apart, train
-from mmaformal.studies.training.sweep import Results, jobs, settings, with_bits
+from mmaformal.studies.training.language import CHARACTERS, HELD_OUT, TRAINED_ON, Characters, text, yardsticks
+from mmaformal.studies.training.networks import Digits, digits
+from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, apart, train
+from mmaformal.studies.training.sweep import Results, jobs, of_characters, settings, with_bits
 
 # scikit-learn and its SciPy warn as they like
 pytestmark = pytest.mark.filterwarnings("default")
@@ -62,7 +64,7 @@ def test_the_images() -> None:
 
 
 def test_settings_are_the_paper_s() -> None:
-    assert set(NETWORK_NAMES) == set(NETWORKS) == set(runs.SCHEDULES)
+    assert {name for names in STUDIES.values() for name in names} == set(runs.TASKS)
     every = settings(PARTS)
     assert every[0].unit is None
     for fmt in ("fp16", "e4m3"):
@@ -71,21 +73,23 @@ def test_settings_are_the_paper_s() -> None:
     for s in every:
         if s.unit is not None:
             assert s.unit.arithmetic.jobs == 1
-    wanted = jobs(every, NETWORKS, 5)
+    wanted = jobs(every, NETWORK_NAMES, 5)
     assert len({job.key for job in wanted}) == len(wanted)
     fp4 = ARCHITECTURES["rtx_blackwell"]["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
     assert with_bits("nvfp4", 35).arithmetic.instruction.spec == fp4.spec
 
 
 def test_a_training_is_a_function_of_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in NETWORKS:
-        monkeypatch.setitem(runs.SCHEDULES, name, Schedule(1, 256, 0.01))
+    for name in NETWORK_NAMES:
+        task = runs.TASKS[name]
+        assert isinstance(task, Digits)
+        monkeypatch.setitem(runs.TASKS, name, Digits(task.make, 1, 256, 0.01))
     runs._reference.cache_clear()
-    for name in NETWORKS:
+    for name in NETWORK_NAMES:
         state = torch.random.get_rng_state()
         own, again = train(Job(name, None, 0)), train(Job(name, None, 0))
         assert torch.equal(state, torch.random.get_rng_state())
-        assert (own.accuracy, own.progress) == (again.accuracy, (0.0,) * 4)
+        assert (own.score, own.progress) == (again.score, (0.0,) * 4)
         assert (own.weights == again.weights).all()
         narrow, wide = (train(Job(name, with_bits("fp16", bits), 0)) for bits in (4, 24))
         assert narrow.progress[-1] > 10 * wide.progress[-1] > 0
@@ -131,14 +135,15 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "train", made_up)
     every = settings()
     results = Results(tmp_path)
-    sweep.run(jobs(every, NETWORKS, 3), results, Here(), 1)
+    sweep.run(jobs(every, NETWORK_NAMES, 3), results, Here(), 1)
     report = reports.StudyReport(results, every, NETWORK_NAMES, 3)
     assert report.stable_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "nvfp4") == "16"
     told = reports.text(report)
-    assert "| transformer | fp16 | 10 | 10 |" in told
+    assert "| transformer | fp16 | 10 | 10 | – |" in told
     assert told.count("### transformer") == 4
+    assert f"{len(report.wanted())} of {len(report.wanted())} trainings are known, 0 of them proved" in told
     point = report.of("convolutional", "bits", "fp16")[0]
     assert point.apart_from_widest[0] == pytest.approx(
         apart(
@@ -153,15 +158,16 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for each in rows
         if (each["network"], each["part"], each["curve"], each["x"]) == ("convolutional", "bits", "fp16", "2")
     ]
-    assert (row["seeds"], row["accuracy"]) == (3, point.mean)
+    assert (row["seeds"], row["score"]) == (3, point.mean)
     assert row["apart_from_widest"] == pytest.approx(np.mean(point.apart_from_widest))
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     from mmaformal.studies.training import figures
 
-    assert len(figures.draw(report, tmp_path)) == 4
-    # With a part of the results, what is whole is told.
+    assert len(figures.draw(report, tmp_path)) == 3
+    # With a part of the results, what is known is told, with the number of seeds.
     part = reports.StudyReport(results, every, NETWORK_NAMES, 4)
-    assert part.points == {"transformer": [], "convolutional": []}
+    assert {len(p.scores) for points in part.points.values() for p in points} == {3}
+    assert f" of {len(part.wanted())} trainings are known" in reports.text(part)
 
 
 def test_units_are_text() -> None:
@@ -207,3 +213,88 @@ def test_one_command_interrupted_and_resumed(tmp_path: Path) -> None:
     assert file.read_text().startswith(kept)
     assert "| sapphire_rapids bf16 (TDPBF16PS) |" in again.stdout
     assert (tmp_path / "training.md").read_text() in again.stdout + "\n"
+
+
+def test_the_text_is_python_s_own() -> None:
+    assert not set(TRAINED_ON) & set(HELD_OUT)
+    x = text()
+    assert len(x.trained) > 10**6 > len(x.held_out) > 10**5
+    for part in x[:2]:
+        assert 0 <= int(part.min()) <= int(part.max()) < CHARACTERS
+    source = Path(re.__file__).parent.parent / "bisect.py"
+    told = "".join("\n" if c == 0 else chr(c + 31) for c in x.held_out[:200].tolist())
+    assert source.read_text().startswith(told)
+    one, two = yardsticks()
+    assert 15 < one < 30
+    assert 8 < two < 14
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Characters:
+    task = Characters(layers=1, width=16, heads=2, context=8, batch=4, steps=8, windows=4)
+    monkeypatch.setitem(runs.TASKS, "language", task)
+    runs._reference.cache_clear()
+    return task
+
+
+def of_bits(fmt: str, bits: int, counted: bool = False, seed: int = 0) -> Job:
+    """The job of the language model's study with so many bits, whether or not it is among its settings."""
+    unit = next(s.unit for s in of_characters(["bits"]) if s.curve == fmt)
+    assert unit is not None
+    return Job("language", replace(with_bits(fmt, bits), options=unit.options), seed, counted)
+
+
+def test_a_language_model_is_trained_forward_and_backward_on_the_unit(tiny: Characters) -> None:
+    own = train(Job("language", None, 0))
+    wide, again = train(of_bits("e4m3", 24)), train(of_bits("e4m3", 24))
+    assert (wide.digest, wide.score, wide.progress) == (again.digest, again.score, again.progress)
+    assert 1 < own.score < 200
+    assert own.score != wide.score
+    # Only the forward pass on the unit is another training, and so is a broken accumulator.
+    unit = of_bits("e4m3", 24).unit
+    assert unit is not None
+    forward = train(Job("language", replace(unit, options=()), 0))
+    broken = train(of_bits("e4m3", 3))
+    assert len({own.digest, wide.digest, forward.digest, broken.digest}) == 4
+    assert broken.progress[-1] > 3 * wide.progress[-1] > 0
+    assert train(of_bits("e4m3", 24, seed=1)).digest != wide.digest
+
+
+def test_a_counted_run_proves_wider_ones_equal(
+    tiny: Characters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = of_bits("mxfp4", 40, counted=True)
+    results = Results(tmp_path)
+    sweep.run([counted], results, Here(), 1)
+    needed = results[counted].needed
+    assert needed is not None
+    assert 8 < needed < 40
+    # What is said to be equal is equal: it is trained.
+    for bits in (needed, needed + 1):
+        assert train(of_bits("mxfp4", bits)).digest == results[counted].digest
+    assert train(of_bits("mxfp4", 8)).digest != results[counted].digest
+    others = [of_bits("mxfp4", needed - 1), of_bits("mxfp4", needed), of_bits("nvfp4", needed + 2)]
+    others += [of_bits("mxfp4", needed, seed=1)]
+    trained: list[Job] = []
+    monkeypatch.setattr(sweep, "train", lambda job: trained.append(job) or train(job))
+    sweep.run([counted, *others], results, Here(), 1)
+    assert trained == [others[0], *others[2:]]
+    assert results[others[1]].equal_to == counted.key
+    assert results[others[1]].score == results[counted].score
+    assert (Results(tmp_path).weights(others[1]) == results.weights(counted)).all()
+
+
+def test_the_language_model_s_settings() -> None:
+    every = of_characters()
+    for fmt, fine in (("e4m3", range(18, 27)), ("nvfp4", range(18, 33)), ("mxfp4", range(18, 33))):
+        of = {int(s.x): s for s in every if (s.part, s.curve) == ("bits", fmt)}
+        assert of.keys() >= set(fine)
+        assert all(of[x].seeds is None for x in fine)
+        assert [s.counted for s in of.values()].count(True) == 1
+    assert [s.curve for s in every if s.part == "orders"] == ["natural", "random", "kahan", "grouped", "anti-kahan"]
+    for s in every[1:]:
+        assert s.unit is not None
+        assert s.unit.arithmetic.backward == "through"
+    wanted = jobs(every, ["language"], 3)
+    assert len({job.key for job in wanted}) == len(wanted)
+    assert all(text().digest in job.key for job in wanted)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from mmaformal.display import ShortRepr
 from mmaformal.torch.tensors import Tensor
 
 Module: TypeAlias = nn.Module
@@ -37,39 +39,47 @@ def digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return x[~test], y[~test], x[test], y[test]
 
 
+def blocks(layers: int, width: int) -> nn.ModuleList:
+    """The layers of a transformer, for `through`."""
+    return nn.ModuleList(
+        nn.ModuleDict(
+            {
+                "before": nn.LayerNorm(width),
+                "into": nn.Linear(width, 3 * width),
+                "out": nn.Linear(width, width),
+                "between": nn.LayerNorm(width),
+                "up": nn.Linear(width, 2 * width),
+                "down": nn.Linear(2 * width, width),
+            }
+        )
+        for _ in range(layers)
+    )
+
+
+def through(layers: Module, x: Tensor, heads: int, causal: bool = False) -> Tensor:
+    """Tokens (n × tokens × width) after attention and two linear layers, of each block."""
+    n, tokens, width = x.shape
+    for layer in layers:
+        projected = layer["into"](layer["before"](x)).reshape(n, tokens, 3, heads, -1)
+        q, k, v = projected.permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        x = x + layer["out"](seen.transpose(1, 2).reshape(n, tokens, width))
+        x = x + layer["down"](functional.gelu(layer["up"](layer["between"](x))))
+    return x
+
+
 class Transformer(Module):
     """An image's eight rows as tokens; a layer of attention, and a mean of tokens."""
 
-    def __init__(self, width: int = 32, heads: int = 1, layers: int = 1) -> None:
+    def __init__(self, width: int = 32) -> None:
         super().__init__()
-        self.heads = heads
         self.embed = nn.Linear(8, width)
         self.places = nn.Parameter(torch.randn(8, width) * 0.1)
-        self.layers = nn.ModuleList(
-            nn.ModuleDict(
-                {
-                    "before": nn.LayerNorm(width),
-                    "into": nn.Linear(width, 3 * width),
-                    "out": nn.Linear(width, width),
-                    "between": nn.LayerNorm(width),
-                    "up": nn.Linear(width, 2 * width),
-                    "down": nn.Linear(2 * width, width),
-                }
-            )
-            for _ in range(layers)
-        )
+        self.layers = blocks(1, width)
         self.head = nn.Linear(width, 10)
 
     def forward(self, images: Tensor) -> Tensor:
-        x = self.embed(images.squeeze(1)) + self.places
-        n, tokens, width = x.shape
-        for layer in self.layers:
-            projected = layer["into"](layer["before"](x)).reshape(n, tokens, 3, self.heads, -1)
-            q, k, v = projected.permute(2, 0, 3, 1, 4)
-            seen = functional.scaled_dot_product_attention(q, k, v)
-            x = x + layer["out"](seen.transpose(1, 2).reshape(n, tokens, width))
-            x = x + layer["down"](functional.gelu(layer["up"](layer["between"](x))))
-        return self.head(x.mean(1))
+        return self.head(through(self.layers, self.embed(images.squeeze(1)) + self.places, 1).mean(1))
 
 
 def convolutional() -> Module:
@@ -84,7 +94,40 @@ def convolutional() -> Module:
     )
 
 
-NETWORKS: Mapping[str, Callable[[], Module]] = {"transformer": Transformer, "convolutional": convolutional}
+@dataclass(frozen=True, repr=False)
+class Digits(ShortRepr):
+    """A network that learns the digits: Adam, whose rate falls linearly to a twentieth."""
+
+    make: Callable[[], Module]
+    epochs: int
+    batch: int
+    rate: float
+    warm: int = 0  #: steps in which the rate grows to its full
+
+    def __str__(self) -> str:
+        return f"{self.epochs} epochs of {self.batch} at {self.rate}"
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * (len(digits()[0]) // self.batch)
+
+    def batches(self, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Images and their classes, in an order that the seed settles."""
+        x, y, *_ = digits()
+        shuffle = torch.Generator().manual_seed(seed)
+        for _ in range(self.epochs):
+            order = torch.randperm(len(x), generator=shuffle)
+            for first in range(0, len(x) - self.batch + 1, self.batch):
+                batch = order[first : first + self.batch]
+                yield x[batch], y[batch]
+
+    def tested(self) -> tuple[Tensor, Tensor]:
+        return digits()[2:]
+
+    @staticmethod
+    def score(logits: Tensor, wanted: Tensor) -> float:
+        """Accuracy, 0 to 1."""
+        return float((logits.argmax(1) == wanted).double().mean())
 
 
 def weights_of(network: Module) -> dict[str, NDArray[np.float32]]:

@@ -1,4 +1,4 @@
-"""Tables of what the trainings show: accuracies over seeds, weights against fp32's and a wide accumulator's."""
+"""Tables of what the trainings show: scores over seeds, weights against fp32's and a wide accumulator's."""
 
 from __future__ import annotations
 
@@ -6,35 +6,62 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mmaformal.display import ShortRepr
+from mmaformal.display import ShortRepr, counted
 from mmaformal.studies.rows import markdown
 from mmaformal.studies.training.networks import TESTED
-from mmaformal.studies.training.runs import Job, TrainingUnit, apart
-from mmaformal.studies.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
+from mmaformal.studies.training.runs import Job, apart
+from mmaformal.studies.training.sweep import Results, Setting, jobs, mean_and_spread
+
+
+@dataclass(frozen=True, repr=False)
+class Measure(ShortRepr):
+    """How scores of a network are told."""
+
+    name: str
+    scale: int
+    places: int
+    unit: str
+    tolerance: float  #: what differs by no more is not told apart
+
+    def text(self, x: float, signed: bool = False) -> str:
+        return f"{x * self.scale:{'+' if signed else ''}.{self.places}f}"
+
+
+ACCURACY = Measure("accuracy", 100, 2, " %", 1 / TESTED + 1e-9)  # an image
+PERPLEXITY = Measure("perplexity", 1, 3, "", 0.05)
+
+
+def measure(network: str) -> Measure:
+    return PERPLEXITY if network == "language" else ACCURACY
 
 
 @dataclass(frozen=True, repr=False)
 class Point(ShortRepr):
-    """A setting of one network, over all seeds."""
+    """A setting of one network, over the seeds that are known."""
 
     setting: Setting
-    accuracies: tuple[float, ...]
-    differences: tuple[float, ...]  #: of accuracy, from the same seed in fp32
+    seeds: tuple[int, ...]
+    scores: tuple[float, ...]
+    differences: tuple[float, ...]  #: from the score of the same seed in fp32
     apart: tuple[float, ...]  #: 1 − cosine of weights with fp32's
     apart_from_widest: tuple[float, ...]  #: the same with those of the widest accumulator of the same format
     progress: tuple[float, ...]  #: 1 − cosine with fp32's after each part of the training, the mean of seeds
-    layers: tuple[tuple[str, float], ...]  #: the same at the end of each matrix or kernel
+    digests: tuple[str, ...]  #: of weights
 
     @property
     def mean(self) -> float:
-        return mean_and_spread(self.accuracies)[0]
+        return mean_and_spread(self.scores)[0]
 
     @property
     def spread(self) -> float:
         """The standard deviation over seeds."""
-        return mean_and_spread(self.accuracies)[1]
+        return mean_and_spread(self.scores)[1]
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean difference from fp32."""
+        return mean_and_spread(self.differences)[1] / len(self.differences) ** 0.5
 
 
 class StudyReport:
@@ -47,37 +74,44 @@ class StudyReport:
         self.points = {network: list(self._points(network)) for network in networks}
 
     def _points(self, network: str) -> Iterator[Point]:
-        widest = {fmt: with_bits(fmt, bits[-1]) for fmt, bits in BITS.items()}
+        reference, *_ = self.settings
         for s in self.settings:
-            known = [seed for seed in range(self.seeds) if Job(network, s.unit, seed) in self.results]
-            if len(known) < self.seeds:
+            known = [
+                seed
+                for seed in range(self.seeds)
+                if s.job(network, seed) in self.results and reference.job(network, seed) in self.results
+            ]
+            if not known:
                 continue
-            jobs = [Job(network, s.unit, seed) for seed in known]
-            found = [self.results[job] for job in jobs]
-            fp32 = [self.results[Job(network, None, seed)].accuracy for seed in known]
-            wide = widest.get(s.curve, widest["fp16"])
+            found = [self.results[s.job(network, seed)] for seed in known]
+            fp32 = [self.results[reference.job(network, seed)].score for seed in known]
             yield Point(
                 s,
-                tuple(each.accuracy for each in found),
-                tuple(each.accuracy - own for each, own in zip(found, fp32, strict=True)),
+                tuple(known),
+                tuple(each.score for each in found),
+                tuple(each.score - own for each, own in zip(found, fp32, strict=True)),
                 tuple(each.progress[-1] for each in found),
-                tuple(self._from(wide, job) for job in jobs),
+                tuple(self._from_widest(s, network, seed) for seed in known),
                 tuple(float(x) for x in np.mean([each.progress for each in found], axis=0)),
-                tuple(
-                    (name, float(np.mean([each.layers[place][1] for each in found])))
-                    for place, (name, _) in enumerate(found[0].layers)
-                ),
+                tuple(each.digest for each in found),
             )
 
-    def _from(self, unit: TrainingUnit, job: Job) -> float:
-        other = Job(job.network, unit, job.seed)
-        if other not in self.results:
+    def _from_widest(self, s: Setting, network: str, seed: int) -> float:
+        """1 − cosine with the widest accumulator's weights; NaN where these are not known."""
+        bits = [each for each in self.settings if each.part == "bits"]
+        own = [each for each in bits if each.curve == s.curve] or [x for x in bits if x.curve == bits[0].curve]
+        job, wide = s.job(network, seed), max(own, key=lambda x: int(x.x), default=s).job(network, seed)
+        if wide not in self.results:
             return float("nan")
-        return apart(self.results.weights(job), self.results.weights(other))
+        return apart(self.results.weights(job), self.results.weights(wide))
 
     def of(self, network: str, part: str, curve: str | None = None) -> list[Point]:
         wanted = (p for p in self.points[network] if p.setting.part == part)
         return [p for p in wanted if curve in (None, p.setting.curve)]
+
+    def over_bits(self, network: str, curve: str) -> list[Point]:
+        """The points of a format, by width."""
+        return sorted(self.of(network, "bits", curve), key=lambda p: int(p.setting.x))
 
     def curves(self, part: str) -> list[str]:
         return list(dict.fromkeys(s.curve for s in self.settings if s.part == part))
@@ -85,17 +119,21 @@ class StudyReport:
     def fp32(self, network: str) -> Point:
         return self.of(network, "reference")[0]
 
+    def wanted(self) -> list[Job]:
+        return jobs(self.settings, self.networks, self.seeds)
+
     def stable_from(self, network: str, curve: str) -> str:
-        """The least x from which on no mean accuracy is off the curve's last one by more than an image for testing.
+        """The least x from which on no mean score is off the curve's last one by more than the measure's tolerance.
 
         Or than a standard error of differences between runs of the same seed, if that is more.
         """
-        points = self.of(network, "bits", curve)
+        points = self.over_bits(network, curve)
         found = points[-1].setting.x if points else "–"
         for p in reversed(points):
-            off = [x - y for x, y in zip(p.accuracies, points[-1].accuracies, strict=True)]
+            last = dict(zip(points[-1].seeds, points[-1].scores, strict=True))
+            off = [x - last[seed] for seed, x in zip(p.seeds, p.scores, strict=True) if seed in last]
             mean, spread = mean_and_spread(off)
-            if abs(mean) > max(spread / len(off) ** 0.5, 1 / TESTED + 1e-9):
+            if not abs(mean) <= max(spread / len(off) ** 0.5, measure(network).tolerance):
                 break
             found = p.setting.x
         return found
@@ -105,20 +143,13 @@ class StudyReport:
 
         Or than a hundredth of what the narrowest's are, if that is more: two wide paths may be one and the same.
         """
-        points = self.of(network, "bits", curve)
+        points = self.over_bits(network, curve)
         if len(points) < 2:
             return "–"
         apart = [float(np.mean(p.apart_from_widest)) for p in points]
         limit = max(factor * apart[-2], apart[0] / 100)
         settled = [p.setting.x for place, p in enumerate(points) if max(apart[place:]) <= limit]
-        return settled[0]
-
-    def pairwise(
-        self, network: str, units: Sequence[TrainingUnit | None], seed: int = 0
-    ) -> NDArray[np.float64]:
-        """1 − cosine of the weights of each two units."""
-        weights = [self.results.weights(Job(network, unit, seed)) for unit in units]
-        return np.array([[apart(x, y) for y in weights] for x in weights])
+        return settled[0] if settled else "–"
 
 
 def rows(report: StudyReport) -> list[dict[str, object]]:
@@ -129,10 +160,10 @@ def rows(report: StudyReport) -> list[dict[str, object]]:
             "part": p.setting.part,
             "curve": p.setting.curve,
             "x": p.setting.x,
-            "seeds": len(p.accuracies),
-            "accuracy": p.mean,
-            "accuracy_spread": p.spread,
-            "accuracy_from_fp32": mean_and_spread(p.differences)[0],
+            "seeds": len(p.scores),
+            "score": p.mean,
+            "score_spread": p.spread,
+            "score_from_fp32": mean_and_spread(p.differences)[0],
             "apart": _mean(p.apart),
             "apart_from_widest": _mean(p.apart_from_widest),
         }
@@ -153,7 +184,7 @@ def text(report: StudyReport) -> str:
     """All of it, as Markdown."""
     blocks = [_head(report)]
     if report.curves("bits"):
-        blocks += ["## FracBits", *(_bits(report, network) for network in report.networks), _regimes(report)]
+        blocks += ["## FracBits", *(_table(report, network, "bits") for network in report.networks), _regimes(report)]
     for part, title in (("groups", "## K"), ("orders", "## Order"), ("units", "## Units")):
         if report.curves(part):
             blocks += [title, *(_table(report, network, part) for network in report.networks)]
@@ -161,23 +192,24 @@ def text(report: StudyReport) -> str:
 
 
 def _head(report: StudyReport) -> str:
+    wanted = report.wanted()
+    known = [report.results[job] for job in wanted if job in report.results]
+    proved = sum(each.equal_to is not None for each in known)
+    hours = sum(each.seconds for each in known) / 3600
     lines = [
-        f"Means of {report.seeds} seeds ± their standard deviation; *from fp32* is the mean difference of accuracy",
-        "between runs of one seed ± its standard error, in %; 1 − cos is of all weights, with those of fp32; with",
-        "those of the widest accumulator of the same format (of fp16 where there is none).",
+        f"{len(known)} of {counted(len(wanted), 'training')} are known, {proved} of them proved equal to another and not",
+        f"run; the others took {hours:.1f} hours of one processor.  Means of so many seeds ± their standard deviation;",
+        "*from fp32* is the mean difference between runs of one seed ± its standard error; 1 − cos is of all weights,",
+        "with those of fp32, after a quarter of the training and at its end, and with those of the widest accumulator of",
+        "the same format; *weights* are the first digits of a digest of those of seed 0.",
         "",
     ]
     cells = []
     for network in report.networks:
-        p = report.fp32(network)
-        ends = map(_percent, (min(p.accuracies), max(p.accuracies)))
-        cells.append([network, f"{_percent(p.mean)} ± {_percent(p.spread)}", *ends])
-    table = markdown(["network", "torch fp32, accuracy", "least", "largest"], cells)
-    return "\n".join([*lines, table])
-
-
-def _percent(x: float) -> str:
-    return f"{100 * x:.2f} %"
+        p, how = report.fp32(network), measure(network)
+        ends = map(how.text, (min(p.scores), max(p.scores)))
+        cells.append([network, f"{how.name}{how.unit}", f"{how.text(p.mean)} ± {how.text(p.spread)}", *ends])
+    return "\n".join([*lines, markdown(["network", "torch fp32", "mean", "least", "largest"], cells)])
 
 
 def _apart(values: Sequence[float]) -> str:
@@ -186,48 +218,33 @@ def _apart(values: Sequence[float]) -> str:
     return "–" if np.isnan(mean) else f"{mean:.1e}"
 
 
-def _difference(p: Point) -> str:
-    mean, spread = mean_and_spread(p.differences)
-    return f"{100 * mean:+.2f} ± {100 * spread / len(p.differences) ** 0.5:.2f}"
-
-
-def _bits(report: StudyReport, network: str) -> str:
-    """A row for each FracBits, columns for each format."""
-    curves = report.curves("bits")
-    found = {(p.setting.curve, p.setting.x): p for p in report.of(network, "bits")}
-    xs = sorted({x for _, x in found}, key=int)
-    head = ["FracBits", *(each for c in curves for each in (f"{c}: accuracy, from fp32", "1 − cos"))]
-    lines = []
-    for x in xs:
-        cells = [x]
-        for curve in curves:
-            p = found.get((curve, x))
-            if p is None:
-                cells += ["", ""]
-                continue
-            cells.append(f"{_percent(p.mean)} ± {100 * p.spread:.2f}, {_difference(p)}")
-            cells.append(f"{_apart(p.apart)}; {_apart(p.apart_from_widest)}")
-        lines.append(cells)
-    return f"### {network}\n\n{markdown(head, lines)}"
+def _table(report: StudyReport, network: str, part: str) -> str:
+    how = measure(network)
+    head = "", "", "seeds", f"{how.name}{how.unit}", "from fp32", "1 − cos with fp32", "with the widest", "weights"
+    cells = [
+        [
+            *(p.setting.curve, p.setting.x, len(p.seeds), f"{how.text(p.mean)} ± {how.text(p.spread)}"),
+            f"{how.text(mean_and_spread(p.differences)[0], signed=True)} ± {how.text(p.error)}",
+            f"{p.progress[0]:.1e}; {_apart(p.apart)}",
+            _apart(p.apart_from_widest),
+            p.digests[0][:6] if p.seeds[0] == 0 else "–",
+        ]
+        for curve in report.curves(part)
+        for p in (report.over_bits(network, curve) if part == "bits" else report.of(network, part, curve))
+    ]
+    return f"### {network}\n\n{markdown(head, cells)}"
 
 
 def _regimes(report: StudyReport) -> str:
-    rows = [
-        (network, curve, report.stable_from(network, curve), report.settled_from(network, curve))
-        for network in report.networks
-        for curve in report.curves("bits")
-    ]
-    head = "network", "format", "accuracy from", "weights from"
-    return f"### Where curves settle\n\n{markdown(head, rows)}"
-
-
-def _table(report: StudyReport, network: str, part: str) -> str:
-    head = "", "", "accuracy", "from fp32", "1 − cos with fp32", "with the widest"
-    rows = [
-        [
-            *(p.setting.curve, p.setting.x, f"{_percent(p.mean)} ± {100 * p.spread:.2f}", _difference(p)),
-            *(_apart(p.apart), _apart(p.apart_from_widest)),
-        ]
-        for p in report.of(network, part)
-    ]
-    return f"### {network}\n\n{markdown(head, rows)}"
+    """Where scores and weights settle, and the width that a count says is enough."""
+    lines = []
+    for network in report.networks:
+        for curve in report.curves("bits"):
+            settings = [s for s in report.settings if s.part == "bits" and s.curve == curve and s.counted]
+            rows = [s.job(network, seed) for s in settings for seed in range(report.seeds)]
+            needed = [report.results[job].needed for job in rows if job in report.results]
+            enough = max((bits for bits in needed if bits is not None), default="–")
+            ends = report.stable_from(network, curve), report.settled_from(network, curve)
+            lines.append([network, curve, *ends, enough])
+    head = "network", "format", "score from", "weights from", "nothing lost from"
+    return f"### Where curves settle\n\n{markdown(head, lines)}"

@@ -1,12 +1,13 @@
 """One training: a network, a unit, a seed; and what comes of it.
 
-The forward pass runs on the unit, the backward pass and the optimiser in fp32 (TensorGauge, Fig. 4); testing runs on
-the unit too.  A seed settles initial weights and batches, so that runs of one seed differ in their arithmetic alone:
-their weights are compared with those that torch's fp32 comes to from the same seed.
+The forward pass and testing run on the unit, the optimiser in fp32; the backward pass in fp32 (TensorGauge, Fig. 4), or
+with `backward="through"` on the unit too.  A seed settles initial weights and batches, so that runs of one seed differ
+in their arithmetic alone: their weights are compared with those that torch's fp32 comes to from the same seed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,8 +20,9 @@ from torch.nn import functional
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr
-from mmaformal.studies.training.networks import NETWORKS, digits, weights_of
-from mmaformal.torch import Arithmetic, arithmetic
+from mmaformal.studies.training.language import Characters
+from mmaformal.studies.training.networks import Digits, Transformer, convolutional, weights_of
+from mmaformal.torch import Arithmetic, Needed, arithmetic
 
 Weights: TypeAlias = dict[str, NDArray[np.float32]]
 
@@ -28,16 +30,11 @@ Weights: TypeAlias = dict[str, NDArray[np.float32]]
 LOOKS = 4
 
 
-@dataclass(frozen=True, repr=False)
-class Schedule(ShortRepr):
-    """How a network is trained: Adam, whose rate falls linearly to a twentieth."""
-
-    epochs: int
-    batch: int
-    rate: float
-
-
-SCHEDULES = {"transformer": Schedule(12, 128, 0.015), "convolutional": Schedule(8, 64, 0.004)}
+TASKS: dict[str, Digits | Characters] = {
+    "transformer": Digits(Transformer, 12, 128, 0.015),
+    "convolutional": Digits(convolutional, 8, 64, 0.004),
+    "language": Characters(),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,6 +53,19 @@ class TrainingUnit(ShortRepr):
         changes: dict[str, object] = dict(self.changes)
         return Arithmetic.of(i.replace(**changes) if changes else i, jobs=1, **dict(self.options))  # type: ignore[arg-type]
 
+    @property
+    def frac_bits(self) -> int:
+        """F, the fractional bits that an alignment keeps."""
+        return int(self.arithmetic.instruction.parameters.sum_places)
+
+    def frac_bits_as(self, other: TrainingUnit) -> int | None:
+        """F, of a unit that is the other but for it; None of one that is not."""
+        own, like = self.arithmetic, other.arithmetic
+        if own.division != like.division or own.backward != like.backward:
+            return None
+        same = own.instruction.replace(F=other.frac_bits).spec == like.instruction.spec
+        return self.frac_bits if same else None
+
     def __str__(self) -> str:
         told = [f"{name}={value}" for name, value in (*self.changes, *self.options)]
         return " ".join([self.architecture, self.instruction, *told])
@@ -68,25 +78,31 @@ class Job(ShortRepr):
     network: str
     unit: TrainingUnit | None
     seed: int
+    counted: bool = False  #: whether `Needed` looks at every product
 
     @property
     def key(self) -> str:
         """A key that tells it from others, in a file of results; another schedule is another job."""
-        s = SCHEDULES[self.network]
-        told = f"{s.epochs} epochs of {s.batch} at {s.rate}"
-        return f"{self.network} | {told} | {self.unit or 'torch fp32'} | {self.seed}"
+        seed = f"{self.seed} counted" if self.counted else self.seed
+        return f"{self.network} | {TASKS[self.network]} | {self.unit or 'torch fp32'} | {seed}"
 
 
 @dataclass(frozen=True, repr=False)
 class TrainingOutcome(ShortRepr):
-    """The outcome of a training: accuracy, loss, time, and weights."""
+    """The outcome of a training: score, loss, time, and weights."""
 
-    accuracy: float  #: of the images for testing
+    score: float  #: of what was kept for testing: accuracy of images, perplexity of text
     loss: float  #: of the last batch
     seconds: float  #: of this process
     progress: tuple[float, ...]  #: 1 − cosine of all weights with fp32's, after each part of the training
     layers: tuple[tuple[str, float], ...]  #: the same at the end, of each matrix or kernel, in order
     weights: NDArray[np.float32]  #: all of them, at the end
+    needed: int | None = None  #: `Needed.bits`, where they were counted
+
+    @property
+    def digest(self) -> str:
+        """A digest of the weights' bits."""
+        return hashlib.sha256(self.weights.tobytes()).hexdigest()[:16]
 
 
 def train(job: Job) -> TrainingOutcome:
@@ -95,19 +111,20 @@ def train(job: Job) -> TrainingOutcome:
     torch.set_num_threads(1)  # so that torch's own sums have one order
     try:
         start = time.process_time()
-        accuracy, loss, looks = _trained(job)
+        score, loss, looks, needed = _trained(job)
         seconds = time.process_time() - start
         wanted = _reference(job.network, job.seed)
     finally:
         torch.set_num_threads(threads)
     last, last_wanted = looks[-1], wanted[-1]
     return TrainingOutcome(
-        accuracy,
+        score,
         loss,
         seconds,
         tuple(apart(flat(x), flat(y)) for x, y in zip(looks, wanted, strict=True)),
         tuple((name, apart(x, last_wanted[name])) for name, x in last.items() if x.ndim > 1),
         flat(last),
+        needed,
     )
 
 
@@ -117,35 +134,34 @@ def _reference(network: str, seed: int) -> list[Weights]:
     return _trained(Job(network, None, seed))[2]
 
 
-def _trained(job: Job) -> tuple[float, float, list[Weights]]:
-    schedule = SCHEDULES[job.network]
-    x, y, test_x, test_y = digits()
+def _trained(job: Job) -> tuple[float, float, list[Weights], int | None]:
+    task = TASKS[job.network]
     unit = None if job.unit is None else job.unit.arithmetic
+    needed = Needed(unit.instruction) if unit is not None and job.counted else None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)
-        network = NETWORKS[job.network]()
-    shuffle = torch.Generator().manual_seed(job.seed)
-    optimiser = torch.optim.Adam(network.parameters(), lr=schedule.rate, fused=True)
-    each = len(x) // schedule.batch
-    steps = schedule.epochs * each
-    falling = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, steps)
+        network = task.make()
+    optimiser = torch.optim.Adam(network.parameters(), lr=task.rate, fused=True)
+    rates = [torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, task.steps)]
+    if task.warm:
+        rates.append(torch.optim.lr_scheduler.LinearLR(optimiser, 1 / task.warm, 1.0, task.warm))
     looks: list[Weights] = []
     loss = torch.zeros(())
-    for step in range(steps):
-        if step % each == 0:
-            order = torch.randperm(len(x), generator=shuffle)
-        batch = order[step % each * schedule.batch :][: schedule.batch]
-        with arithmetic(unit):
-            loss = functional.cross_entropy(network(x[batch]), y[batch])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        falling.step()
-        if (step + 1) * LOOKS // steps > len(looks):
-            looks.append(weights_of(network))
-    with torch.no_grad(), arithmetic(unit):
-        right = (network(test_x).argmax(1) == test_y).double().mean()
-    return float(right), float(loss.detach()), looks
+    with arithmetic(unit, strict=True) as ran:
+        ran.report.watch = needed
+        for step, (x, y) in enumerate(task.batches(job.seed)):
+            loss = functional.cross_entropy(network(x), y)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            for rate in rates:
+                rate.step()
+            if (step + 1) * LOOKS // task.steps > len(looks):
+                looks.append(weights_of(network))
+        x, y = task.tested()
+        with torch.no_grad():
+            score = task.score(network(x), y)
+    return score, float(loss.detach()), looks, None if needed is None else needed.bits
 
 
 def flat(weights: Weights) -> NDArray[np.float32]:

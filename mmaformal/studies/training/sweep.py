@@ -52,6 +52,11 @@ class Setting(ShortRepr):
     curve: str
     x: str
     unit: TrainingUnit | None
+    seeds: int | None = None  #: so many at most
+    counted: bool = False
+
+    def job(self, network: str, seed: int) -> Job:
+        return Job(network, self.unit, seed, self.counted)
 
 
 def settings(parts: Iterable[str] = ("bits", "groups", "orders", "units")) -> list[Setting]:
@@ -68,6 +73,45 @@ def datapath(kind: str, fmt: str, bits: int, k: int = 16) -> TrainingUnit:
 def with_bits(fmt: str, bits: int) -> TrainingUnit:
     """The fused path of a format, K = 16; the grouped one of fp4."""
     return TrainingUnit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else datapath("fda", fmt, bits)
+
+
+#: The language model's: FracBits, and those of the run that counts what is needed; below 18 of one seed.
+CHARACTER_BITS: dict[str, tuple[range, tuple[int, ...], int]] = {
+    "e4m3": (range(18, 27), (4, 8, 10, 12, 14, 16), 44),
+    "nvfp4": (range(18, 33), (8, 12), 40),
+    "mxfp4": (range(18, 33), (8, 12), 40),
+}
+CHARACTER_GROUPS_AT = (10, 24)
+CHARACTER_SEEDS = 3
+
+
+def of_characters(parts: Iterable[str] = ("bits", "groups", "orders")) -> list[Setting]:
+    """The language model's: of each the backward pass runs on the unit too."""
+    return [
+        Setting("reference", "torch fp32", "", None),
+        *(
+            replace(s, unit=replace(s.unit, options=(("backward", "through"), *s.unit.options)))
+            for s in _of_characters()
+            if s.unit is not None and s.part in parts
+        ),
+    ]
+
+
+def _of_characters() -> Iterator[Setting]:
+    for fmt, (fine, narrow, counted) in CHARACTER_BITS.items():
+        yield Setting("bits", fmt, str(counted), with_bits(fmt, counted), counted=True)
+        for bits in (*narrow, *fine):
+            yield Setting("bits", fmt, str(bits), with_bits(fmt, bits), None if bits in fine else 1)
+    for bits in CHARACTER_GROUPS_AT:
+        for kind in ("fda", "sda"):
+            for k in (4, 8, 16, 32, 64):
+                yield Setting("groups", f"{kind.upper()}, FracBits {bits}", str(k), datapath(kind, "e4m3", bits, k))
+    for group in (4, 8, 16):
+        unit = replace(with_bits("nvfp4", 24), changes=(("F", 24), ("G", group)))
+        yield Setting("groups", "GFDA of nvfp4, FracBits 24", str(group), unit if group < 16 else with_bits("nvfp4", 24))
+    for order in ("natural", "random", "kahan", "grouped", "anti-kahan"):
+        unit = replace(datapath("fda", "e4m3", 24, k=4), options=(("accumulation", order),))
+        yield Setting("orders", order, "", unit)
 
 
 def _bits() -> Iterator[Setting]:
@@ -106,7 +150,13 @@ def _units() -> Iterator[Setting]:
 
 def jobs(found: Sequence[Setting], networks: Iterable[str], seeds: int) -> list[Job]:
     """Each once, whatever settings share it; all of one seed before the next, so that a part tells something."""
-    every = (Job(network, s.unit, seed) for seed in range(seeds) for network in networks for s in found)
+    every = (
+        s.job(network, seed)
+        for seed in range(seeds)
+        for network in networks
+        for s in found
+        if s.seeds is None or seed < s.seeds
+    )
     return list(dict.fromkeys(every))
 
 
@@ -118,11 +168,14 @@ class SweepResult(ShortRepr):
     """A line of the file of results."""
 
     key: str
-    accuracy: float
+    score: float
     loss: float
     seconds: float
-    progress: list[float]
-    layers: list[tuple[str, float]]
+    progress: Sequence[float]
+    layers: Sequence[tuple[str, float]]
+    needed: int | None  #: FracBits from which on nothing is lost, where that was counted
+    digest: str  #: of the weights
+    equal_to: str | None = None  #: the key of a counted training that this one is proved equal to, and was not run
 
 
 class Results:
@@ -145,24 +198,32 @@ class Results:
         found: NDArray[np.float32] = np.load(self._weights_file(job.key))
         return found
 
-    def add(self, job: Job, outcome: TrainingOutcome) -> None:
+    def add(self, job: Job, outcome: TrainingOutcome, equal_to: str | None = None) -> None:
         """Weights first: a job is done once its line is written."""
         path = self._weights_file(job.key)
         part = path.with_suffix(".part")
         with part.open("wb") as out:
             np.save(out, outcome.weights)
         part.replace(path)
-        found = SweepResult(
-            job.key,
-            outcome.accuracy,
-            outcome.loss,
-            outcome.seconds,
-            list(outcome.progress),
-            list(outcome.layers),
-        )
+        told = {name: value for name, value in vars(outcome).items() if name != "weights"}
+        found = SweepResult(job.key, **told, digest=outcome.digest, equal_to=equal_to)
         with self.file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(vars(found)) + "\n")
         self.known[job.key] = found
+
+    def settle(self, job: Job, counted: Iterable[Job]) -> bool:
+        """Add the result of a job that a counted one proves equal to itself: no width from there on loses anything."""
+        for other in counted:
+            found = self.known.get(other.key)
+            if found is None or found.needed is None or (job.network, job.seed) != (other.network, other.seed):
+                continue
+            assert other.unit is not None
+            bits = None if job.unit is None else job.unit.frac_bits_as(other.unit)
+            if bits is not None and min(bits, other.unit.frac_bits) >= found.needed:
+                own = found.score, found.loss, 0.0, tuple(found.progress), tuple(found.layers)
+                self.add(job, TrainingOutcome(*own, self.weights(other)), other.key)
+                return True
+        return False
 
     def _weights_file(self, key: str) -> Path:
         return self.folder / "weights" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
@@ -182,12 +243,15 @@ def run(
 
     Raises what a training raises, and the executor when it breaks; what was done by then is kept.
     """
+    counted = [job for job in wanted if job.counted]
     left = [job for job in wanted if job not in results]
     left.reverse()
     at: dict[Future[TrainingOutcome], Job] = {}
     while left or at:
         while left and len(at) < _AHEAD * width:
             job = left.pop()
+            if not job.counted and results.settle(job, counted):
+                continue
             at[executor.submit(train, job)] = job
         finished, _ = wait(at, 0.5, FIRST_COMPLETED)
         for future in finished:

@@ -1,0 +1,133 @@
+"""A transformer that learns to write Python, character by character, from sources that every machine has.
+
+The text is of Python's own library: files that have kept their names since Python 3.9.  Their contents differ from
+version to version, so that every result names the text's digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from mmaformal.display import ShortRepr
+from mmaformal.studies.training.networks import Module, blocks, through
+from mmaformal.torch.tensors import Tensor
+
+TRAINED_ON = (
+    "argparse ast calendar codecs configparser contextlib csv dataclasses difflib dis doctest enum fractions functools "
+    "gettext inspect ipaddress locale mailbox optparse pickle pprint random shutil smtplib socket statistics "
+    "subprocess tarfile threading traceback typing uuid warnings weakref"
+).split()
+HELD_OUT = "bisect cmd filecmp fnmatch getopt graphlib heapq linecache netrc queue sched shlex tempfile textwrap".split()
+
+#: Characters are newline, the 95 that print, and one for all others.
+CHARACTERS = 97
+
+
+class Text(NamedTuple):
+    """Places of characters among `CHARACTERS`: to train on, and held out."""
+
+    trained: Tensor
+    held_out: Tensor
+    digest: str  #: of both, with the lengths
+
+
+@lru_cache(maxsize=1)
+def text() -> Text:
+    """Raises OSError where this Python has its library in another form than files."""
+    library = Path(sysconfig.get_path("stdlib"))
+    read = ["".join((library / f"{name}.py").read_text("utf-8") for name in names) for names in (TRAINED_ON, HELD_OUT)]
+    codes = [np.frombuffer(each.encode("utf-32-le"), np.uint32).astype(np.int64) for each in read]
+    places = [np.where(x == 10, 0, np.where((x >= 32) & (x < 127), x - 31, CHARACTERS - 1)) for x in codes]
+    told = hashlib.sha256(repr([len(x) for x in places]).encode() + b"".join(x.tobytes() for x in places))
+    return Text(*map(torch.from_numpy, places), told.hexdigest()[:12])
+
+
+class CharacterModel(Module):
+    """Embeddings of characters and places, layers of causal attention, and a linear layer.
+
+    What the layers add begins at zero, so that a short training gets further.
+    """
+
+    def __init__(self, of: Characters) -> None:
+        super().__init__()
+        self.heads = of.heads
+        self.embed = nn.Embedding(CHARACTERS, of.width)
+        self.places = nn.Parameter(torch.randn(of.context, of.width) * 0.1)
+        self.layers = blocks(of.layers, of.width)
+        self.norm = nn.LayerNorm(of.width)
+        self.head = nn.Linear(of.width, CHARACTERS)
+        nn.init.normal_(self.embed.weight, std=0.1)
+        for layer in self.layers:
+            for name in ("out", "down"):
+                nn.init.zeros_(layer[name].weight)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        """(n × context) to one row of logits for each."""
+        x = through(self.layers, self.embed(characters) + self.places, self.heads, causal=True)
+        return self.head(self.norm(x)).flatten(0, 1)
+
+
+@dataclass(frozen=True, repr=False)
+class Characters(ShortRepr):
+    """How the character model is trained: Adam, whose rate falls linearly to a twentieth."""
+
+    layers: int = 2
+    width: int = 128
+    heads: int = 2
+    context: int = 24
+    batch: int = 16
+    steps: int = 300
+    rate: float = 0.003
+    warm: int = 20  #: steps in which the rate grows to its full
+    windows: int = 512  #: of the held-out text, spread evenly
+
+    def __str__(self) -> str:
+        size = f"{self.layers} layers of {self.width}, {self.heads} heads"
+        return f"{size}, {self.steps} steps of {self.batch} × {self.context} at {self.rate} after {self.warm}, text {text().digest}"
+
+    def make(self) -> Module:
+        return CharacterModel(self)
+
+    def _windows(self, of: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        found = of[first[:, None] + torch.arange(self.context + 1)]
+        return found[:, :-1], found[:, 1:].flatten()
+
+    def batches(self, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Characters, and those that come next; the seed settles where windows begin."""
+        trained = text().trained
+        drawn = torch.Generator().manual_seed(seed)
+        for _ in range(self.steps):
+            first = torch.randint(len(trained) - self.context, (self.batch,), generator=drawn)
+            yield self._windows(trained, first)
+
+    def tested(self) -> tuple[Tensor, Tensor]:
+        held_out = text().held_out
+        last = len(held_out) - self.context - 1
+        return self._windows(held_out, torch.arange(self.windows) * last // max(self.windows - 1, 1))
+
+    @staticmethod
+    def score(logits: Tensor, wanted: Tensor) -> float:
+        """Perplexity."""
+        return float(functional.cross_entropy(logits.double(), wanted).exp())
+
+
+def yardsticks(smoothing: float = 0.1) -> tuple[float, float]:
+    """Perplexity of the held-out text by frequencies of single characters, and of pairs, of the whole training text."""
+    trained, held_out, _ = (x.numpy() if isinstance(x, torch.Tensor) else x for x in text())
+    single = np.bincount(trained, minlength=CHARACTERS) + smoothing
+    pairs = np.full((CHARACTERS, CHARACTERS), smoothing)
+    np.add.at(pairs, (trained[:-1], trained[1:]), 1)
+    one = single[held_out] / single.sum()
+    two = (pairs / pairs.sum(1, keepdims=True))[held_out[:-1], held_out[1:]]
+    return float(np.exp(-np.log(one).mean())), float(np.exp(-np.log(two).mean()))
