@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,13 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
+if TYPE_CHECKING:
+    from mmaformal.studies.training.runs import Job
+    from mmaformal.studies.training.sweep import Results
+
 #: Known here, so that completion need not import torch.
 PARTS = ("bits", "groups", "orders", "units")
-STUDIES = {"digits": ("transformer", "convolutional"), "language": ("language",)}
+STUDIES = {"digits": ("transformer", "convolutional"), "language": ("language",), "step": ("step",)}
 NETWORK_NAMES = STUDIES["digits"]
 
 
@@ -30,16 +35,23 @@ NETWORK_NAMES = STUDIES["digits"]
     "--study",
     type=click.Choice(tuple(STUDIES)),
     default="digits",
-    help="Two small networks on digits, or a character model on Python's sources (default: digits).",
+    help="Two small networks on digits, or a character model on Python's sources: its training, or one step of one "
+    "that fp32 has trained (default: digits).",
 )
 @click.option(
     "--part", "parts", multiple=True, type=click.Choice(PARTS), help="This part alone; again for others."
 )
 @click.option(
-    "--network", "networks", multiple=True, type=click.Choice(NETWORK_NAMES), help="This network of the digits alone."
+    "--network",
+    "networks",
+    multiple=True,
+    type=click.Choice(NETWORK_NAMES),
+    help="This network of the digits alone.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 1000), help="How often each is trained (default 5; of the language model 3)."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    help="How often each is trained (default 5; of the language model 3).",
 )
 @options.jobs
 @options.cluster
@@ -60,7 +72,7 @@ def training(
 ) -> int:
     """Train small networks on accumulators of chosen widths, group sizes and orders, and on units of the registry.
 
-    The language model runs its backward pass on them too; what one training proves of wider accumulators is not trained.
+    The language model runs its backward pass on them too; what one run proves of wider accumulators is not trained.
 
     A run that was interrupted goes on where it was: results are kept in DIR/training.jsonl and DIR/weights. Beside them
     are written tables, training.md, and figures, training-*.png.
@@ -78,28 +90,14 @@ def training(
             matplotlib_pyplot()
     except ImportError as error:
         raise UsageError(f"{error}; 'mmaformal[training]' has all that training needs") from None
-    from mmaformal.solver import pool
-
-    if study == "language" and (networks or "units" in parts):
+    if study != "digits" and (networks or "units" in parts):
         raise UsageError("the language model is one network, and has no part `units`")
-    chosen = networks or STUDIES[study]
-    found = (sweep.settings if study == "digits" else sweep.of_characters)(parts or PARTS)
-    seeds = seeds or (sweep.SEEDS if study == "digits" else sweep.CHARACTER_SEEDS)
+    chosen, seeds = networks or STUDIES[study], seeds or sweep.STUDIES[study].seeds
+    found = sweep.settings(sweep.STUDIES[study], parts or PARTS)
     wanted = sweep.jobs(found, chosen, seeds)
     results = sweep.Results(out)
-    width = jobs or os.cpu_count() or 1
     with Status() as status:
-        if any(job not in results for job in wanted):
-            status.show(f"0 of {len(wanted)}: starting {width} workers")
-            workers = pool.processes(width) if cluster is None else pool.cluster(cluster, width)
-            with workers as executor:
-                sweep.run(
-                    wanted,
-                    results,
-                    executor,
-                    width,
-                    lambda done, of: status.show(f"{done} of {of} trainings"),
-                )
+        _trained(wanted, results, jobs or os.cpu_count() or 1, cluster, status)
         whole = report.StudyReport(results, found, chosen, seeds)
         told = report.text(whole)
         (out / "training.md").write_text(told, encoding="utf-8")
@@ -112,3 +110,16 @@ def training(
         rows = [vars(results[job]) for job in wanted]
         return answered(json.dumps({"results": rows}, indent=2), SETTLED)
     return answered(told, SETTLED)
+
+
+def _trained(wanted: list[Job], results: Results, width: int, cluster: str | None, status: Status) -> None:
+    """Train what is not known, on so many workers."""
+    from mmaformal.solver import pool
+    from mmaformal.studies.training import sweep
+
+    if all(job in results for job in wanted):
+        return
+    status.show(f"0 of {len(wanted)}: starting {width} workers")
+    workers = pool.processes(width) if cluster is None else pool.cluster(cluster, width)
+    with workers as executor:
+        sweep.run(wanted, results, executor, width, lambda done, of: status.show(f"{done} of {of} trainings"))

@@ -35,7 +35,9 @@ class Report:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.watch: Call | None = None  #: called with the operands of every product that runs, as quantised, and its shape
+        self.watch: Call | None = (
+            None  #: called with the operands of every product that runs, as quantised, and its shape
+        )
         self._counts: dict[tuple[str, str, str, str, str], int] = {}
         self._warned: set[str] = set()
 

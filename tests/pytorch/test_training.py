@@ -18,16 +18,20 @@ torch = pytest.importorskip("torch", reason="PyTorch is an extra: pip install 'm
 pytest.importorskip("sklearn", reason="scikit-learn is an extra: pip install 'mmaformal[training]'")
 
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cli.training import NETWORK_NAMES, PARTS, STUDIES
+from mmaformal.cli.training import NETWORK_NAMES, STUDIES
 from mmaformal.studies.training import report as reports
 from mmaformal.studies.training import runs, sweep
 from mmaformal.studies.training.language import CHARACTERS, HELD_OUT, TRAINED_ON, Characters, text, yardsticks
 from mmaformal.studies.training.networks import Digits, digits
 from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, apart, train
-from mmaformal.studies.training.sweep import Results, jobs, of_characters, settings, with_bits
+from mmaformal.studies.training.sweep import Results, Setting, jobs, with_bits
 
 # scikit-learn and its SciPy warn as they like
 pytestmark = pytest.mark.filterwarnings("default")
+
+
+def settings(study: str = "digits", *parts: str) -> list[Setting]:
+    return sweep.settings(sweep.STUDIES[study], *([parts] if parts else []))
 
 
 class Here(Executor):
@@ -64,8 +68,9 @@ def test_the_images() -> None:
 
 
 def test_settings_are_the_paper_s() -> None:
+    assert {name: study.networks for name, study in sweep.STUDIES.items()} == STUDIES
     assert {name for names in STUDIES.values() for name in names} == set(runs.TASKS)
-    every = settings(PARTS)
+    every = settings()
     assert every[0].unit is None
     for fmt in ("fp16", "e4m3"):
         assert {int(s.x) for s in every if s.part == "bits" and s.curve == fmt} >= set(range(8, 29, 4))
@@ -109,7 +114,7 @@ def test_apart_is_one_minus_the_cosine() -> None:
 
 def test_results_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "train", made_up)
-    wanted = jobs(settings(["units"]), ["convolutional"], 2)
+    wanted = jobs(settings("digits", "units"), ["convolutional"], 2)
     results = Results(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         sweep.run(wanted, results, Here(most=5), 2)
@@ -163,7 +168,7 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     from mmaformal.studies.training import figures
 
-    assert len(figures.draw(report, tmp_path)) == 3
+    assert len(figures.draw(report, tmp_path)) == 2
     # With a part of the results, what is known is told, with the number of seeds.
     part = reports.StudyReport(results, every, NETWORK_NAMES, 4)
     assert {len(p.scores) for points in part.points.values() for p in points} == {3}
@@ -216,7 +221,7 @@ def test_one_command_interrupted_and_resumed(tmp_path: Path) -> None:
 
 
 def test_the_text_is_python_s_own() -> None:
-    assert not set(TRAINED_ON) & set(HELD_OUT)
+    assert not set(TRAINED_ON.split()) & set(HELD_OUT.split())
     x = text()
     assert len(x.trained) > 10**6 > len(x.held_out) > 10**5
     for part in x[:2]:
@@ -239,7 +244,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Characters:
 
 def of_bits(fmt: str, bits: int, counted: bool = False, seed: int = 0) -> Job:
     """The job of the language model's study with so many bits, whether or not it is among its settings."""
-    unit = next(s.unit for s in of_characters(["bits"]) if s.curve == fmt)
+    unit = next(s.unit for s in settings("language", "bits") if s.curve == fmt)
     assert unit is not None
     return Job("language", replace(with_bits(fmt, bits), options=unit.options), seed, counted)
 
@@ -285,13 +290,19 @@ def test_a_counted_run_proves_wider_ones_equal(
 
 
 def test_the_language_model_s_settings() -> None:
-    every = of_characters()
+    every = settings("language")
     for fmt, fine in (("e4m3", range(18, 27)), ("nvfp4", range(18, 33)), ("mxfp4", range(18, 33))):
         of = {int(s.x): s for s in every if (s.part, s.curve) == ("bits", fmt)}
         assert of.keys() >= set(fine)
         assert all(of[x].seeds is None for x in fine)
         assert [s.counted for s in of.values()].count(True) == 1
-    assert [s.curve for s in every if s.part == "orders"] == ["natural", "random", "kahan", "grouped", "anti-kahan"]
+    assert [s.curve for s in every if s.part == "orders"] == [
+        "natural",
+        "random",
+        "kahan",
+        "grouped",
+        "anti-kahan",
+    ]
     for s in every[1:]:
         assert s.unit is not None
         assert s.unit.arithmetic.backward == "through"

@@ -1,4 +1,4 @@
-"""Figures 7 to 9 of TensorGauge for what was trained here."""
+"""Figures 7a, 7b and 9 of TensorGauge for what was trained here."""
 
 from __future__ import annotations
 
@@ -19,26 +19,16 @@ def draw(report: StudyReport, folder: Path) -> list[Path]:
     """A figure for each part; returns the files.  Raises ImportError, saying how to install it, without matplotlib."""
     pyplot = matplotlib_pyplot()
     made = []
-    for part, figure in (("bits", _over_x), ("groups", _over_x), ("bars", _bars)):
-        path = folder / f"training-{part}.png"
-        if report.curves(part) or (part == "bars" and report.curves("orders") + report.curves("units")):
-            figure(pyplot, report, part, path)
-            made.append(path)
+    for part in ("bits", "groups"):
+        if report.curves(part):
+            made.append(folder / f"training-{part}.png")
+            _over_x(pyplot, report, part, made[-1])
     return made
-
-
-def _grid(pyplot: ModuleType, report: StudyReport, columns: int, title: str) -> tuple[Call, Call]:
-    rows = len(report.networks)
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=(5 * columns, 3.4 * rows + 0.6), layout="constrained", squeeze=False
-    )
-    figure.suptitle(title)
-    return figure, axes
 
 
 def _scores(axis: Call, points: list[Point], how: Measure, colour: str, label: str) -> None:
     x = [int(p.setting.x) for p in points]
-    means, spreads = ([value * how.scale for value in each] for each in zip(*((p.mean, p.spread) for p in points)))
+    means, spreads = [p.mean * how.scale for p in points], [p.spread * how.scale for p in points]
     axis.errorbar(x, means, spreads, color=colour, label=label, marker="o", markersize=3, capsize=2)
 
 
@@ -51,9 +41,12 @@ def _reference(axis: Call, p: Point, how: Measure) -> None:
 
 def _over_x(pyplot: ModuleType, report: StudyReport, part: str, path: Path) -> None:
     """Scores, scores of wide accumulators, weights against fp32's, and how these grow: over FracBits, or K."""
-    bits = part == "bits"
-    figure, axes = _grid(
-        pyplot, report, 4, f"{'FracBits of the accumulator' if bits else 'Products of one step'}: mean and sd of seeds"
+    bits, rows = part == "bits", len(report.networks)
+    figure, axes = pyplot.subplots(
+        rows, 4, figsize=(20, 3.4 * rows + 0.6), layout="constrained", squeeze=False
+    )
+    figure.suptitle(
+        f"{'FracBits of the accumulator' if bits else 'Products of one step'}: mean and sd of seeds"
     )
     for network, (first, near, second, time) in zip(report.networks, axes, strict=True):
         how = measure(network)
@@ -83,28 +76,5 @@ def _over_x(pyplot: ModuleType, report: StudyReport, part: str, path: Path) -> N
                 axis.set_xscale("log", base=2)
         first.legend(fontsize=7)
         time.legend(fontsize=6)
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
-
-
-def _bars(pyplot: ModuleType, report: StudyReport, part: str, path: Path) -> None:
-    """Orders and units: every seed's difference from fp32, and weights."""
-    figure, axes = _grid(pyplot, report, 2, "Orders and units: each seed against torch's fp32 of that seed")
-    for network, (first, second) in zip(report.networks, axes, strict=True):
-        how = measure(network)
-        points = report.of(network, "orders") + report.of(network, "units")
-        names = [f"{p.setting.curve} {p.setting.x}".strip() for p in points]
-        for place, p in enumerate(points):
-            off, places = [how.scale * x for x in p.differences], [place] * len(p.differences)
-            first.plot(off, places, "o", color="tab:blue", alpha=0.4)
-            first.plot([np.mean(off)], [place], "k|", markersize=14)
-            second.semilogx(p.apart, places, "o", color="tab:orange", alpha=0.5)
-        first.axvline(0, color="0.6", linewidth=0.8)
-        first.set_yticks(range(len(names)), names, fontsize=7)
-        second.set_yticks([])
-        for axis, title in ((first, f"{how.name}, difference{how.unit}"), (second, "1 − cosine of weights")):
-            axis.invert_yaxis()
-            axis.grid(visible=True, alpha=0.25)
-            axis.set_title(f"{network}: {title}")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)

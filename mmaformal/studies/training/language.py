@@ -23,12 +23,15 @@ from mmaformal.display import ShortRepr
 from mmaformal.studies.training.networks import Module, blocks, through
 from mmaformal.torch.tensors import Tensor
 
+#: names of files, without .py
 TRAINED_ON = (
-    "argparse ast calendar codecs configparser contextlib csv dataclasses difflib dis doctest enum fractions functools "
-    "gettext inspect ipaddress locale mailbox optparse pickle pprint random shutil smtplib socket statistics "
-    "subprocess tarfile threading traceback typing uuid warnings weakref"
-).split()
-HELD_OUT = "bisect cmd filecmp fnmatch getopt graphlib heapq linecache netrc queue sched shlex tempfile textwrap".split()
+    "argparse ast calendar codecs configparser contextlib csv dataclasses difflib dis doctest enum "
+    "fractions functools gettext inspect ipaddress locale mailbox optparse pickle pprint random shutil "
+    "smtplib socket statistics subprocess tarfile threading traceback typing uuid warnings weakref"
+)
+HELD_OUT = (
+    "bisect cmd filecmp fnmatch getopt graphlib heapq linecache netrc queue sched shlex tempfile textwrap"
+)
 
 #: Characters are newline, the 95 that print, and one for all others.
 CHARACTERS = 97
@@ -46,7 +49,8 @@ class Text(NamedTuple):
 def text() -> Text:
     """Raises OSError where this Python has its library in another form than files."""
     library = Path(sysconfig.get_path("stdlib"))
-    read = ["".join((library / f"{name}.py").read_text("utf-8") for name in names) for names in (TRAINED_ON, HELD_OUT)]
+    files = [[library / f"{name}.py" for name in names.split()] for names in (TRAINED_ON, HELD_OUT)]
+    read = ["".join(file.read_text("utf-8") for file in each) for each in files]
     codes = [np.frombuffer(each.encode("utf-32-le"), np.uint32).astype(np.int64) for each in read]
     places = [np.where(x == 10, 0, np.where((x >= 32) & (x < 127), x - 31, CHARACTERS - 1)) for x in codes]
     told = hashlib.sha256(repr([len(x) for x in places]).encode() + b"".join(x.tobytes() for x in places))
@@ -91,10 +95,14 @@ class Characters(ShortRepr):
     rate: float = 0.003
     warm: int = 20  #: steps in which the rate grows to its full
     windows: int = 512  #: of the held-out text, spread evenly
+    after: str = (
+        ""  #: of a network that torch's fp32 has trained, perplexity and the gradient of one step are taken
+    )
 
     def __str__(self) -> str:
         size = f"{self.layers} layers of {self.width}, {self.heads} heads"
-        return f"{size}, {self.steps} steps of {self.batch} × {self.context} at {self.rate} after {self.warm}, text {text().digest}"
+        steps = f"{self.steps} steps of {self.batch} × {self.context} at {self.rate} after {self.warm}"
+        return f"{'one step after ' if self.after else ''}{size}, {steps}, text {text().digest}"
 
     def make(self) -> Module:
         return CharacterModel(self)
@@ -123,7 +131,7 @@ class Characters(ShortRepr):
 
 
 def yardsticks(smoothing: float = 0.1) -> tuple[float, float]:
-    """Perplexity of the held-out text by frequencies of single characters, and of pairs, of the whole training text."""
+    """Perplexity of the held-out text by the frequencies, in the other, of characters and of pairs of them."""
     trained, held_out, _ = (x.numpy() if isinstance(x, torch.Tensor) else x for x in text())
     single = np.bincount(trained, minlength=CHARACTERS) + smoothing
     pairs = np.full((CHARACTERS, CHARACTERS), smoothing)

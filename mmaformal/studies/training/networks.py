@@ -103,6 +103,7 @@ class Digits(ShortRepr):
     batch: int
     rate: float
     warm: int = 0  #: steps in which the rate grows to its full
+    after: str = ""  #: as in `Characters`
 
     def __str__(self) -> str:
         return f"{self.epochs} epochs of {self.batch} at {self.rate}"

@@ -9,8 +9,9 @@ import numpy as np
 
 from mmaformal.display import ShortRepr, counted
 from mmaformal.studies.rows import markdown
+from mmaformal.studies.training.language import Characters
 from mmaformal.studies.training.networks import TESTED
-from mmaformal.studies.training.runs import Job, apart
+from mmaformal.studies.training.runs import TASKS, Job, apart
 from mmaformal.studies.training.sweep import Results, Setting, jobs, mean_and_spread
 
 
@@ -33,7 +34,7 @@ PERPLEXITY = Measure("perplexity", 1, 3, "", 0.05)
 
 
 def measure(network: str) -> Measure:
-    return PERPLEXITY if network == "language" else ACCURACY
+    return PERPLEXITY if isinstance(TASKS[network], Characters) else ACCURACY
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +100,9 @@ class StudyReport:
     def _from_widest(self, s: Setting, network: str, seed: int) -> float:
         """1 − cosine with the widest accumulator's weights; NaN where these are not known."""
         bits = [each for each in self.settings if each.part == "bits"]
-        own = [each for each in bits if each.curve == s.curve] or [x for x in bits if x.curve == bits[0].curve]
+        own = [each for each in bits if each.curve == s.curve] or [
+            x for x in bits if x.curve == bits[0].curve
+        ]
         job, wide = s.job(network, seed), max(own, key=lambda x: int(x.x), default=s).job(network, seed)
         if wide not in self.results:
             return float("nan")
@@ -184,7 +187,11 @@ def text(report: StudyReport) -> str:
     """All of it, as Markdown."""
     blocks = [_head(report)]
     if report.curves("bits"):
-        blocks += ["## FracBits", *(_table(report, network, "bits") for network in report.networks), _regimes(report)]
+        blocks += [
+            "## FracBits",
+            *(_table(report, network, "bits") for network in report.networks),
+            _regimes(report),
+        ]
     for part, title in (("groups", "## K"), ("orders", "## Order"), ("units", "## Units")):
         if report.curves(part):
             blocks += [title, *(_table(report, network, part) for network in report.networks)]
@@ -197,11 +204,11 @@ def _head(report: StudyReport) -> str:
     proved = sum(each.equal_to is not None for each in known)
     hours = sum(each.seconds for each in known) / 3600
     lines = [
-        f"{len(known)} of {counted(len(wanted), 'training')} are known, {proved} of them proved equal to another and not",
-        f"run; the others took {hours:.1f} hours of one processor.  Means of so many seeds ± their standard deviation;",
-        "*from fp32* is the mean difference between runs of one seed ± its standard error; 1 − cos is of all weights,",
-        "with those of fp32, after a quarter of the training and at its end, and with those of the widest accumulator of",
-        "the same format; *weights* are the first digits of a digest of those of seed 0.",
+        f"{len(known)} of {counted(len(wanted), 'training')} are known, {proved} of them proved equal to another and",
+        f"not run; the others took {hours:.1f} hours of one processor.  Means of so many seeds ± their standard",
+        "deviation; *from fp32* is the mean difference between runs of one seed ± its standard error; 1 − cos is of",
+        "all weights (or of a gradient, of one step), with those of fp32, after a quarter of the training and at its end, and with those of the widest",
+        "accumulator of the same format; *weights* are the first digits of a digest of those of seed 0.",
         "",
     ]
     cells = []
@@ -220,7 +227,16 @@ def _apart(values: Sequence[float]) -> str:
 
 def _table(report: StudyReport, network: str, part: str) -> str:
     how = measure(network)
-    head = "", "", "seeds", f"{how.name}{how.unit}", "from fp32", "1 − cos with fp32", "with the widest", "weights"
+    head = (
+        "",
+        "",
+        "seeds",
+        f"{how.name}{how.unit}",
+        "from fp32",
+        "1 − cos with fp32",
+        "with the widest",
+        "weights",
+    )
     cells = [
         [
             *(p.setting.curve, p.setting.x, len(p.seeds), f"{how.text(p.mean)} ± {how.text(p.spread)}"),

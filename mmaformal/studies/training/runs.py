@@ -2,7 +2,9 @@
 
 The forward pass and testing run on the unit, the optimiser in fp32; the backward pass in fp32 (TensorGauge, Fig. 4), or
 with `backward="through"` on the unit too.  A seed settles initial weights and batches, so that runs of one seed differ
-in their arithmetic alone: their weights are compared with those that torch's fp32 comes to from the same seed.
+in their arithmetic alone: their weights are compared with those that torch's fp32 comes to from the same seed.  Where a
+task is one step *after* another, a network that fp32 has trained is tested on the unit, and what is said of weights is
+said of the gradient of that step.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ TASKS: dict[str, Digits | Characters] = {
     "transformer": Digits(Transformer, 12, 128, 0.015),
     "convolutional": Digits(convolutional, 8, 64, 0.004),
     "language": Characters(),
+    "step": Characters(after="language", windows=256),
 }
 
 
@@ -141,6 +144,9 @@ def _trained(job: Job) -> tuple[float, float, list[Weights], int | None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)
         network = task.make()
+    if task.after:
+        trained = _reference(task.after, job.seed)[-1]
+        network.load_state_dict({name: torch.from_numpy(each) for name, each in trained.items()})
     optimiser = torch.optim.Adam(network.parameters(), lr=task.rate, fused=True)
     rates = [torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, task.steps)]
     if task.warm:
@@ -153,6 +159,9 @@ def _trained(job: Job) -> tuple[float, float, list[Weights], int | None]:
             loss = functional.cross_entropy(network(x), y)
             optimiser.zero_grad()
             loss.backward()
+            if task.after:
+                looks = [{name: p.grad.numpy().copy() for name, p in network.named_parameters()}] * LOOKS
+                break
             optimiser.step()
             for rate in rates:
                 rate.step()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,19 +20,6 @@ from numpy.typing import NDArray
 from mmaformal.display import ShortRepr
 from mmaformal.studies.rows import read_rows
 from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, train
-
-#: FracBits; below 8, so that it is seen where training fails.
-BITS = {
-    "fp16": (2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28),
-    "e4m3": (2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28),
-    "bf16": (4, 8, 12, 16, 20, 24, 28),
-    "nvfp4": (8, 16, 24, 35),  # a grouped path takes no fewer than 8; 35 are the unit's own
-    "mxfp4": (8, 16, 24, 35),
-}
-#: FracBits for which K is varied, K of the fused and of the separated path
-GROUPS_AT = (4, 24)
-GROUPS = {"fda": (4, 8, 16, 32, 64), "sda": (4, 16, 64)}
-SEEDS = 5
 
 #: Jobs handed to the executor, for each of its workers, before one comes back.
 _AHEAD = 2
@@ -59,12 +46,6 @@ class Setting(ShortRepr):
         return Job(network, self.unit, seed, self.counted)
 
 
-def settings(parts: Iterable[str] = ("bits", "groups", "orders", "units")) -> list[Setting]:
-    """Those of some parts; torch's fp32 comes first, which all are compared with."""
-    made = {"bits": _bits, "groups": _groups, "orders": _orders, "units": _units}
-    return [Setting("reference", "torch fp32", "", None), *(each for part in parts for each in made[part]())]
-
-
 def datapath(kind: str, fmt: str, bits: int, k: int = 16) -> TrainingUnit:
     """A point of the design space: a fused or separated dot-add of k products with so many fractional bits."""
     return TrainingUnit("datapath", f"{kind}(k={k},frac_bits={bits},a={fmt})")
@@ -75,65 +56,100 @@ def with_bits(fmt: str, bits: int) -> TrainingUnit:
     return TrainingUnit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else datapath("fda", fmt, bits)
 
 
-#: The language model's: FracBits, and those of the run that counts what is needed; below 18 of one seed.
-CHARACTER_BITS: dict[str, tuple[range, tuple[int, ...], int]] = {
-    "e4m3": (range(18, 27), (4, 8, 10, 12, 14, 16), 44),
-    "nvfp4": (range(18, 33), (8, 12), 40),
-    "mxfp4": (range(18, 33), (8, 12), 40),
+@dataclass(frozen=True, repr=False)
+class Study(ShortRepr):
+    """The networks of a study, and what is varied."""
+
+    networks: tuple[str, ...]
+    seeds: int
+    bits: Mapping[str, Sequence[int]]  #: FracBits of each format, K = 16
+    one_seed: Mapping[str, Sequence[int]]  #: more of them, of one seed
+    counted: Mapping[str, int]  #: those of a run that counts how many are needed
+    fmt: str  #: of the other parts
+    groups_at: tuple[int, ...]  #: FracBits for which K is varied
+    groups: Mapping[str, Sequence[int]]  #: K of the fused and of the separated path; G of nvfp4
+    orders: tuple[str, ...]
+    units: bool = False
+    options: tuple[tuple[str, str | int], ...] = ()  #: of all
+
+
+_DIGITS = (2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28)  # below 8, so that it is seen where training fails
+_FP4 = (8, 16, 24, 35)  # a grouped path takes no fewer than 8; 35 are the unit's own
+STUDIES = {
+    "digits": Study(
+        ("transformer", "convolutional"),
+        5,
+        {"fp16": _DIGITS, "e4m3": _DIGITS, "bf16": (4, 8, 12, 16, 20, 24, 28), "nvfp4": _FP4, "mxfp4": _FP4},
+        {},
+        {},
+        "fp16",
+        (4, 24),
+        {"fda": (4, 8, 16, 32, 64), "sda": (4, 16, 64)},
+        ("natural", "random", "kahan", "anti-kahan"),  # `grouped` would take a minute for each transformer
+        units=True,
+    ),
+    "language": Study(
+        ("language",),
+        3,
+        {"e4m3": range(18, 27), "nvfp4": range(18, 33), "mxfp4": range(18, 33)},
+        {"e4m3": (4, 8, 10, 12, 14, 16), "nvfp4": (8, 12), "mxfp4": (8, 12)},
+        {"e4m3": 44, "nvfp4": 40, "mxfp4": 40},
+        "e4m3",
+        (10, 24),
+        {**dict.fromkeys(("fda", "sda"), (4, 8, 16, 32, 64)), "nvfp4": (4, 8, 16)},
+        ("natural", "random", "kahan", "grouped", "anti-kahan"),
+        options=(("backward", "through"),),
+    ),
 }
-CHARACTER_GROUPS_AT = (10, 24)
-CHARACTER_SEEDS = 3
 
 
-def of_characters(parts: Iterable[str] = ("bits", "groups", "orders")) -> list[Setting]:
-    """The language model's: of each the backward pass runs on the unit too."""
+STUDIES["step"] = replace(STUDIES["language"], networks=("step",))
+
+
+def settings(study: Study, parts: Iterable[str] = ("bits", "groups", "orders", "units")) -> list[Setting]:
+    """Those of some parts; torch's fp32 comes first, which all are compared with."""
+    made = {"bits": _bits, "groups": _groups, "orders": _orders, "units": _units}
     return [
         Setting("reference", "torch fp32", "", None),
         *(
-            replace(s, unit=replace(s.unit, options=(("backward", "through"), *s.unit.options)))
-            for s in _of_characters()
-            if s.unit is not None and s.part in parts
+            replace(s, unit=replace(s.unit, options=(*study.options, *s.unit.options)))
+            for part in parts
+            for s in made[part](study)
+            if s.unit is not None
         ),
     ]
 
 
-def _of_characters() -> Iterator[Setting]:
-    for fmt, (fine, narrow, counted) in CHARACTER_BITS.items():
-        yield Setting("bits", fmt, str(counted), with_bits(fmt, counted), counted=True)
-        for bits in (*narrow, *fine):
-            yield Setting("bits", fmt, str(bits), with_bits(fmt, bits), None if bits in fine else 1)
-    for bits in CHARACTER_GROUPS_AT:
-        for kind in ("fda", "sda"):
-            for k in (4, 8, 16, 32, 64):
-                yield Setting("groups", f"{kind.upper()}, FracBits {bits}", str(k), datapath(kind, "e4m3", bits, k))
-    for group in (4, 8, 16):
-        unit = replace(with_bits("nvfp4", 24), changes=(("F", 24), ("G", group)))
-        yield Setting("groups", "GFDA of nvfp4, FracBits 24", str(group), unit if group < 16 else with_bits("nvfp4", 24))
-    for order in ("natural", "random", "kahan", "grouped", "anti-kahan"):
-        unit = replace(datapath("fda", "e4m3", 24, k=4), options=(("accumulation", order),))
+def _bits(study: Study) -> Iterator[Setting]:
+    for fmt, widths in study.bits.items():
+        for n in [study.counted[fmt]] if fmt in study.counted else []:
+            yield Setting("bits", fmt, str(n), with_bits(fmt, n), counted=True)
+        for n in sorted([*widths, *study.one_seed.get(fmt, ())]):
+            yield Setting("bits", fmt, str(n), with_bits(fmt, n), None if n in widths else 1)
+
+
+def _groups(study: Study) -> Iterator[Setting]:
+    for bits in study.groups_at:
+        for kind, ks in study.groups.items():
+            for k in ks if kind not in FP4 else ():
+                unit = datapath(kind, study.fmt, bits, k)
+                yield Setting("groups", f"{kind.upper()}, FracBits {bits}", str(k), unit)
+    for group in study.groups.get("nvfp4", ()):  # 16 are the unit's own
+        unit = with_bits("nvfp4", bits)
+        unit = unit if group == 16 else replace(unit, changes=(*unit.changes, ("G", group)))
+        yield Setting("groups", f"groups of nvfp4, FracBits {bits}", str(group), unit)
+
+
+def _orders(study: Study) -> Iterator[Setting]:
+    """Steps of four products, so that there are many."""
+    for order in study.orders:
+        unit = replace(datapath("fda", study.fmt, 24, k=4), options=(("accumulation", order),))
         yield Setting("orders", order, "", unit)
 
 
-def _bits() -> Iterator[Setting]:
-    return (Setting("bits", fmt, str(n), with_bits(fmt, n)) for fmt, bits in BITS.items() for n in bits)
-
-
-def _groups() -> Iterator[Setting]:
-    for bits in GROUPS_AT:
-        for kind, ks in GROUPS.items():
-            for k in ks:
-                curve = f"{kind.upper()}, FracBits {bits}"
-                yield Setting("groups", curve, str(k), datapath(kind, "fp16", bits, k))
-
-
-def _orders() -> Iterator[Setting]:
-    """Steps of four products, so that there are many; `grouped` would take a minute for each transformer."""
-    for order in ("natural", "random", "kahan", "anti-kahan"):
-        unit = replace(datapath("fda", "fp16", 24, k=4), options=(("accumulation", order),))
-        yield Setting("orders", order, "", unit)
-
-
-def _units() -> Iterator[Setting]:
+def _units(study: Study) -> Iterator[Setting]:
+    if not study.units:
+        return
     fp8 = "hopper", "QGMMA.64x8x32.F32.E4M3.E4M3"
     for name, unit in {
         "hopper fp8": TrainingUnit(*fp8),
@@ -175,7 +191,9 @@ class SweepResult(ShortRepr):
     layers: Sequence[tuple[str, float]]
     needed: int | None  #: FracBits from which on nothing is lost, where that was counted
     digest: str  #: of the weights
-    equal_to: str | None = None  #: the key of a counted training that this one is proved equal to, and was not run
+    equal_to: str | None = (
+        None  #: the key of a counted training that this one is proved equal to, and was not run
+    )
 
 
 class Results:
@@ -215,7 +233,11 @@ class Results:
         """Add the result of a job that a counted one proves equal to itself: no width from there on loses anything."""
         for other in counted:
             found = self.known.get(other.key)
-            if found is None or found.needed is None or (job.network, job.seed) != (other.network, other.seed):
+            if (
+                found is None
+                or found.needed is None
+                or (job.network, job.seed) != (other.network, other.seed)
+            ):
                 continue
             assert other.unit is not None
             bits = None if job.unit is None else job.unit.frac_bits_as(other.unit)
