@@ -14,7 +14,7 @@ taken, but not where what an addition loses is added again (`accumulation` kahan
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +40,13 @@ class Needed:
         """Raises ValueError for what this is no bound for: other algorithms, other results than fp32, and zeros that
         have the exponents of their fields."""
         spec = instruction.spec
-        self.e_zero = getattr(spec.parameters, "e_zero", None)
-        known = spec.parameters.algorithm in ("fda", "gdfs") and self.e_zero is not None
+        e_zero = getattr(spec.parameters, "e_zero", None)
+        known = spec.parameters.algorithm in ("fda", "gdfs") and e_zero is not None
         if not known or instruction.d_format.name != "fp32":
             raise ValueError(
                 f"{instruction.label}: bits are counted of fda and gdfs that give fp32 (no paper-v1 zeros)"
             )
-        self.spec = spec
+        self.spec, self.e_zero = spec, int(e_zero or 0)
         self.bits = 0
 
     def __call__(self, left: Quantised, right: Quantised, shape: tuple[int, int, int, int]) -> None:
@@ -77,10 +77,11 @@ class Needed:
             places, magnitudes = np.minimum(places + of_place, FAR), magnitudes * of_value
         if not np.isfinite(magnitudes).all():
             raise ValueError("an operand is not finite, so that no width gives the exact sum")
-        e, place, value = (
-            np.ascontiguousarray(x.reshape(shape).transpose(0, 2, 1)) for x in (exponents, places, magnitudes)
-        )
-        return e, place, value
+
+        def by_k(x: NDArray[Any]) -> NDArray[Any]:
+            return np.ascontiguousarray(x.reshape(shape).transpose(0, 2, 1))
+
+        return by_k(exponents), by_k(places), by_k(magnitudes)
 
 
 @driver

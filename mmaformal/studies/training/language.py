@@ -54,7 +54,8 @@ def text() -> Text:
     codes = [np.frombuffer(each.encode("utf-32-le"), np.uint32).astype(np.int64) for each in read]
     places = [np.where(x == 10, 0, np.where((x >= 32) & (x < 127), x - 31, CHARACTERS - 1)) for x in codes]
     told = hashlib.sha256(repr([len(x) for x in places]).encode() + b"".join(x.tobytes() for x in places))
-    return Text(*map(torch.from_numpy, places), told.hexdigest()[:12])
+    trained, held_out = map(torch.from_numpy, places)
+    return Text(trained, held_out, told.hexdigest()[:12])
 
 
 class CharacterModel(Module):
@@ -132,7 +133,7 @@ class Characters(ShortRepr):
 
 def yardsticks(smoothing: float = 0.1) -> tuple[float, float]:
     """Perplexity of the held-out text by the frequencies, in the other, of characters and of pairs of them."""
-    trained, held_out, _ = (x.numpy() if isinstance(x, torch.Tensor) else x for x in text())
+    trained, held_out = text().trained.numpy(), text().held_out.numpy()
     single = np.bincount(trained, minlength=CHARACTERS) + smoothing
     pairs = np.full((CHARACTERS, CHARACTERS), smoothing)
     np.add.at(pairs, (trained[:-1], trained[1:]), 1)

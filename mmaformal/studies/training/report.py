@@ -207,8 +207,9 @@ def _head(report: StudyReport) -> str:
         f"{len(known)} of {counted(len(wanted), 'training')} are known, {proved} of them proved equal to another and",
         f"not run; the others took {hours:.1f} hours of one processor.  Means of so many seeds ± their standard",
         "deviation; *from fp32* is the mean difference between runs of one seed ± its standard error; 1 − cos is of",
-        "all weights (or of a gradient, of one step), with those of fp32, after a quarter of the training and at its end, and with those of the widest",
-        "accumulator of the same format; *weights* are the first digits of a digest of those of seed 0.",
+        "all weights (of one step, of the gradient), with those of fp32, after a quarter of the training and at its",
+        "end, and with those of the widest accumulator of the same format; *weights* are the first digits of a digest",
+        "of those of seed 0.",
         "",
     ]
     cells = []
@@ -225,6 +226,10 @@ def _apart(values: Sequence[float]) -> str:
     return "–" if np.isnan(mean) else f"{mean:.1e}"
 
 
+def _with(value: str, error: str, p: Point) -> str:
+    return f"{value} ± {error}" if len(p.seeds) > 1 else value
+
+
 def _table(report: StudyReport, network: str, part: str) -> str:
     how = measure(network)
     head = (
@@ -239,8 +244,8 @@ def _table(report: StudyReport, network: str, part: str) -> str:
     )
     cells = [
         [
-            *(p.setting.curve, p.setting.x, len(p.seeds), f"{how.text(p.mean)} ± {how.text(p.spread)}"),
-            f"{how.text(mean_and_spread(p.differences)[0], signed=True)} ± {how.text(p.error)}",
+            *(p.setting.curve, p.setting.x, len(p.seeds), _with(how.text(p.mean), how.text(p.spread), p)),
+            _with(how.text(mean_and_spread(p.differences)[0], signed=True), how.text(p.error), p),
             f"{p.progress[0]:.1e}; {_apart(p.apart)}",
             _apart(p.apart_from_widest),
             p.digests[0][:6] if p.seeds[0] == 0 else "–",

@@ -64,10 +64,10 @@ class TrainingUnit(ShortRepr):
     def frac_bits_as(self, other: TrainingUnit) -> int | None:
         """F, of a unit that is the other but for it; None of one that is not."""
         own, like = self.arithmetic, other.arithmetic
-        if own.division != like.division or own.backward != like.backward:
+        i, wide = own.instruction, like.instruction
+        if own.division != like.division or own.backward != like.backward or i.a_format != wide.a_format:
             return None
-        same = own.instruction.replace(F=other.frac_bits).spec == like.instruction.spec
-        return self.frac_bits if same else None
+        return self.frac_bits if wide.replace(F=self.frac_bits).spec == i.spec else None
 
     def __str__(self) -> str:
         told = [f"{name}={value}" for name, value in (*self.changes, *self.options)]
