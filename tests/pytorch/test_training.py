@@ -146,9 +146,9 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.settled_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "nvfp4") == "16"
     told = reports.text(report)
-    assert "| transformer | fp16 | 10 | 10 | – |" in told
+    assert "| transformer | fp16 | 10 | 10 | – | – |" in told
     assert told.count("### transformer") == 4
-    assert f"{len(report.wanted())} of {len(report.wanted())} trainings are known, 0 of them proved" in told
+    assert f"{len(report.wanted())} of {len(report.wanted())} runs are known, 0 of them proved" in told
     point = report.of("convolutional", "bits", "fp16")[0]
     assert point.apart_from_widest[0] == pytest.approx(
         apart(
@@ -172,7 +172,7 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # With a part of the results, what is known is told, with the number of seeds.
     part = reports.StudyReport(results, every, NETWORK_NAMES, 4)
     assert {len(p.scores) for points in part.points.values() for p in points} == {3}
-    assert f" of {len(part.wanted())} trainings are known" in reports.text(part)
+    assert f" of {len(part.wanted())} runs are known" in reports.text(part)
 
 
 def test_units_are_text() -> None:
@@ -263,6 +263,20 @@ def test_a_language_model_is_trained_forward_and_backward_on_the_unit(tiny: Char
     assert len({own.digest, wide.digest, forward.digest, broken.digest}) == 4
     assert broken.progress[-1] > 3 * wide.progress[-1] > 0
     assert train(of_bits("e4m3", 24, seed=1)).digest != wide.digest
+
+
+def test_one_step_of_a_network_that_fp32_has_trained(
+    tiny: Characters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(runs.TASKS, "step", replace(tiny, after="language"))
+    trained, own = train(Job("language", None, 0)), train(Job("step", None, 0))
+    assert own.score == trained.score
+    assert own.weights.shape == trained.weights.shape
+    assert abs(own.weights).max() < abs(trained.weights).max()  # a gradient
+    assert own.progress == (0.0,) * 4
+    wide, narrow = (train(replace(of_bits("e4m3", bits), network="step")) for bits in (24, 3))
+    assert narrow.progress[-1] > 3 * wide.progress[-1] > 0
+    assert train(replace(of_bits("e4m3", 24), network="step")).digest == wide.digest
 
 
 def test_a_counted_run_proves_wider_ones_equal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ class Point(ShortRepr):
     @property
     def error(self) -> float:
         """The standard error of the mean difference from fp32."""
-        return mean_and_spread(self.differences)[1] / len(self.differences) ** 0.5
+        return mean_and_spread(self.differences)[1] / math.sqrt(len(self.differences))
 
 
 class StudyReport:
@@ -100,9 +101,7 @@ class StudyReport:
     def _from_widest(self, s: Setting, network: str, seed: int) -> float:
         """1 − cosine with the widest accumulator's weights; NaN where these are not known."""
         bits = [each for each in self.settings if each.part == "bits"]
-        own = [each for each in bits if each.curve == s.curve] or [
-            x for x in bits if x.curve == bits[0].curve
-        ]
+        own = [x for x in bits if x.curve in s.curve] or [x for x in bits if x.curve == bits[0].curve]
         job, wide = s.job(network, seed), max(own, key=lambda x: int(x.x), default=s).job(network, seed)
         if wide not in self.results:
             return float("nan")
@@ -154,6 +153,14 @@ class StudyReport:
         settled = [p.setting.x for place, p in enumerate(points) if max(apart[place:]) <= limit]
         return settled[0] if settled else "–"
 
+    def same_from(self, network: str, curve: str) -> str:
+        """The least x from which on all that was run of each seed gives the same bits; – where only the widest does."""
+        points = self.over_bits(network, curve)
+        digests = [dict(zip(p.seeds, p.digests, strict=True)) for p in points]
+        same = [own.items() <= digests[-1].items() for own in digests]
+        least = max((place + 1 for place, equal in enumerate(same) if not equal), default=0)
+        return points[least].setting.x if least < len(points) - 1 else "–"
+
 
 def rows(report: StudyReport) -> list[dict[str, object]]:
     """Returns a dict of plain values for each network and setting; what is not known is None."""
@@ -204,7 +211,7 @@ def _head(report: StudyReport) -> str:
     proved = sum(each.equal_to is not None for each in known)
     hours = sum(each.seconds for each in known) / 3600
     lines = [
-        f"{len(known)} of {counted(len(wanted), 'training')} are known, {proved} of them proved equal to another and",
+        f"{len(known)} of {counted(len(wanted), 'run')} are known, {proved} of them proved equal to another and",
         f"not run; the others took {hours:.1f} hours of one processor.  Means of so many seeds ± their standard",
         "deviation; *from fp32* is the mean difference between runs of one seed ± its standard error; 1 − cos is of",
         "all weights (of one step, of the gradient), with those of fp32, after a quarter of the training and at its",
@@ -266,6 +273,6 @@ def _regimes(report: StudyReport) -> str:
             needed = [report.results[job].needed for job in rows if job in report.results]
             enough = max((bits for bits in needed if bits is not None), default="–")
             ends = report.stable_from(network, curve), report.settled_from(network, curve)
-            lines.append([network, curve, *ends, enough])
-    head = "network", "format", "score from", "weights from", "nothing lost from"
+            lines.append([network, curve, *ends, report.same_from(network, curve), enough])
+    head = "network", "format", "score from", "weights from", "same bits from", "nothing lost from"
     return f"### Where curves settle\n\n{markdown(head, lines)}"
