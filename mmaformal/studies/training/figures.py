@@ -35,7 +35,7 @@ def _scores(axis: Call, points: list[Point], how: Measure, colour: str, label: s
 
 
 def _over_x(pyplot: ModuleType, report: StudyReport, part: str, path: Path) -> None:
-    """Scores against fp32's, these of wide accumulators, weights against fp32's and the widest's: over FracBits, or K."""
+    """Scores against fp32's, those of wide ones, weights against fp32's and the widest's: over FracBits, or K."""
     bits, rows = part == "bits", len(report.networks)
     figure, axes = pyplot.subplots(
         rows, 4, figsize=(20, 3.4 * rows + 0.6), layout="constrained", squeeze=False
