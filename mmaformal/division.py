@@ -1,4 +1,4 @@
-"""What `matmul` is asked of how K is divided, checked."""
+"""Checks of how a product of matrices is asked to divide K."""
 
 from __future__ import annotations
 
