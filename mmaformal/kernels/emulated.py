@@ -18,6 +18,7 @@ from mmaformal.formats import Format, fp32
 from mmaformal.kernels import rows as units
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.room import part_of_several
 from mmaformal.kernels.processor import check_processor
 from mmaformal.spec import DotAdd
 
@@ -124,7 +125,11 @@ class EmulatedKernel(Kernel):
         return *self._planes([each.T for each in parts], self.unit.columns), tops
 
     def _planes(self, parts: Sequence[Codes], made: Callable[[Codes], Planes]) -> Planes:
-        return tuple(plane for part in parts for plane in made(part))
+        planes: Planes = ()
+        for n, part in enumerate(parts):
+            with part_of_several(n):
+                planes = (*planes, *made(part))
+        return planes
 
     def _word(self, planes: Planes, i: int) -> Planes:
         each = (len(planes) - bool(self.p.common)) // self.p.words

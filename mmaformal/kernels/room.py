@@ -20,13 +20,15 @@ class Room:
 
     def __init__(self) -> None:
         self._kept: dict[object, NDArray[np.uint8]] = {}
+        self.part: tuple[object, ...] = ()  #: which part of several is made now
 
     def array(self, use: object, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array with whatever is in it."""
         size = prod(shape) * np.dtype(dtype).itemsize
-        kept = self._kept.get(use)
+        key = (*self.part, use)
+        kept = self._kept.get(key)
         if kept is None or len(kept) < size:
-            kept = self._kept[use] = np.empty(size, np.uint8)
+            kept = self._kept[key] = np.empty(size, np.uint8)
         return kept[:size].view(dtype).reshape(shape)
 
     @property
@@ -63,3 +65,17 @@ def reused() -> Iterator[None]:
         _rooms.current = before
         if room.size <= _MOST:
             _rooms.spare.append(room)
+
+
+@contextmanager
+def part_of_several(part: object) -> Iterator[None]:
+    """Planes that are made meanwhile last beside those of other parts, as long as these do."""
+    room = _rooms.current
+    if room is None:
+        yield
+        return
+    before, room.part = room.part, (*room.part, part)
+    try:
+        yield
+    finally:
+        room.part = before
