@@ -471,7 +471,7 @@ class _Problem:
         k = (last - first) * self.spec.k
         inner = slice(first * self.spec.k, last * self.spec.k)
         b = self.kernel.columns(
-            self._padded(self.b[inner, block.columns], k, 0),
+            padded(self.b[inner, block.columns], k, 0),
             self._scales(1, (slice(None), block.columns), first, last),
         )
         each = max(out.shape[1] * k, 1)
@@ -483,7 +483,7 @@ class _Problem:
             a_rows = slice(part.start + offset, part.stop + offset)
             with reused():
                 scales = self._scales(0, (a_rows, slice(None)), first, last)
-                a = self.kernel.rows(self._padded(self.a[a_rows, inner], k, 1), scales)
+                a = self.kernel.rows(padded(self.a[a_rows, inner], k, 1), scales)
                 if promote is None:
                     self.kernel.run(a, b, out[part], 0, last - first)
                 else:
@@ -508,15 +508,6 @@ class _Problem:
             with np.errstate(all="ignore"):
                 total += self._widened(d)
 
-    def _padded(self, codes: Codes, k: int, axis: int) -> Codes:
-        """`codes` with zeros at the end of K; +0 is the code 0 in every format of operands."""
-        missing = k - codes.shape[axis]
-        if not missing:
-            return codes
-        padded = np.zeros((k, codes.shape[1]) if axis == 0 else (len(codes), k), codes.dtype)
-        padded[: len(codes), : codes.shape[1]] = codes
-        return padded
-
     def _scales(self, side: int, where: tuple[slice, slice], first: int, last: int) -> Codes | None:
         """The scales of one side for a range of instructions, those of padding 1."""
         scales, fmt = self.scales[side], self.spec.scale_format
@@ -533,10 +524,20 @@ class _Problem:
 # ---- orders of accumulation ------------------------------------------------------------
 
 
+def padded(codes: Codes, k: int, axis: int) -> Codes:
+    """Return `codes` with zeros at the end of K; +0 is the code 0 in every format of operands."""
+    missing = k - codes.shape[axis]
+    if not missing:
+        return codes
+    padded = np.zeros((k, codes.shape[1]) if axis == 0 else (len(codes), k), codes.dtype)
+    padded[: len(codes), : codes.shape[1]] = codes
+    return padded
+
+
 def _ordered(x: _Problem, grouped: bool, workers: Workers) -> Codes:
     """D as codes, the products of each output in an order of their own."""
     k = max(x.b.shape[0], 1)  # without products, one that is zero
-    a, b = (np.ascontiguousarray(x._padded(side, k, 1)) for side in (x.a, x.b.T))
+    a, b = (np.ascontiguousarray(padded(side, k, 1)) for side in (x.a, x.b.T))
     products = Ordered(x.spec, a, b, x._widened)
     total = x.start.reshape(-1)
     take = products.grouped if grouped else products.anti_kahan

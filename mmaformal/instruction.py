@@ -260,29 +260,15 @@ class Instruction:
         With block scales of S products, scale_a is m×k/S and scale_b k/S×n.  Operands, result and errors as in
         `dot_add`.
         """
-        m, n, k, spec = self.m, self.n, self.k, self.spec
-        if self.quick.kernel is not None and np.shape(A) == (m, k) and np.shape(B) == (k, n):
+        shapes = (self.m, self.k), (self.k, self.n)
+        if self.quick.kernel is not None and (np.shape(A), np.shape(B)) == shapes:
             d = self.quick.product(A, B, C)
             if d is not None:
                 return d
         began = time.perf_counter()
         given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
         codes, kind = self._operands(given)
-        shapes = {
-            "A": (m, k),
-            "B": (k, n),
-            "C": (m, n),
-            "scale_a": (m, spec.scales),
-            "scale_b": (spec.scales, n),
-        }
-        for name, each in codes.items():
-            if each.shape != shapes[name]:
-                raise ValueError(f"{self.label} needs {name} of shape {shapes[name]}, not {each.shape}")
-        rows = {name[-1].lower() if name in "AB" else name: codes[name] for name in codes if name != "C"}
-        lanes = {
-            name: x.T[None, :, :] if name in ("b", "scale_b") else x[:, None, :] for name, x in rows.items()
-        }
-        d = self._returned(_dot_add(self, {**lanes, "c": codes["C"]}), kind)
+        d = self._returned(_dot_add(self, _of_rows_and_columns(self, codes)), kind)
         self.quick.spend(began)
         return d
 
@@ -302,6 +288,18 @@ class Instruction:
                 f"{self.label} needs {missing}: {spec.scales} {spec.scale_format} per row of A and column of "
                 f"B, one for each {spec.scale_block} products"
             )
+
+
+def _of_rows_and_columns(i: Instruction, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the operands of each element of D, made of those of matrices.  Raises ValueError for other shapes."""
+    m, n, k, scales = i.m, i.n, i.k, i.spec.scales
+    shapes = {"A": (m, k), "B": (k, n), "C": (m, n), "scale_a": (m, scales), "scale_b": (scales, n)}
+    for name, each in codes.items():
+        if each.shape != shapes[name]:
+            raise ValueError(f"{i.label} needs {name} of shape {shapes[name]}, not {each.shape}")
+    rows = {name[-1].lower() if name in "AB" else name: codes[name] for name in codes if name != "C"}
+    lanes = {name: x.T[None, :, :] if name in ("b", "scale_b") else x[:, None, :] for name, x in rows.items()}
+    return {**lanes, "c": codes["C"]}
 
 
 #: `m64n8k16` of a PTX name, `64x8x16` of a SASS or MFMA name

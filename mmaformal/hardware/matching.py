@@ -193,7 +193,7 @@ class Follower(_Proving):
         self.sums = sums_of_codes(interfaces)
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.range_of = Bounds(self).of
-        self._definitions: dict[tuple[int, ...], Link | None] = {}
+        self.definitions: dict[tuple[int, ...], Link | None] = {}
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
@@ -318,20 +318,11 @@ class Follower(_Proving):
                 return self._put_down(node, link)
         given = self.given(node, term, 0, functools.partial(_no_part, self))
         cut = {free.get_id(): free for each in given for free in each.free}
-        known = [*map(self.range_of, cut.values()), *(self._definition(term, cut) for term in cut.values())]
+        known = [*map(self.range_of, cut.values()), *(_defined(self, term, cut) for term in cut.values())]
         more = [each for each in known if each is not None]
         if more and self.attempt(link, [*given, *more], _PATIENCE[-1]):
             return self._put_down(node, link)
         return None
-
-    def _definition(self, term: z3.ExprRef, cut: dict[int, z3.ExprRef]) -> Link | None:
-        """A term of few inputs as a function of them, or of what else is cut; proved once."""
-        if not self.graph.of_few_inputs(term):
-            return None
-        key = term.get_id(), *(x.get_id() for x in self.graph.ends(term, cut, DEFINED))
-        if key not in self._definitions:
-            self._definitions[key] = definition(self, term, cut)
-        return self._definitions[key]
 
     def _put_down(self, node: z3.BitVecRef, link: Link) -> Link:
         self.links[node.get_id()] = link
@@ -420,6 +411,16 @@ class Follower(_Proving):
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
         return True
+
+
+def _defined(follower: Follower, term: z3.ExprRef, cut: dict[int, z3.ExprRef]) -> Link | None:
+    """A term of few inputs as a function of them, or of what else is cut; proved once."""
+    if not follower.graph.of_few_inputs(term):
+        return None
+    key = term.get_id(), *(x.get_id() for x in follower.graph.ends(term, cut, DEFINED))
+    if key not in follower.definitions:
+        follower.definitions[key] = definition(follower, term, cut)
+    return follower.definitions[key]
 
 
 def _no_part(follower: Follower, link: Link) -> bool:

@@ -18,8 +18,8 @@ from mmaformal.formats import Format, fp32
 from mmaformal.kernels import rows as units
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
-from mmaformal.kernels.room import part_of_several
 from mmaformal.kernels.processor import check_processor
+from mmaformal.kernels.room import part_of_several
 from mmaformal.spec import DotAdd
 
 #: Codes whose words are made at a time: their lanes stay in the cache.
