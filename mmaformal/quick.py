@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.display import short_text
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels import rows as kernels
 from mmaformal.spec import DotAdd
@@ -73,6 +74,9 @@ class Quick:
         self.spec, self.sides = spec, Sides(spec)
         self.kernel: Kernel | None = None
         self.spent = 0.0  #: seconds of rows that the kernel would have saved
+
+    def __repr__(self) -> str:
+        return short_text(self, str(self.spec))
 
     def __reduce__(self) -> tuple[type[Quick], tuple[DotAdd]]:
         return Quick, (self.spec,)

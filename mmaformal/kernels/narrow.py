@@ -1,4 +1,4 @@
-"""Once per output, fda on words of 32 bits: the largest exponent, c aligned and added, rounding, the code.
+"""Once per output, fda on words of 32 bits: c's exponent, c aligned and added, rounding, the code.
 
 These functions are written apart from the executable encoding's stages, for the processor: a count of leading zeros
 in place of a comparison per bit, magnitudes of 32 bits without a sign.  That they are those stages bit for bit is
