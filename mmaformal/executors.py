@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mmaformal.checked import Progress
 from mmaformal.kernels.rows import processors
@@ -56,7 +56,7 @@ def width_of(executor: Executor) -> int:
 
 
 def in_order(
-    executor: Executor, function: Callable[..., T], parts: Sequence[tuple[Any, ...]]
+    executor: Executor, function: Callable[..., T], parts: Sequence[tuple[object, ...]]
 ) -> Iterator[tuple[int, T]]:
     """Yield `function` of each part, with its place, as they are done, the results of a place before those after it.
 

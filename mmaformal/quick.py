@@ -8,6 +8,7 @@ raise.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -48,9 +49,12 @@ class Sides:
         self.scaled = spec.scale_format is not None
         self.alike = spec.a_format == spec.b_format and spec.parameters.factors_commute
 
+    def __repr__(self) -> str:
+        return short_text(self, str(self.spec))
+
     def codes(self, *given: object) -> tuple[list[Codes], np.dtype[Any]] | None:
         """Operands as codes, and the type of d; None where they are not common."""
-        found: list[Any] = []
+        found: list[Codes] = []
         for x in given:
             if x.__class__ is not np.ndarray and not isinstance(x, np.generic):
                 return None
@@ -62,7 +66,7 @@ class Sides:
         return None
 
 
-def _are(given: list[Any], types: tuple[Any, ...]) -> bool:
+def _are(given: Sequence[Codes], types: Sequence[np.dtype[Any]]) -> bool:
     """Whether arrays are of these types, of which there may be more."""
     return all(x.dtype == y for x, y in zip(given, types, strict=False))
 
@@ -121,7 +125,7 @@ class Quick:
         kernel.run(kernel.rows(a), kernel.columns(b), d, 0, a.shape[1] // self.spec.k)
         return d.astype(self.spec.d_format.word, copy=False)
 
-    def dot_add(self, a: object, b: object, c: object) -> Any:
+    def dot_add(self, a: object, b: object, c: object) -> object:
         """c + Σ a_k·b_k of two vectors and a number, once compiled rows pay."""
         given = self.sides.codes(a, b, c)
         if given is None or self.sides.scaled or not kernels.compiled_pays(self.spec, self.spec.k):

@@ -45,7 +45,7 @@ from numba.extending import (
     unbox,
 )
 
-from mmaformal.display import ShortRepr
+from mmaformal.display import ShortRepr, short_text
 from mmaformal.encodings.acc_e9s12 import executable as acc_e9s12
 from mmaformal.encodings.dpa_e9s12 import executable as dpa_e9s12
 from mmaformal.encodings.efda import executable as efda
@@ -97,11 +97,14 @@ class Direct:
     That is so of NumPy arrays of one dtype each, of as many axes, contiguous or not; which is the caller's to see to.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.driver: Numba = function
-        self.entry: Callable[..., Any] | None = None
+        self.entry: Callable[..., object] | None = None
 
-    def __call__(self, *arguments: object) -> Any:
+    def __repr__(self) -> str:
+        return short_text(self, self.driver.__name__)
+
+    def __call__(self, *arguments: object) -> object:
         if self.entry is not None:
             return self.entry(*arguments)
         result = self.driver(*arguments)

@@ -66,7 +66,7 @@ def _cast(context: Numba, builder: Numba, given: Numba, target: Numba, value: Nu
 # ---- operators ---------------------------------------------------------------------------------------------
 
 
-def _operator(op: Callable[..., Any], result: Numba, make: Callable[..., Numba]) -> None:
+def _operator(op: Callable[..., object], result: Numba, make: Callable[..., Numba]) -> None:
     """Register an operator of two words, or a word and a number."""
     sides = (WORD, WORD), (WORD, types.int64), (types.int64, WORD)
 
@@ -167,7 +167,7 @@ def _double_of_word(typing: Numba, x: Numba) -> Numba:
     return types.float64(WORD), generate
 
 
-def two_to(exponent: Word, like: Any) -> Any:
+def two_to(exponent: Word, like: Word) -> Word:
     """2^exponent as a float of the type of `like`; exponents outside its normal range give the end of the range."""
     raise NotImplementedError("compiled code only")
 
@@ -176,7 +176,7 @@ def two_to(exponent: Word, like: Any) -> Any:
 def _two_to(exponent: Numba, like: Numba) -> Numba:
     if like == types.float32:
 
-        def single(exponent: Word, like: Any) -> Any:
+        def single(exponent: Word, like: Word) -> Word:
             field = exponent + 127
             field = field if field > 1 else word(1)
             field = field if field < 254 else word(254)
@@ -184,7 +184,7 @@ def _two_to(exponent: Numba, like: Numba) -> Numba:
 
         return single
 
-    def double(exponent: Word, like: Any) -> Any:
+    def double(exponent: Word, like: Word) -> Word:
         field = exponent + 1023
         field = field if field > 1 else word(1)
         return _double_of_word(field if field < 2046 else word(2046))
