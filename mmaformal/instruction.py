@@ -224,7 +224,7 @@ class Instruction:
         missing or superfluous.
         """
         if scale_a is None and scale_b is None and (d := self.quick.dot_add(a, b, c)) is not None:
-            return d  # type: ignore[no-any-return]
+            return d
         given = {"a": a, "b": b, "c": c, "scale_a": scale_a, "scale_b": scale_b}
         codes, kind = self._operands(given)
         return self._returned(_dot_add(self, codes), kind)

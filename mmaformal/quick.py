@@ -58,7 +58,7 @@ class Sides:
         for x in given:
             if x.__class__ is not np.ndarray and not isinstance(x, np.generic):
                 return None
-            found.append(x)
+            found.append(x)  # type: ignore[arg-type]  # np.generic has an array's dtype and view
         if self.full and _are(found, self.words):
             return found, self.spec.d_format.word
         if self.floats is not None and _are(found, self.floats):
@@ -66,7 +66,7 @@ class Sides:
         return None
 
 
-def _are(given: Sequence[Codes], types: Sequence[np.dtype[Any]]) -> bool:
+def _are(given: Sequence[Codes], types: Sequence[np.dtype[Any] | None]) -> bool:
     """Whether arrays are of these types, of which there may be more."""
     return all(x.dtype == y for x, y in zip(given, types, strict=False))
 
@@ -125,7 +125,7 @@ class Quick:
         kernel.run(kernel.rows(a), kernel.columns(b), d, 0, a.shape[1] // self.spec.k)
         return d.astype(self.spec.d_format.word, copy=False)
 
-    def dot_add(self, a: object, b: object, c: object) -> object:
+    def dot_add(self, a: object, b: object, c: object) -> Codes | None:
         """c + Σ a_k·b_k of two vectors and a number, once compiled rows pay."""
         given = self.sides.codes(a, b, c)
         if given is None or self.sides.scaled or not kernels.compiled_pays(self.spec, self.spec.k):
@@ -134,4 +134,5 @@ class Quick:
         if x.shape != (self.spec.k,) or y.shape != x.shape or z.ndim:
             return None
         d = kernels.one_row(self.spec, x, y, z)
-        return d.view(kind)[0]
+        result: Codes = d.view(kind)[0]
+        return result

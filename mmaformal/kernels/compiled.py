@@ -104,12 +104,12 @@ class Direct:
     def __repr__(self) -> str:
         return short_text(self, self.driver.__name__)
 
-    def __call__(self, *arguments: object) -> object:
+    def __call__(self, *arguments: object) -> None:
         if self.entry is not None:
-            return self.entry(*arguments)
-        result = self.driver(*arguments)
+            self.entry(*arguments)
+            return
+        self.driver(*arguments)
         self.entry = self.driver.overloads[tuple(map(numba.typeof, arguments))].entry_point
-        return result
 
 
 def part(function: F) -> F:
