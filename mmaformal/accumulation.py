@@ -116,10 +116,10 @@ class Ordered(ShortRepr):
 
     @cached_property
     def _magnitudes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return magnitudes(self.a, self.spec.a_format), magnitudes(self.b, self.spec.b_format)
+        return _magnitudes(self.a, self.spec.a_format), _magnitudes(self.b, self.spec.b_format)
 
 
-def magnitudes(codes: Codes, fmt: Format) -> NDArray[np.float64]:
+def _magnitudes(codes: Codes, fmt: Format) -> NDArray[np.float64]:
     """|x| of codes, as float64; a NaN is infinite."""
     x = decode(codes.astype(np.int64), fmt.layout)
     with np.errstate(all="ignore"):

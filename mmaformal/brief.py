@@ -43,7 +43,7 @@ def more(count: int, what: str) -> str:
     return f"… {count:,} more {what}{'' if count == 1 else 's'} (verbose: all)"
 
 
-def is_product(label: str) -> bool:
+def _is_product(label: str) -> bool:
     return _PRODUCT.fullmatch(label) is not None
 
 
@@ -51,13 +51,13 @@ def rows_together(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, .
     """Rows of a table, those of products that follow each other and say the same as one; labels are in column `at`."""
 
     def said(row: tuple[str, ...]) -> tuple[object, ...]:
-        label = "" if is_product(row[at]) else row[at]
+        label = "" if _is_product(row[at]) else row[at]
         return (*row[:at], label, *row[at + 1 :])
 
     out: list[tuple[str, ...]] = []
     for _, run in groupby(rows, said):
         some = list(run)
-        if len(some) < 3 or not is_product(some[0][at]):
+        if len(some) < 3 or not _is_product(some[0][at]):
             out += some
             continue
         numbers = [int(match[1]) for row in some if (match := _PRODUCT.fullmatch(row[at]))]

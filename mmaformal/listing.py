@@ -39,7 +39,7 @@ def architecture_table(architecture: Architecture, wanted: Sequence[Instruction]
     if wanted is None:
         parts += spellings(architecture)
     if architecture.exact:
-        parts.append(wrapped(architecture.exact_in_words, "", "  "))
+        parts.append(_wrapped(architecture.exact_in_words, "", "  "))
     if wanted is None and architecture.revisions:
         parts.append(revisions([architecture]))
     return "\n\n".join(parts)
@@ -50,8 +50,8 @@ def spellings(architecture: Architecture) -> list[str]:
     forms = getattr(architecture, "spellings", ())
     if not forms:
         return []
-    head = wrapped("Any of these is an INSTRUCTION; [what is in brackets] may be left out:", "")
-    return ["\n".join([head, *(wrapped(each, "  ", "      ") for each in forms)])]
+    head = _wrapped("Any of these is an INSTRUCTION; [what is in brackets] may be left out:", "")
+    return ["\n".join([head, *(_wrapped(each, "  ", "      ") for each in forms)])]
 
 
 def spelled_examples(architecture: Architecture) -> str:
@@ -91,14 +91,14 @@ def device_table() -> str:
     none = ", ".join(NOT_MODELLED)
     return "\n\n".join(
         [
-            wrapped(
+            _wrapped(
                 "Each name stands for the architecture beside it, in any case; words that drivers write around it "
                 "(NVIDIA, SXM4, 80GB) are passed over. The models are of the devices that `mmaformal list ARCH` "
                 "names; that others of their generation compute alike is taken, not measured.",
                 "",
             ),
             table(("architecture", "devices", "source"), rows),
-            wrapped(f"not modelled: {none}", "", "  "),
+            _wrapped(f"not modelled: {none}", "", "  "),
         ]
     )
 
@@ -137,7 +137,7 @@ def sources_table() -> str:
     lines = []
     for name, title in PAPERS.items():
         some = [i for i, _ in resting_on(name, _every_instruction())]
-        lines += [f"{name}: {_of_architectures(some) if some else 'none'}", wrapped(title, "    ")]
+        lines += [f"{name}: {_of_architectures(some) if some else 'none'}", _wrapped(title, "    ")]
     return "\n".join(lines)
 
 
@@ -167,14 +167,14 @@ def resting_table(name: str) -> str:
         for p in given:
             values = groups.setdefault(p, {}).setdefault(i.sources[p], {})
             values.setdefault(_value(i, p) or "", []).append(i)
-    lines = [wrapped(f"{name}: {PAPERS[name]}", "", "  ")]
+    lines = [_wrapped(f"{name}: {PAPERS[name]}", "", "  ")]
     for p, places in groups.items():
         lines += ["", p]
         for where, values in places.items():
-            lines.append(wrapped(where, "  ", "    "))
+            lines.append(_wrapped(where, "  ", "    "))
             for value, some in values.items():
                 lines.append(
-                    wrapped(f"{value}{': ' if value else ''}{_of_architectures(some)}", "    ", "      ")
+                    _wrapped(f"{value}{': ' if value else ''}{_of_architectures(some)}", "    ", "      ")
                 )
     return "\n".join(lines)
 
@@ -187,11 +187,11 @@ def revisions(architectures: Iterable[Architecture]) -> str:
             named.setdefault(revision.summary, []).append(f"{architecture.name}@{revision.name}")
     lines = ["revisions, other readings where sources differ (docs/semantics.md §9):"]
     for summary, names in named.items():
-        lines.append(wrapped(f"{', '.join(names)}: {summary}", "  ", "    "))
+        lines.append(_wrapped(f"{', '.join(names)}: {summary}", "  ", "    "))
     return "\n".join(lines)
 
 
-def wrapped(text: str, first: str = "  ", others: str | None = None) -> str:
+def _wrapped(text: str, first: str = "  ", others: str | None = None) -> str:
     """Text broken at 80 columns."""
     indent = first if others is None else others
     return textwrap.fill(
@@ -220,8 +220,8 @@ def instruction_tables() -> str:
                 cells.append(f"{here.algorithm} {_brief(here)}".strip() if here else "–")
             rows.append((name, *cells))
         parts += _side_by_side(("instruction", *(a.name for a in architectures)), _collapsed(rows))
-    parts.append(wrapped(_LEGEND, ""))
-    parts.append(wrapped(_DEVICES, ""))
+    parts.append(_wrapped(_LEGEND, ""))
+    parts.append(_wrapped(_DEVICES, ""))
     parts.append(revisions(ARCHITECTURES.values()))
     return "\n\n".join(parts)
 
@@ -336,19 +336,19 @@ def in_words(i: Instruction) -> str:
     k, p = i.k, i.parameters
     lines = [i.label]
     if i.aliases:
-        lines.append(wrapped(f"also called {', '.join(i.aliases)}"))
-    lines.append(wrapped(f"D = A·B + C: A {i.m}×{k}, B {k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"))
+        lines.append(_wrapped(f"also called {', '.join(i.aliases)}"))
+    lines.append(_wrapped(f"D = A·B + C: A {i.m}×{k}, B {k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"))
     for name, text in fields_in_words(i).items():
-        lines.append(wrapped(text, f"  {name + ':':<15}", " " * 17))
+        lines.append(_wrapped(text, f"  {name + ':':<15}", " " * 17))
     lines.append("parameters:" if len(p) else "parameters: none of its own")
     lines += [
-        wrapped(f"{name}: [{text}]", "  ", "      ") for name, text in i.sources.items() if name not in p
+        _wrapped(f"{name}: [{text}]", "  ", "      ") for name, text in i.sources.items() if name not in p
     ]
     for each in parameters_in_words(i):
-        lines.append(wrapped(f"{each.name} = {each.value}: {each.meaning}", "  ", "      "))
-        lines.append(wrapped(f"[{each.source}]", "      "))
+        lines.append(_wrapped(f"{each.name} = {each.value}: {each.meaning}", "  ", "      "))
+        lines.append(_wrapped(f"[{each.source}]", "      "))
     if cited := sources_cited(i):
-        lines += ["sources:", *(wrapped(f"{name}: {text}", "  ", "      ") for name, text in cited.items())]
+        lines += ["sources:", *(_wrapped(f"{name}: {text}", "  ", "      ") for name, text in cited.items())]
     return "\n".join(lines)
 
 

@@ -120,7 +120,7 @@ def level_words(levels: Sequence[Level]) -> str:
     return " ".join(f"{stride}x{count}" if count != 2 else f"{stride}" for stride, count in levels)
 
 
-def merged(sums: Sequence[T], order: Merging, add: Callable[[T, T], T]) -> T:
+def _merged(sums: Sequence[T], order: Merging, add: Callable[[T, T], T]) -> T:
     """One of all, by `add` of two at a time."""
     if order == "sequential":
         return reduce(add, sums)
@@ -159,7 +159,7 @@ def merged_lanes(
     """
     levels = levels_of(order, len(lanes))
     if levels is None:
-        return merged([x for x in lanes if x is not None], _word(order), add)
+        return _merged([x for x in lanes if x is not None], _word(order), add)
     left = list(lanes)
     for number, level in enumerate(levels):
         left = merged_level(left, level, add)

@@ -400,7 +400,7 @@ def replay(
         raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
     if (C is None) != (structure.c_enters is None):
         raise ValueError("C is given where the structure has `c_enters`, and only there")
-    c = None if C is None else addend(C, structure, (len(a), b.shape[1]))
+    c = None if C is None else _addend(C, structure, (len(a), b.shape[1]))
     K, sides = a.shape[1], (scale_a, scale_b)
     i.check_scales(*(x is not None for x in sides))
     of_a, of_b = (
@@ -421,7 +421,7 @@ def replay(
     return made(structure, K, run, c)
 
 
-def addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
+def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
     """C as codes of `structure.c_format` and of D's shape.
 
     Raises ValueError for another shape and for floats that are not exactly of that format, TypeError as `as_operand`.
@@ -451,7 +451,7 @@ def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
 def made(
     structure: Structure, K: int, run: Callable[[Chain, Codes | None], Codes], c: Codes | None = None
 ) -> Codes:
-    """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`addend`)."""
+    """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`_addend`)."""
     i, result, wide, enters = structure.instruction, structure.result, structure.total, structure.c_enters
     segments = structure.segments(K)
     alone = len(segments) == len(segments[0].chains) == 1 and not segments[0].apart
@@ -467,16 +467,16 @@ def made(
         segments,
         structure.order,
         floats,
-        added,
+        _added,
         begin=given if enters == "start" else None,
         first=given if enters == "first" else None,
         stored=None if structure.stored is None else partial(_stored, wide, structure.stored),
     )
     if enters == "last" and given is not None:
-        total = added(total, given)
+        total = _added(total, given)
     d = rounded(total, wide, result, quiet_nan(result))
     if enters == "after" and given is not None:
-        d = rounded(added(values(d, result, wide), given), wide, result, quiet_nan(result))
+        d = rounded(_added(values(d, result, wide), given), wide, result, quiet_nan(result))
     return d
 
 
@@ -484,7 +484,7 @@ def _stored(wide: Format, fmt: Format, total: Floats) -> Floats:
     return values(rounded(total, wide, fmt, quiet_nan(fmt)), fmt, wide)
 
 
-def added(x: Floats, y: Floats) -> Floats:
+def _added(x: Floats, y: Floats) -> Floats:
     """Floats added by IEEE 754 in their type."""
     with np.errstate(all="ignore"):
         return np.asarray(x + y)

@@ -88,7 +88,7 @@ def _run(instruction: Instruction, bound: int) -> None:
         )
 
 
-def answer(instruction: Instruction, asker: Asker) -> Answer:
+def _answer(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label}: carry bits that its sums need above one aligned term, no fewer"
     try:
@@ -113,5 +113,5 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
 PROPERTY = Property(
     "accumulator-width",
     "the carry bits that the largest significands need hold every partial sum, and no fewer do",
-    answer,
+    _answer,
 )

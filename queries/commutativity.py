@@ -20,14 +20,14 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def exchanged(x: CaseT) -> CaseT:
+def _exchanged(x: CaseT) -> CaseT:
     """Inputs with A and B, and their scales, exchanged."""
     return replace(x, a=x.b, b=x.a, scale_a=x.scale_b, scale_b=x.scale_a)
 
 
 def relation(spec: DotAdd) -> Relation:
     other = spec.replace(a_format=spec.b_format, b_format=spec.a_format)
-    return Relation(spec, other, exchanged, lambda x, y: same_code(x, y, spec.d_format), "A and B exchanged")
+    return Relation(spec, other, _exchanged, lambda x, y: same_code(x, y, spec.d_format), "A and B exchanged")
 
 
 def argument(relation: Relation) -> Pairing:
@@ -41,7 +41,7 @@ def argument(relation: Relation) -> Pairing:
     return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
-def answer(instruction: Instruction, asker: Asker) -> Answer:
+def _answer(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label} gives the same code with A and B exchanged"
     if instruction.a_format != instruction.b_format:
         question += ", in their formats too"
@@ -53,7 +53,7 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
 PROPERTY = Property(
     "commutativity",
     "exchanging A and B changes nothing",
-    answer,
+    _answer,
     about=lambda spec: (spec, relation(spec).right),
     of_integers=True,
 )

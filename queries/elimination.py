@@ -87,7 +87,7 @@ _SIGNS = {
 _SIGNED, _MORE = 200, 0.05
 
 
-def signs(rows: RecordedRows) -> list[tuple[str, bool]]:
+def _signs(rows: RecordedRows) -> list[tuple[str, bool]]:
     """The changes of signs (`DotAdd.negated`, `reads_c`) that rows look like, by what their exact sums would be.
 
     None, unless another choice is nearer to what was recorded; where every c is zero, it may not be read.
@@ -330,7 +330,7 @@ def _searched(rows: RecordedRows, algorithm: str, part: int, until: float) -> Fo
     near: list[tuple[int, DotAdd]] = []
     tried = 0
     complete = True
-    changes = signs(rows)
+    changes = _signs(rows)
     own = models(rows.types, rows.k, algorithm, part, _PARTS)
     for spec in (signed for each in own for signed in _with_signs(each, changes)):
         if time.monotonic() > until:

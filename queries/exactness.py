@@ -22,7 +22,7 @@ from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 
 
-def settle(instruction: Instruction, asker: Asker) -> Answer:
+def _settle(instruction: Instruction, asker: Asker) -> Answer:
     spec, proving = instruction.spec, Composing(asker)
     wrong = facts_of(spec).inexact(instruction, asker.elapsed)
     if wrong is not None:
@@ -38,5 +38,5 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
 PROPERTY = Property(
     "exactness",
     "where alignment cuts nothing off, a step's result is its exact sum rounded once, and exact if that is one of ρ's",
-    settle,
+    _settle,
 )

@@ -58,7 +58,7 @@ def prove_set(proving: Composing) -> None:
     proving.conclude(text, z3.And(z3.Implies(known, more), z3.Implies(given, whole)))
 
 
-def prove_rounded(proving: Composing) -> None:
+def _prove_rounded(proving: Composing) -> None:
     """Proves what a number is off once it is rounded.  Raises NotProvedError."""
     s, d, exact, sigma, E, Q, u = z3.Reals("s d exact sigma E Q u")
     near = z3.And(within(s - exact, E), within(exact, sigma), (Q - 1) * sigma >= E, Q >= 1, u >= 0, E >= 0)
@@ -121,7 +121,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     said = (riscv_fp32 if nearest else riscv_freedom).off_at_most(k)
     if f > said:
         raise WitnessError(f"{k} products: the proved bound {f} is above {said}, which is said of them")
-    claims = (*(() if nearest else (prove_set,)), prove_rounded, prove_added, prove_apart)
+    claims = (*(() if nearest else (prove_set,)), _prove_rounded, prove_added, prove_apart)
     try:
         proofs = [rounding_of(IEEE_FP32 if nearest else RO_FP32, asker), *(theorem(x, asker) for x in claims)]
     except NotProvedError as error:

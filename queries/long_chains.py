@@ -121,7 +121,7 @@ def idle_part(spec: DotAdd, size: int, prefix: str) -> ChainPart:
     return ChainPart(a, b, *_scales(spec, size, prefix))
 
 
-def merged(spec: DotAdd, p: ChainPart, q: ChainPart) -> ChainPart:
+def _merged(spec: DotAdd, p: ChainPart, q: ChainPart) -> ChainPart:
     """The idle step that does what p and q do: a product is −0 where both are, a scale NaN where one is."""
     both = [tuple(x & y for x, y in zip(s, t, strict=True)) for s, t in ((p.a, q.a), (p.b, q.b))]
     if spec.scale_format is None:
@@ -176,7 +176,7 @@ def prove_idle_steps_merge(asker: Asker, spec: DotAdd) -> bool:
     """Whether two idle steps in a row, of any signs and scales, do what one does, from any accumulator."""
     size = step_of(spec)
     p, q = (idle_part(spec, size, prefix) for prefix in "pq")
-    one = merged(spec, p, q)
+    one = _merged(spec, p, q)
     c = z3.BitVec("c", spec.c_format.storage_bits)
     text = f"{_step_text(spec)}, with products ±0·±0, does nothing more after another such"
     claims = {

@@ -117,11 +117,11 @@ def width_of(a: Format, b: Format, c: Format | None, products: int = 2, e_zero: 
     pairs = pairs_of(a, b, c, products, e_zero)
     # Each term is aligned to itself, too.
     widths = [Width(top.highest - low.last_place, top, low) for top, low in pairs]
-    widths += [Width(kind.fraction_bits, kind, kind, itself=True) for kind in kinds_of(a, b, c)]
+    widths += [Width(kind.fraction_bits, kind, kind, itself=True) for kind in _kinds_of(a, b, c)]
     return max(widths, key=lambda width: width.F)
 
 
-def kinds_of(a: Format, b: Format, c: Format | None) -> list[TermKind]:
+def _kinds_of(a: Format, b: Format, c: Format | None) -> list[TermKind]:
     return [TermKind("product", (a, b)), *([TermKind("c", (c,))] if c is not None else [])]
 
 
@@ -150,7 +150,7 @@ def _fields(kind: TermKind) -> tuple[int, int]:
     return r.low, r.high
 
 
-def loses(top: TermKind, low: TermKind, F: int, codes: Sequence[Sequence[z3.BitVecRef]]) -> z3.BoolRef:
+def _loses(top: TermKind, low: TermKind, F: int, codes: Sequence[Sequence[z3.BitVecRef]]) -> z3.BoolRef:
     """Whether aligning one term to the exponent of another with F fractional bits loses a bit of it.
 
     `codes`: of the term with the larger exponent, and of the other.
@@ -191,13 +191,13 @@ def prove(
         formats = " · ".join(map(str, low.formats))
         above = f"larger {top.name}" if top.formats else f"zero, whose exponent is {top.e_zero}"
         text = f"{width.F} fractional bits hold every bit of a {low.name} ({formats}) under any {above}"
-        claim = z3.Not(loses(top, low, width.F, _symbolic((top, low))))
+        claim = z3.Not(_loses(top, low, width.F, _symbolic((top, low))))
         proving.claim(f"{low.name} under {top.name}", text, claim)
-    for kind in kinds_of(a, b, c):
+    for kind in _kinds_of(a, b, c):
         if (kind, kind) not in pairs_of(a, b, c, products, e_zero):
             (codes, _) = _symbolic((kind, kind))
             text = f"{width.F} fractional bits hold every bit of a {kind.name} that is aligned to itself"
-            proving.claim(f"{kind.name} alone", text, z3.Not(loses(kind, kind, width.F, (codes, codes))))
+            proving.claim(f"{kind.name} alone", text, z3.Not(_loses(kind, kind, width.F, (codes, codes))))
     if not loses_at(width, width.F - 1):
         raise NotProvedError(f"{width.F - 1} fractional bits are too few", "sat", "")
     return width
@@ -216,7 +216,7 @@ def loses_at(width: Width, F: int) -> bool:
         [z3.BitVecVal(code, fmt.storage_bits) for code, fmt in zip(side, kind.formats, strict=True)]
         for side, kind in zip(witness(width), (width.top, width.low), strict=True)
     ]
-    return bool(z3.is_true(z3.simplify(loses(width.top, width.low, F, codes))))
+    return bool(z3.is_true(z3.simplify(_loses(width.top, width.low, F, codes))))
 
 
 # ---- the property ----------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def losing(spec: DotAdd, width: Width) -> Codes:
     return replace(with_products(zeros(spec), products), c=c)
 
 
-def settle(instruction: Instruction, asker: Asker) -> Answer:
+def _settle(instruction: Instruction, asker: Asker) -> Answer:
     spec, p = instruction.spec, instruction.parameters
     if not p.aligns:  # a step is exact, or it is not
         return STEP.settle(instruction, asker)
@@ -305,5 +305,5 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
 
 
 PROPERTY = Property(
-    "lossless-width", "no step loses a bit of its terms before it rounds their sum once", settle
+    "lossless-width", "no step loses a bit of its terms before it rounds their sum once", _settle
 )

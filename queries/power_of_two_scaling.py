@@ -40,7 +40,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def image_of(spec: DotAdd) -> Image:
+def _image_of(spec: DotAdd) -> Image:
     def image(x: CaseT) -> CaseT:
         return replace(
             x, a=tuple(doubled(code, spec.a_format) for code in x.a), c=doubled(x.c, spec.c_format)
@@ -66,7 +66,7 @@ def _inner(step: AnyStep) -> tuple[AnyStep, ...]:
 
 
 def relation(spec: DotAdd) -> Relation:
-    d, image = spec.d_format, image_of(spec)
+    d, image = spec.d_format, _image_of(spec)
 
     def allowed(x: CaseT) -> Fact:
         facts = [doubles(code, spec.a_format) for code in x.a]
@@ -88,7 +88,7 @@ def relation(spec: DotAdd) -> Relation:
 
 def argument(spec: DotAdd) -> Pairing:
     pairing, inputs = Pairing(), symbolic_inputs(spec)
-    image = image_of(spec)(inputs)
+    image = _image_of(spec)(inputs)
     assumed = {}
     for codes, fmt, fact, what in (
         (inputs.a, spec.a_format, doubles, "every a is zero, or normal and so is its double"),

@@ -74,7 +74,7 @@ def _breaks(spec: DotAdd, judge: Judge, codes: Codes, result: int) -> bool:
     return x is not None and not judge(result, x, spec.parameters.last_rounding)
 
 
-def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> Answer:
+def _settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> Answer:
     """Return an input whose result the judge does not allow, a proof that there is none, or why neither is known."""
     spec, rho = instruction.spec, instruction.spec.parameters.last_rounding
     question, breaks = f"{instruction.label}: {what}", partial(_breaks, spec, judge)
@@ -110,18 +110,18 @@ def _proved(question: str, why: str, spec: DotAdd, asker: Asker) -> Answer:
 
 
 def _settle_step(instruction: Instruction, asker: Asker) -> Answer:
-    return settle(is_correct, "a step on its own is correctly rounded", one_step(instruction), asker)
+    return _settle(is_correct, "a step on its own is correctly rounded", one_step(instruction), asker)
 
 
 CORRECT = Property(
     "correct-rounding",
     "d is the exact c + Σ a·b, rounded once with ρ",
-    partial(settle, is_correct, "d is correctly rounded"),
+    partial(_settle, is_correct, "d is correctly rounded"),
 )
 FAITHFUL = Property(
     "faithful-rounding",
     "d is one of the two neighbours of the exact c + Σ a·b among ρ's numbers, or that itself",
-    partial(settle, is_faithful, "d is faithfully rounded"),
+    partial(_settle, is_faithful, "d is faithfully rounded"),
 )
 STEP = Property(
     "correct-rounding-of-each-step",

@@ -23,7 +23,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def negative(code: Code, fmt: Format) -> Code:
+def _negative(code: Code, fmt: Format) -> Code:
     """The code of −x; where there is no −0, zero is its own, and so is the NaN that has its code."""
     if fmt.has_minus_zero:
         return code ^ fmt.sign_mask
@@ -35,24 +35,24 @@ def relation(spec: DotAdd) -> Relation:
 
     def image(x: CaseT) -> CaseT:
         return replace(
-            x, a=tuple(negative(code, spec.a_format) for code in x.a), c=negative(x.c, spec.c_format)
+            x, a=tuple(_negative(code, spec.a_format) for code in x.a), c=_negative(x.c, spec.c_format)
         )
 
-    return Relation(spec, spec, image, lambda x, y: same_number(negative(x, d), y, d), "A and c negated")
+    return Relation(spec, spec, image, lambda x, y: same_number(_negative(x, d), y, d), "A and c negated")
 
 
 def argument(relation: Relation) -> Pairing:
     pairing, spec, inputs = Pairing(), relation.left, symbolic_inputs(relation.left)
     left, right = relation.traces(inputs)
     runs = Runs(Opposite(), spec, spec, left, right, range(spec.k))
-    c = Opposite().code(inputs.c, negative(inputs.c, spec.c_format), spec.c_format)
+    c = Opposite().code(inputs.c, _negative(inputs.c, spec.c_format), spec.c_format)
     pairing.derive("inputs", "the second run reads the negated c", [c], inputs=[inputs.c])
     return argue(
         runs, c, "the results are opposite, or both zero, or both NaN", pairing, (left.result, right.result)
     )
 
 
-def answer(instruction: Instruction, asker: Asker) -> Answer:
+def _answer(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label}: d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside"
     if not instruction.a_format.signed:
         return Unknown(question, f"{instruction.a_format} has no −a", (), asker.elapsed)
@@ -60,4 +60,4 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
     return settle(instruction, asker, question, [each], lambda: [argument(each)])
 
 
-PROPERTY = Property("sign-symmetry", "d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside", answer)
+PROPERTY = Property("sign-symmetry", "d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside", _answer)

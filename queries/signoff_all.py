@@ -234,10 +234,10 @@ def signoff_all(
     design = read_design(sources, instruction, said, held, limit, progress, told)
     with session(solver, memory, cache) as portfolio:
         signed = Signing.of(design, instruction, Asker(portfolio, timeout), say, same)
-        return kinds_of(signed)
+        return _kinds_of(signed)
 
 
-def kinds_of(signed: Signing) -> Kinds:
+def _kinds_of(signed: Signing) -> Kinds:
     """The kinds of a design that is being signed off."""
     work = _Work(signed)
     try:

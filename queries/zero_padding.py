@@ -60,7 +60,7 @@ def padding(spec: DotAdd) -> Padding:
     return Padding(spec.replace(k=spec.k + n), spec, tuple(range(spec.k, spec.k + n)))
 
 
-def is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
+def _is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
     """Whether both factors are finite and one is zero."""
     zero = either(magnitude(a, spec.a_format) == 0, magnitude(b, spec.b_format) == 0)
     return both(zero, is_finite(a, spec.a_format), is_finite(b, spec.b_format))
@@ -75,7 +75,7 @@ def relation(pad: Padding) -> Relation:
         return replace(x, a=a, b=b, scale_a=x.scale_a[:n], scale_b=x.scale_b[:n])
 
     def allowed(x: CaseT) -> Fact:
-        zeros = (is_zero_product(longer, x.a[k], x.b[k]) for k in pad.zeros)
+        zeros = (_is_zero_product(longer, x.a[k], x.b[k]) for k in pad.zeros)
         return both(*zeros, *(is_finite(scale, fmt) for scale, fmt in pad.further_scales(x)))
 
     further = pad.longer.parameters == pad.shorter.parameters
@@ -99,7 +99,7 @@ def argument(pad: Padding) -> Pairing:
     ]
     dropped = {
         k: pairing.assume(
-            "the products dropped are zero", Link(is_zero_product(spec, inputs.a[k], inputs.b[k]), ())
+            "the products dropped are zero", Link(_is_zero_product(spec, inputs.a[k], inputs.b[k]), ())
         )
         for k in pad.zeros
     }
@@ -148,7 +148,7 @@ def _further_block(
     return pairing
 
 
-def answer(instruction: Instruction, asker: Asker) -> Answer:
+def _answer(instruction: Instruction, asker: Asker) -> Answer:
     try:
         pad = padding(instruction.spec)
     except ValueError as error:
@@ -169,5 +169,5 @@ def _about(spec: DotAdd) -> tuple[DotAdd, DotAdd]:
 
 
 PROPERTY = Property(
-    "zero-padding", "an extra zero product, ±0 times a finite number, changes nothing", answer, about=_about
+    "zero-padding", "an extra zero product, ±0 times a finite number, changes nothing", _answer, about=_about
 )

@@ -155,12 +155,22 @@ def fragments_of_all() -> list[str]:
     ]
 
 
-def role(path: Path) -> str:
-    """Return what a file is for: the two encodings are for one thing, and so is one file of each algorithm's folder.
+def role(path: Path, name: str = "") -> str:
+    """Return what the thing of this name in a file is for, so that one thing in several files counts once.
 
-    `step`, `dot_add`, `choices` are interfaces that each algorithm fills in: one word for one thing.
+    One thing are: the two encodings of an algorithm, the file of a kind in each algorithm's folder, and what calls the
+    one that is asked for; the layouts of recordings, which are found by their names; and a command and its function,
+    which have the name of their files.
     """
-    shown = re.sub(r"^encodings/(?!smt/|executable/)[a-z0-9_]+/", "encodings/*/", place(path))
+    shown = place(path)
+    if path.stem == name and (ROOT / "mmaformal" / "cli" / path.name).exists():
+        return f"the command {name}"
+    if shown.startswith("mmaformal/recordings/layouts/"):
+        return "mmaformal/recordings/layouts/*"
+    if shown == "mmaformal/spaces/__init__.py":
+        return "encodings/*/space.py"
+    shown = re.sub(r"^encodings/(smt|executable)/__init__\.py$", r"encodings/*/\1.py", shown)
+    shown = re.sub(r"^encodings/(?!smt/|executable/)[a-z0-9_]+/", "encodings/*/", shown)
     return re.sub(r"/(smt|executable)(?=/|\.py)", "/encoding", shown)
 
 
@@ -169,8 +179,8 @@ def named_twice(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> list[str]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for path in house():
         for each in tree_of(path).body:
-            if isinstance(each, kind) and not each.name.startswith("_"):
-                found[each.name].add(role(path))
+            if isinstance(each, kind) and not each.name.startswith("_") and each.name != "main":
+                found[each.name].add(role(path, each.name))
     twice = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return [f"{name}: {', '.join(sorted(roles))}" for name, roles in twice if len(roles) > 1]
 

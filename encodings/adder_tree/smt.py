@@ -39,7 +39,7 @@ def rounded_products(
     return tuple(made)
 
 
-def added(
+def _added(
     tree: Tree, p: AdderTree, given: dict[int, tuple[BitVec, Format]], stages: Stages, sums: list[Addition]
 ) -> tuple[BitVec, Format]:
     """The code of a tree and its format; every sum is put down in `sums`."""
@@ -47,7 +47,7 @@ def added(
         return given[tree]
     rho, operands = p.of(tree), []
     for child in tree:
-        code, fmt = added(child, p, given, stages, sums)
+        code, fmt = _added(child, p, given, stages, sums)
         operands.append(stages.convert(code, fmt, rho.format))
     sums.append(stages.add(operands[0], operands[1], rho, quiet_nan(rho.format)))
     return sums[-1].result, rho.format
@@ -60,7 +60,7 @@ def step(
     products = rounded_products(spec, p, a, b, stages)
     given = {k: (each.result, p.product.format) for k, each in enumerate(products)}
     sums: list[Addition] = []
-    code, fmt = added(p.tree, p, given | {C: (c, spec.c_format)}, stages, sums)
+    code, fmt = _added(p.tree, p, given | {C: (c, spec.c_format)}, stages, sums)
     if p.of(p.tree) != p.rho:
         code = stages.code("convert", [code], ieee.rescale(code, fmt, p.rho), p.rho.format)
     return TreeStep(products, tuple(sums), code)

@@ -61,29 +61,29 @@ class Skips(NamedTuple):
     skip_z: Flag
 
 
-def bits(operand: Lane, low: int, width: int) -> Lane:
+def _bits(operand: Lane, low: int, width: int) -> Lane:
     return (operand >> low) & ((1 << width) - 1)
 
 
-def bit(operand: Lane, place: int) -> Flag:
-    return bits(operand, place, 1) == 1
+def _bit(operand: Lane, place: int) -> Flag:
+    return _bits(operand, place, 1) == 1
 
 
 def fields(operand: Lane) -> Fields:
     """Return the fields of an operand's 64 bits, given as a signed lane."""
     return Fields(
-        y_offset=bits(operand, 0, 9),
-        x_offset=bits(operand, 10, 9),
-        z_row=bits(operand, 20, 6),
-        skip_z=bit(operand, 27),
-        skip_y=bit(operand, 28),
-        skip_x=bit(operand, 29),
-        y_enable=Enable(bits(operand, 37, 2), bits(operand, 32, 5)),
-        x_enable=Enable(bits(operand, 46, 2), bits(operand, 41, 5)),
-        y_f16=bit(operand, 60),
-        x_f16=bit(operand, 61),
-        z_f32=bit(operand, 62),
-        vector=bit(operand, 63),
+        y_offset=_bits(operand, 0, 9),
+        x_offset=_bits(operand, 10, 9),
+        z_row=_bits(operand, 20, 6),
+        skip_z=_bit(operand, 27),
+        skip_y=_bit(operand, 28),
+        skip_x=_bit(operand, 29),
+        y_enable=Enable(_bits(operand, 37, 2), _bits(operand, 32, 5)),
+        x_enable=Enable(_bits(operand, 46, 2), _bits(operand, 41, 5)),
+        y_f16=_bit(operand, 60),
+        x_f16=_bit(operand, 61),
+        z_f32=_bit(operand, 62),
+        vector=_bit(operand, 63),
     )
 
 
@@ -105,7 +105,7 @@ def rotated(pool: Sequence[Lane], offset: Lane) -> list[list[Lane]]:
     """A circular buffer from an offset on, the last stage 64 bytes: stage by stage, as far as each is still needed."""
     stages = [list(pool)]
     for place in range(len(pool).bit_length() - 2, -1, -1):
-        flag, found, by = bit(offset, place), stages[-1], 1 << place
+        flag, found, by = _bit(offset, place), stages[-1], 1 << place
         needed = min(len(pool), ROWS + by - 1)
         stages.append([where(flag, found[(i + by) % len(found)], found[i]) for i in range(needed)])
     return stages

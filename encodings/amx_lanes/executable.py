@@ -19,22 +19,22 @@ from mmaformal.rounding import Conversion
 Fma = Callable[[Conversion, tuple[Flag, Flag, Flag], Lane, Lane, Lane], Lane]
 
 
-def fma(rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane) -> Lane:
+def _fma(rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane) -> Lane:
     """Returns an element of fma16, fma32 or fma64, by `amx.alu`."""
     return amx.alu(x, y, z, amx.Skips(*skip), rho).result
 
 
 def without_all(
-    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = fma
+    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = _fma
 ) -> Lane:
     """Returns an element of fms, of factors whose signs are changed: that of fma, but −0 if all is skipped."""
     fmt = rho.format
     code = unit(rho, skip, x, y, z)
-    return where(skip[0] & skip[1] & skip[2], sign_bit(fmt), code)
+    return where(skip[0] & skip[1] & skip[2], _sign_bit(fmt), code)
 
 
 def subtracted(
-    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = fma
+    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = _fma
 ) -> Lane:
     """z − x·y without what is skipped: fma of −x, or of −y if x is skipped.
 
@@ -48,51 +48,51 @@ def subtracted(
 # ---- floating point --------------------------------------------------------------------------------------------------
 
 
-def sign_bit(fmt: Format) -> int:
+def _sign_bit(fmt: Format) -> int:
     return -(1 << 63) if fmt is fp64 else fmt.sign_mask
 
 
 def negated(code: Lane, fmt: Format) -> Lane:
     """The sign changed, whatever it is of: zeros, infinities and NaNs too."""
-    return code ^ sign_bit(fmt)
+    return code ^ _sign_bit(fmt)
 
 
-def magnitude(code: Lane, fmt: Format) -> Lane:
+def _magnitude(code: Lane, fmt: Format) -> Lane:
     return code & (fmt.sign_mask - 1)
 
 
-def is_negative(code: Lane, fmt: Format) -> Flag:
-    return (code & sign_bit(fmt)) != 0
+def _is_negative(code: Lane, fmt: Format) -> Flag:
+    return (code & _sign_bit(fmt)) != 0
 
 
-def is_nan(code: Lane, fmt: Format) -> Flag:
-    return magnitude(code, fmt) > (fmt.sign_mask - (1 << fmt.fraction_bits))
+def _is_nan(code: Lane, fmt: Format) -> Flag:
+    return _magnitude(code, fmt) > (fmt.sign_mask - (1 << fmt.fraction_bits))
 
 
 def value_order(code: Lane, fmt: Format) -> Lane:
     """A number that is as large as the code's value is, both zeros the same."""
-    size = magnitude(code, fmt)
-    return where(is_negative(code, fmt), -size, size)
+    size = _magnitude(code, fmt)
+    return where(_is_negative(code, fmt), -size, size)
 
 
 def exceeds(x: Lane, y: Lane, fmt: Format) -> Flag:
     """x > y, false if one of them is a NaN."""
-    return invert(is_nan(x, fmt) | is_nan(y, fmt)) & (value_order(x, fmt) > value_order(y, fmt))
+    return invert(_is_nan(x, fmt) | _is_nan(y, fmt)) & (value_order(x, fmt) > value_order(y, fmt))
 
 
 def extreme(x: Lane, z: Lane, fmt: Format, largest: bool) -> Lane:
     """The smaller or the larger one, −0 below +0; the default NaN if one of them is a NaN."""
-    u, v = (where(is_negative(c, fmt), -1 - magnitude(c, fmt), magnitude(c, fmt)) for c in (x, z))
+    u, v = (where(_is_negative(c, fmt), -1 - _magnitude(c, fmt), _magnitude(c, fmt)) for c in (x, z))
     chosen = where(u > v if largest else u < v, x, z)
-    return where(is_nan(x, fmt) | is_nan(z, fmt), quiet_nan(fmt), chosen)
+    return where(_is_nan(x, fmt) | _is_nan(z, fmt), quiet_nan(fmt), chosen)
 
 
 def rectified(x: Lane, y: Lane, fmt: Format) -> Lane:
     """+0 where x ≤ 0, else y: where x is a NaN, too."""
-    return where(invert(is_nan(x, fmt)) & (value_order(x, fmt) <= 0), y * 0, y)
+    return where(invert(_is_nan(x, fmt)) & (value_order(x, fmt) <= 0), y * 0, y)
 
 
-def floating(kind: FloatKind, x: Lane, y: Lane, z: Lane, rho: Conversion, unit: Fma = fma) -> Lane:
+def floating(kind: FloatKind, x: Lane, y: Lane, z: Lane, rho: Conversion, unit: Fma = _fma) -> Lane:
     """Returns what vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":
@@ -127,7 +127,7 @@ class LaneSum(NamedTuple):
     result: Lane
 
 
-def size_of(code: Lane, bits: int, signed: bool) -> tuple[Lane, Lane]:
+def _size_of(code: Lane, bits: int, signed: bool) -> tuple[Lane, Lane]:
     """The magnitude of a code's number, and 1 if it is negative, else 0."""
     sign = code >> (bits - 1) if signed else code * 0
     return (code ^ (sign * ((1 << bits) - 1))) + sign, sign
@@ -136,7 +136,7 @@ def size_of(code: Lane, bits: int, signed: bool) -> tuple[Lane, Lane]:
 def accumulated(on: Accumulation, x: Lane, y: Lane, z: Lane, shift: Lane) -> LaneSum:
     """z ± (term >> s), its result a code, s of 0 to 31."""
     u, v = integer(x, on.x_bits, on.x_signed), integer(y, on.y_bits, on.y_signed)
-    (p, p_sign), (q, q_sign) = size_of(x, on.x_bits, on.x_signed), size_of(y, on.y_bits, on.y_signed)
+    (p, p_sign), (q, q_sign) = _size_of(x, on.x_bits, on.x_signed), _size_of(y, on.y_bits, on.y_signed)
     product, term = p * q if on.term == "xy" else x * 0, x * 0
     if on.term == "equal bits":
         term = equal_bits(x, y, on.x_bits)

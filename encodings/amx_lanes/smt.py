@@ -22,17 +22,17 @@ Fma = Callable[[Conversion, BitVec, BitVec, BitVec, BitVec], BitVec]
 WIDE = 40  #: bits
 
 
-def fma(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec) -> BitVec:
+def _fma(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec) -> BitVec:
     """Returns an element of fma16, fma32 or fma64, by `amx.alu`."""
     return amx.alu(rho, skip, x, y, z).result
 
 
-def without_all(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma) -> BitVec:
+def without_all(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = _fma) -> BitVec:
     """Returns an element of fms, of factors whose signs are changed: that of fma, but −0 if all is skipped."""
     return z3.If(skip == 7, z3.BitVecVal(rho.format.sign_mask, z.size()), unit(rho, skip, x, y, z))
 
 
-def subtracted(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = fma) -> BitVec:
+def subtracted(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = _fma) -> BitVec:
     """z − x·y without what is skipped: fma of −x, or of −y if x is skipped.
 
     A NaN that is passed through has its sign changed, too.
@@ -48,16 +48,16 @@ def sign(code: BitVec) -> BitVec:
     return z3.Extract(code.size() - 1, code.size() - 1, code)
 
 
-def magnitude(code: BitVec) -> BitVec:
+def _magnitude(code: BitVec) -> BitVec:
     return z3.Extract(code.size() - 2, 0, code)
 
 
 def negated(code: BitVec) -> BitVec:
     """The sign changed, whatever it is of: zeros, infinities and NaNs too."""
-    return z3.Concat(~sign(code), magnitude(code))
+    return z3.Concat(~sign(code), _magnitude(code))
 
 
-def is_nan(code: BitVec, fmt: Format) -> Bool:
+def _is_nan(code: BitVec, fmt: Format) -> Bool:
     M = fmt.fraction_bits
     field, fraction = z3.Extract(M + fmt.exponent_bits - 1, M, code), z3.Extract(M - 1, 0, code)
     return z3.And(field == -1, fraction != 0)
@@ -65,29 +65,29 @@ def is_nan(code: BitVec, fmt: Format) -> Bool:
 
 def below(x: BitVec, y: BitVec) -> Bool:
     """x < y as codes of a sign and a magnitude, −0 below +0."""
-    lower, higher = z3.ULT(magnitude(x), magnitude(y)), z3.UGT(magnitude(x), magnitude(y))
+    lower, higher = z3.ULT(_magnitude(x), _magnitude(y)), z3.UGT(_magnitude(x), _magnitude(y))
     return z3.If(sign(x) == sign(y), z3.If(sign(x) == 1, higher, lower), sign(x) == 1)
 
 
 def exceeds(x: BitVec, y: BitVec, fmt: Format) -> Bool:
     """x > y, false if one of them is a NaN."""
-    zeros = z3.And(magnitude(x) == 0, magnitude(y) == 0)
-    return z3.And(z3.Not(z3.Or(is_nan(x, fmt), is_nan(y, fmt), zeros)), below(y, x))
+    zeros = z3.And(_magnitude(x) == 0, _magnitude(y) == 0)
+    return z3.And(z3.Not(z3.Or(_is_nan(x, fmt), _is_nan(y, fmt), zeros)), below(y, x))
 
 
 def extreme(x: BitVec, z: BitVec, fmt: Format, largest: bool) -> BitVec:
     """The smaller or the larger one, −0 below +0; the default NaN if one of them is a NaN."""
     chosen = z3.If(below(z, x) if largest else below(x, z), x, z)
-    return z3.If(z3.Or(is_nan(x, fmt), is_nan(z, fmt)), z3.BitVecVal(quiet_nan(fmt), x.size()), chosen)
+    return z3.If(z3.Or(_is_nan(x, fmt), _is_nan(z, fmt)), z3.BitVecVal(quiet_nan(fmt), x.size()), chosen)
 
 
 def rectified(x: BitVec, y: BitVec, fmt: Format) -> BitVec:
     """+0 where x ≤ 0, else y: where x is a NaN, too."""
     zero = z3.BitVecVal(0, x.size())
-    return z3.If(z3.Or(is_nan(x, fmt), z3.And(sign(x) == 0, magnitude(x) != 0)), y, zero)
+    return z3.If(z3.Or(_is_nan(x, fmt), z3.And(sign(x) == 0, _magnitude(x) != 0)), y, zero)
 
 
-def floating(kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: Fma = fma) -> BitVec:
+def floating(kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: Fma = _fma) -> BitVec:
     """Returns what vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":
@@ -126,7 +126,7 @@ class LaneSum(NamedTuple):
     result: BitVec
 
 
-def size_of(code: BitVec, signed: bool) -> BitVec:
+def _size_of(code: BitVec, signed: bool) -> BitVec:
     """The magnitude of a code's number."""
     return z3.If(sign(code) == 1, -code, code) if signed else code
 
@@ -134,7 +134,7 @@ def size_of(code: BitVec, signed: bool) -> BitVec:
 def accumulated(on: Accumulation, x: BitVec, y: BitVec, z: BitVec, shift: BitVec) -> LaneSum:
     """z ± (term >> s), its result a code; codes of the bits that `on` says, s of 5 bits."""
     bits = on.x_bits + on.y_bits
-    p, q = size_of(x, on.x_signed), size_of(y, on.y_signed)
+    p, q = _size_of(x, on.x_signed), _size_of(y, on.y_signed)
     product = resize(p, bits) * resize(q, bits)
     signs = [sign(code) == 1 for code, signed in ((x, on.x_signed), (y, on.y_signed)) if signed]
     negative = z3.Xor(*signs) if len(signs) == 2 else z3.Or(signs)

@@ -230,7 +230,7 @@ def in_limbs(x: Term, place: int, count: int) -> tuple[Lane, ...]:
     return tuple(found)
 
 
-def carried(row: Sequence[Lane]) -> tuple[Lane, ...]:
+def _carried(row: Sequence[Lane]) -> tuple[Lane, ...]:
     """Returns the number with every limb but the highest in 0 … 2^48 - 1."""
     done: list[Lane] = []
     carry: Lane = 0
@@ -263,9 +263,9 @@ def long_sum(terms: Sequence[tuple[Term, int]], low: int, count: int) -> tuple[L
         signed = [where(x.sign == 1, -lane, lane) for lane in row]
         if partial:
             signed = [u + v for u, v in zip(partial[-1], signed, strict=True)]
-        partial.append(carried(signed))
+        partial.append(_carried(signed))
     negative = partial[-1][-1] < 0
-    negated = carried([-lane for lane in partial[-1]])
+    negated = _carried([-lane for lane in partial[-1]])
     magnitude = tuple(where(negative, u, v) for u, v in zip(negated, partial[-1], strict=True))
     sign = where(negative, 1, 0)
     leading, unit = leading_limbs(magnitude, low)
@@ -280,7 +280,7 @@ def zero_sign(terms: Sequence[Term], plus: Lane, rho: Conversion) -> Lane:
     return reduce(partial(sum_sign, rho), (x.sign for x in terms)) if terms else plus
 
 
-def sum_of(
+def _sum_of(
     spec: DotAdd, parameters: Efda, products: Sequence[Term], addend: Term, stages: Stages
 ) -> tuple[FixedSum | SortedSum | LongSum, Sum]:
     """The sum of products and c, in the way that their formats ask for: its interfaces, and what is rounded."""
@@ -329,7 +329,7 @@ def step(
 
     products = tuple(stages.multiply(x, y) for x, y in factors)
     addend = stages.addend(c_operand)
-    sum_, total = sum_of(spec, parameters, products, addend, stages)
+    sum_, total = _sum_of(spec, parameters, products, addend, stages)
     signs = (*products, addend) if parameters.minus_zero else ()
     rounded = round_sum(total, zero_sign(signs, total.total * 0, rho), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))

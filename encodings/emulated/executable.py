@@ -136,7 +136,7 @@ def words_of(
     return Words(tuple(codes), tuple(rests), aligned, tuple(wholes))
 
 
-def run(
+def _run(
     p: Emulated,
     part: Part,
     blocks: range,
@@ -185,7 +185,7 @@ def step(
         size = part.every or p.blocks
         for first in range(0, p.blocks, size):
             blocks = range(first, min(first + size, p.blocks))
-            runs.append(run(p, part, blocks, x, y, total, commons, stages))
+            runs.append(_run(p, part, blocks, x, y, total, commons, stages))
             total = runs[-1].result
     return EmulatedStep(x, y, tuple(runs), total, commons)
 

@@ -219,12 +219,12 @@ class Stages(Recorded):
         """The code of the first NaN, made quiet, in another format with its payload; if there is none, `otherwise`."""
         result = otherwise
         for flags, code, source in reversed(nans):
-            result = where(flags.nan, quiet(code, source, target), result)
+            result = where(flags.nan, _quiet(code, source, target), result)
         inputs = [otherwise, *(part for flags, code, _ in nans for part in (flags, code))]
         return self.code("first_nan", inputs, result, target)
 
 
-def quiet(code: Lane, source: Format, target: Format) -> Lane:
+def _quiet(code: Lane, source: Format, target: Format) -> Lane:
     """The code of a NaN of `source` as one of `target`, made quiet: its payload is at the top of the fraction."""
     fraction = code & ((1 << source.fraction_bits) - 1)
     negative = ((code >> (source.storage_bits - 1)) & 1) == 1

@@ -18,7 +18,7 @@ def round_randomly(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
     drop = floor.exponent - rho.fraction_bits - unit
     right = clamp(drop, 0, 62)
     remainder = magnitude - ((magnitude >> right) << right)
-    up = carries(remainder, drop, rho)
+    up = _carries(remainder, drop, rho)
     return Rounded(floor.sign, floor.exponent, where(up, floor.significand + 1, floor.significand))
 
 
@@ -26,7 +26,7 @@ def _toward_zero(rho: Conversion) -> Conversion:
     return replace(rho, rounding=Rounding.RZ, random_bits=0, random=0)
 
 
-def carries(remainder: Lane, drop: Lane, rho: Conversion) -> Flag:
+def _carries(remainder: Lane, drop: Lane, rho: Conversion) -> Flag:
     """Whether what is lost, ν = remainder / 2^drop, and the random number R carry together (§4.7.4).
 
     A: ⌊ν·2^N⌋ + R ≥ 2^N; B: ⌊ν·2^(N + 1)⌋ + 2·R + 1 ≥ 2^(N + 1); C: ν·2^N rounded to nearest even, and R, ≥ 2^N.

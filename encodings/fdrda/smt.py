@@ -145,7 +145,7 @@ def fraction_bits(spec: DotAdd) -> int:
     return spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
 
-def widen(e: BitVec, own: ExponentRange, wide: ExponentRange) -> BitVec:
+def _widen(e: BitVec, own: ExponentRange, wide: ExponentRange) -> BitVec:
     """An exponent of one range as one of a range that contains it."""
     return resize(e, wide.bits) + z3.BitVecVal(own.low - wide.low, wide.bits)
 
@@ -153,7 +153,7 @@ def widen(e: BitVec, own: ExponentRange, wide: ExponentRange) -> BitVec:
 def exponent_of_dot(spec: DotAdd, parameters: Fdrda, e_products: BitVec, all_zero: Bool) -> BitVec:
     """e_dot in the range of both.  If every product is skipped it is below any exponent of c."""
     own, wide = product_range(spec.a_format, spec.b_format), exponents_of(spec)
-    e_dot = widen(e_products, own, wide)
+    e_dot = _widen(e_products, own, wide)
     least_c = exponent_range(spec.c_format).low
     if parameters.skip_zero_products and own.low > least_c:
         e_dot = z3.If(all_zero, wide.constant(least_c), e_dot)

@@ -35,7 +35,7 @@ def clamped(x: Lane, bits: int) -> Lane:
     return clamp(x, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 
-def summed(terms: Sequence[Lane], stages: Stages) -> Lane:
+def _summed(terms: Sequence[Lane], stages: Stages) -> Lane:
     """The sum of several terms."""
     if len(terms) < 2:
         return terms[0]
@@ -53,10 +53,10 @@ def step(
     ]
     groups = list[Lane]()
     for start in range(0, p.L, p.group) if p.group else ():
-        total = summed(products[start : start + p.group], stages)
+        total = _summed(products[start : start + p.group], stages)
         groups.append(stages.made("integer_clamp", [total], clamped(total, p.inner)))
     addend = stages.made("integer_value", [c], value(c, spec.c_format))
-    total = summed([*(groups or products), addend], stages)
+    total = _summed([*(groups or products), addend], stages)
     kept = stages.made("integer_clamp", [total], clamped(total, d.storage_bits)) if p.clamps else total
     result = stages.made("integer_code", [kept], kept & (d.codes - 1))
     return IntegerStep(tuple(products), addend, tuple(groups), total, result)

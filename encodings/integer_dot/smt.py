@@ -35,7 +35,7 @@ def extended(code: BitVec, fmt: Format, bits: int) -> BitVec:
     return z3.SignExt(more, code) if fmt.signed else z3.ZeroExt(more, code)
 
 
-def product(x: BitVec, y: BitVec, formats: tuple[Format, Format]) -> BitVec:
+def _product(x: BitVec, y: BitVec, formats: tuple[Format, Format]) -> BitVec:
     """The product of two codes, as wide as both numbers together."""
     bits = sum(map(value_bits, formats))
     return extended(x, formats[0], bits) * extended(y, formats[1], bits)
@@ -49,7 +49,7 @@ def saturated(x: BitVec, bits: int) -> BitVec:
     return z3.If(x > top, top, z3.If(x < ~top, ~top, x))
 
 
-def sum_of(terms: Sequence[BitVec], bits: int, stages: Stages) -> BitVec:
+def _sum_of(terms: Sequence[BitVec], bits: int, stages: Stages) -> BitVec:
     """The sum of several terms, in so many bits."""
     if len(terms) == 1:
         return terms[0]
@@ -65,15 +65,15 @@ def step(
     """One step over L products."""
     formats, bits, d_bits = (spec.a_format, spec.b_format), p.sum_bits(spec), spec.d_format.storage_bits
     products = [
-        stages.made("integer_product", [u, v], product(u, v, formats)) for u, v in zip(a, b, strict=True)
+        stages.made("integer_product", [u, v], _product(u, v, formats)) for u, v in zip(a, b, strict=True)
     ]
     groups: list[BitVec] = []
     while p.group and len(groups) * p.group < p.L:
         first = len(groups) * p.group
-        total = sum_of(products[first : first + p.group], bits, stages)
+        total = _sum_of(products[first : first + p.group], bits, stages)
         groups.append(stages.made("integer_clamp", [total], saturated(total, p.inner)))
     addend = stages.made("integer_value", [c], extended(c, spec.c_format, bits))
-    total = sum_of([*(groups or products), addend], bits, stages)
+    total = _sum_of([*(groups or products), addend], bits, stages)
     kept = stages.made("integer_clamp", [total], saturated(total, d_bits)) if p.clamps else total
     result = stages.made("integer_code", [kept], z3.Extract(d_bits - 1, 0, kept))
     return IntegerStep(tuple(products), addend, tuple(groups), total, result)

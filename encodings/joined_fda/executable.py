@@ -49,7 +49,7 @@ def is_cut(x: Term, e_max: Lane, places: int, F: int) -> Flag:
     return (value >> n) << n != value
 
 
-def joined(total: Lane, lost: Sequence[Flag]) -> Lane:
+def _joined(total: Lane, lost: Sequence[Flag]) -> Lane:
     """Twice the sum, and one more in magnitude if anything was lost."""
     last = where(reduce(or_, lost), 1, 0)
     return where(total < 0, total * 2 - last, total * 2 + last)
@@ -71,7 +71,7 @@ def step(
     e_max = stages.largest(terms)
     total = stages.accumulate(list(zip(terms, places, strict=True)), e_max, p.F)
     lost = tuple(is_cut(term, e_max, bits, p.F) for term, bits in zip(terms, places, strict=True))
-    whole = stages.made("join", [*terms, e_max, total], Aligned((), joined(total.total, lost)), lost=lost)
+    whole = stages.made("join", [*terms, e_max, total], Aligned((), _joined(total.total, lost)), lost=lost)
     code = stages.round(whole, e_max, p.F + 1, p.rho, special, canonical_nan(p.rho.format))
     return JoinedStep(tuple(x), tuple(y), z, special, terms, e_max, total, lost, whole, code, code.result)
 

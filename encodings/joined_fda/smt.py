@@ -50,7 +50,7 @@ class JoinedStep:
     result: BitVec
 
 
-def exponents_of(spec: DotAdd, p: JoinedFda) -> ExponentRange:
+def _exponents_of(spec: DotAdd, p: JoinedFda) -> ExponentRange:
     """Those of products and c, and of zeros."""
     c = exponent_range(spec.c_format)
     found = product_range(spec.a_format, spec.b_format).union(c.low, c.high)
@@ -78,7 +78,7 @@ def step(
     spec: DotAdd, p: JoinedFda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> JoinedStep:
     """One step over L products."""
-    exponents, bias = exponents_of(spec, p), spec.a_format.bias + spec.b_format.bias
+    exponents, bias = _exponents_of(spec, p), spec.a_format.bias + spec.b_format.bias
     x = tuple(stages.decode(code, spec.a_format) for code in a)
     y = tuple(stages.decode(code, spec.b_format) for code in b)
     z = stages.decode(c, spec.c_format)

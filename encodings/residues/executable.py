@@ -132,7 +132,7 @@ def bytes_of(x: Lane, count: int) -> tuple[Lane, ...]:
     return tuple((x >> (8 * place)) & 0xFF for place in range(count))
 
 
-def divide(parts: Sequence[Lane], p: int) -> Division:
+def _divide(parts: Sequence[Lane], p: int) -> Division:
     """The remainder of a number of these bytes."""
     left, found = parts[0] * 0, []
     for each in reversed(parts):
@@ -151,7 +151,7 @@ def word(x: Operand, largest: Lane, fmt: Format, p: Residues) -> Word:
     """A factor's word and its remainders."""
     magnitude = x.significand >> clamp(largest - x.exponent + (fmt.fraction_bits + 1 - p.bits), 0, 63)
     parts = bytes_of(magnitude, -(-p.bits // 8))
-    left = tuple(divide(parts, each) for each in p.moduli)
+    left = tuple(_divide(parts, each) for each in p.moduli)
     signed = (next_to_zero(x.sign, r.left, each) for r, each in zip(left, p.moduli, strict=True))
     return Word(magnitude, parts, left, tuple(signed))
 
@@ -161,7 +161,7 @@ def left_of_sum(total: Lane, t: int, p: Residues) -> tuple[tuple[Lane, ...], Div
     modulus, bound = p.moduli[t], p.products << PRODUCT_BITS
     more = -(-bound // modulus) * modulus + p.offset % modulus
     parts = bytes_of(total + more, -(-(bound + more).bit_length() // 8))
-    return parts, divide(parts, modulus)
+    return parts, _divide(parts, modulus)
 
 
 def sum_of_remainders(a: Sequence[Word], b: Sequence[Word], t: int, p: Residues) -> SumOfRemainders:

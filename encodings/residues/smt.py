@@ -95,7 +95,7 @@ def bytes_of(x: BitVec) -> tuple[BitVec, ...]:
     return tuple(z3.Extract(low + BYTE - 1, low, whole) for low in range(0, whole.size(), BYTE))
 
 
-def divide(parts: Sequence[BitVec], modulus: int) -> tuple[BitVec, ...]:
+def _divide(parts: Sequence[BitVec], modulus: int) -> tuple[BitVec, ...]:
     """The remainders of the number of these bytes, byte by byte from the top."""
     found: list[BitVec] = []
     for each in reversed(parts):
@@ -117,7 +117,7 @@ def word(x: Operand, largest: BitVec, fmt: Format, p: Residues) -> Word:
     shifted = shift_right(x.significand, largest - x.field)
     magnitude = z3.Extract(fmt.fraction_bits, fmt.fraction_bits + 1 - p.bits, shifted)
     parts = bytes_of(magnitude)
-    left = tuple(divide(parts, each) for each in p.moduli)
+    left = tuple(_divide(parts, each) for each in p.moduli)
     signed = (next_to_zero(x.sign, r[-1], each) for r, each in zip(left, p.moduli, strict=True))
     return Word(magnitude, parts, left, tuple(signed))
 
@@ -138,7 +138,7 @@ def sum_of_remainders(a: Sequence[Word], b: Sequence[Word], t: int, p: Residues)
         ]
     )
     parts = bytes_of(positive(total, t, p))
-    return SumOfRemainders(total, parts, divide(parts, p.moduli[t]))
+    return SumOfRemainders(total, parts, _divide(parts, p.moduli[t]))
 
 
 def less(x: BitVec, digit: BitVec, modulus: int) -> BitVec:

@@ -79,7 +79,7 @@ def align_product(product: Term, max_exp: Lane, bits: int, guard_bits: int) -> L
     return aligned | where(discarded != 0, 1, 0)
 
 
-def normalise(magnitude: Lane, width: int) -> tuple[Lane, Lane]:
+def _normalise(magnitude: Lane, width: int) -> tuple[Lane, Lane]:
     """Returns lzc, how many zeros a magnitude of `width` bits begins with, and the magnitude without them."""
     lzc = clamp(width - bit_length(magnitude), 0, width)
     return lzc, magnitude << lzc
@@ -111,7 +111,7 @@ def code_of_sum(accumulator: Lane, max_exp: Lane, p: Rvbna) -> Normalised:
     """Returns the code of the sum of the aligned products; `max_exp` is unbiased, so that prodOpBias is not there."""
     negative = accumulator < 0
     magnitude = where(negative, -accumulator, accumulator)
-    lzc, shifted = normalise(magnitude, p.width)
+    lzc, shifted = _normalise(magnitude, p.width)
     res_exp = max_exp + (p.guard_bits + 1 + fp32.bias) - lzc
     normal, subnormal = round_normal(shifted, lzc, p), round_subnormal(magnitude, shifted, res_exp, p)
     fields = (clamp(res_exp, 1, OVERFLOW) << (Q - 1)) | (normal & ((1 << (Q - 1)) - 1))

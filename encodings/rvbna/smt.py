@@ -89,7 +89,7 @@ def align_product(product: Term, max_exp: BitVec, guard_bits: int) -> BitVec:
     return aligned | resize(bit(jam), width)
 
 
-def leading_zeros(x: BitVec, bits: int) -> BitVec:
+def _leading_zeros(x: BitVec, bits: int) -> BitVec:
     """Returns how many zeros x begins with, in `bits` bits; its width, if it is zero."""
     count = z3.BitVecVal(x.size(), bits)
     for place in range(x.size()):
@@ -133,7 +133,7 @@ def code_of_sum(accumulator: BitVec, max_exp: BitVec, low: int, p: Rvbna) -> Nor
     negative = z3.Extract(width, width, accumulator)
     magnitude = z3.Extract(width - 1, 0, negate_if(negative, accumulator))
     bits = max(max_exp.size(), F, abs(low).bit_length(), width.bit_length()) + 3
-    lzc = leading_zeros(magnitude, width.bit_length())
+    lzc = _leading_zeros(magnitude, width.bit_length())
     offset = low + p.guard_bits + 1 + fp32.bias
     resExp = resize(max_exp, bits) + z3.BitVecVal(offset % (1 << bits), bits) - resize(lzc, bits)
     infinity = z3.BitVecVal(((1 << F) - 1) << (Q - 1), Q + F)

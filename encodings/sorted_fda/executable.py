@@ -49,7 +49,7 @@ class SortedStep(NamedTuple):
     result: Lane  #: encode
 
 
-def sum_of(terms: tuple[Term, Term, Term], places: int, p: SortedFda, lowest: int) -> SortedSum:
+def _sum_of(terms: tuple[Term, Term, Term], places: int, p: SortedFda, lowest: int) -> SortedSum:
     """The sums of the two largest of three normalised terms, and of all."""
     x, y, z = in_order(*terms)
     partial = add(x, places, y, places, p.F)
@@ -78,7 +78,7 @@ def step(
     addend = stages.addend(z)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
     places, lowest, rho = p.places(spec), p.lowest(spec), p.rho
-    sum_ = sum_of(normal_terms(products, addend, bits, places, lowest), places, p, lowest)
+    sum_ = _sum_of(normal_terms(products, addend, bits, places, lowest), places, p, lowest)
     total = stages.made("sorted_sum", [*products, addend], sum_.total, sum=sum_)
     signs = (*products, addend)
     rounded = round_sum(total, zero_sign(signs, total.total * 0, rho), rho)

@@ -62,27 +62,27 @@ class SortedStep:
     result: BitVec  #: encode
 
 
-def exponents_of(spec: DotAdd, p: SortedFda) -> ExponentRange:
+def _exponents_of(spec: DotAdd, p: SortedFda) -> ExponentRange:
     """Those of all terms, with room above for carries and below to normalise, and ρ's least."""
     own, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
     reach = ExponentRange(p.lowest(spec) - p.G - 6, max(own.high, c.high) + 3)
     return reach.union(spec.d_format.min_exponent)
 
 
-def as_term(x: StickySum) -> Term:
+def _as_term(x: StickySum) -> Term:
     """A sum as a term at its exponent."""
     bits = x.total.size() - 1
     sign = z3.Extract(bits, bits, x.total)
     return Term(sign, x.e_max, resize(negate_if(sign, x.total), bits))
 
 
-def sum_of(
+def _sum_of(
     terms: tuple[Term, Term, Term], places: int, p: SortedFda, exponents: ExponentRange, zero: int
 ) -> SortedSum:
     """The sums of the two largest of three normalised terms, and of all."""
     one, two, three = sorted_terms(*terms)
     partial = sticky_sum(one, places, two, places, p.F)
-    first = normal_sum(partial, exponents, zero) if p.between else as_term(partial)
+    first = normal_sum(partial, exponents, zero) if p.between else _as_term(partial)
     total = sticky_sum(first, p.F + 1 if p.between else p.F, three, places, p.G)
     return SortedSum(terms, (one, two, three), partial, first, total)
 
@@ -91,7 +91,7 @@ def step(
     spec: DotAdd, p: SortedFda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> SortedStep:
     """One step of three terms."""
-    exponents, zero, places, rho = exponents_of(spec, p), p.lowest(spec), p.places(spec), p.rho
+    exponents, zero, places, rho = _exponents_of(spec, p), p.lowest(spec), p.places(spec), p.rho
     x = tuple(stages.decode(code, spec.a_format) for code in a)
     y = tuple(stages.decode(code, spec.b_format) for code in b)
     z = stages.decode(c, spec.c_format)
@@ -100,7 +100,7 @@ def step(
     products = tuple(stages.multiply(u, v, bias, exponents) for u, v in zip(x, y, strict=True))
     addend = stages.addend(z, spec.c_format.bias, exponents)
     terms = normalised_terms(products, addend, places + 1, exponents, zero)
-    made = sum_of(terms, places, p, exponents, zero)
+    made = _sum_of(terms, places, p, exponents, zero)
     sum_, inputs = made.sum, [*products, addend]
     frames = Frames(p.F, p.G)
     stages.made("sorted_sum", inputs, sum_, sum=made, exponents=exponents, zero=zero, frames=frames)

@@ -51,7 +51,7 @@ def _zero(negative: bool) -> Zero:
     return Zero.MINUS if negative else Zero.PLUS
 
 
-def number(code: int) -> Number:
+def _number(code: int) -> Number:
     """Returns the number of a code."""
     negative = bool(code & fp32.sign_mask)
     if fp32.is_nan(code):
@@ -65,7 +65,7 @@ def _is_negative(x: Number) -> bool:
     return x is Zero.MINUS if isinstance(x, Zero) else x < 0
 
 
-def multiply(x: Number, y: Number) -> Number:
+def _multiply(x: Number, y: Number) -> Number:
     """Returns the exact product."""
     if isinstance(x, Fraction) and isinstance(y, Fraction):
         return x * y
@@ -76,7 +76,7 @@ def multiply(x: Number, y: Number) -> Number:
     return -math.inf if _is_negative(x) != _is_negative(y) else math.inf
 
 
-def add(x: Number, y: Number) -> Number:
+def _add(x: Number, y: Number) -> Number:
     """Returns the exact sum."""
     if isinstance(x, Zero):
         return _zero(x is y is Zero.MINUS) if isinstance(y, Zero) else y
@@ -87,7 +87,7 @@ def add(x: Number, y: Number) -> Number:
     return x if isinstance(y, Fraction) else x + y
 
 
-def nearest(x: Fraction, place: int) -> Fraction | Zero:
+def _nearest(x: Fraction, place: int) -> Fraction | Zero:
     """Returns x rounded to a multiple of 2^place, to nearest, ties to even."""
     grid = Fraction(2) ** place
     return round(x / grid) * grid or _zero(x < 0)
@@ -98,28 +98,28 @@ def _last_place(x: Fraction) -> int:
     return max(top(x) - fp32.fraction_bits, _LAST)
 
 
-def cuts(x: Number) -> Iterator[Number]:
+def _cuts(x: Number) -> Iterator[Number]:
     """Yields what x may become by rounding once to a format that has fp32's numbers."""
     yield x
     if not isinstance(x, Fraction):
         return
     for place in range(lowest(x), _last_place(x) + 1):
-        y = nearest(x, place)
+        y = _nearest(x, place)
         yield y
         if isinstance(y, Fraction) and abs(y) >= _TOO_LARGE:
             yield -math.inf if y < 0 else math.inf
 
 
-def repeated(x: Number) -> Iterator[Number]:
+def _repeated(x: Number) -> Iterator[Number]:
     """Yields what x may become by rounding any number of times."""
     found, new = {x}, [x]
     while new:
-        new = [y for y in {z for each in new for z in cuts(each)} if y not in found]
+        new = [y for y in {z for each in new for z in _cuts(each)} if y not in found]
         found.update(new)
     yield from found
 
 
-def single(x: Number) -> int:
+def _single(x: Number) -> int:
     """Returns the code of x, rounded to fp32."""
     if isinstance(x, Fraction):
         sign, e = fp32.sign_mask if x < 0 else 0, max(top(x), fp32.min_exponent)
@@ -140,17 +140,17 @@ def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> 
     few for that, maybe more.  Raises TooManyError where there are more than `limit` results on the way, or more than
     nine terms without those.
     """
-    exact = [multiply(number(x), number(y)) for x, y in zip(a, b, strict=True)]
-    leaves: list[set[Number]] = [*({x, number(single(x))} for x in exact), {number(c)}]
-    rounded = cuts
+    exact = [_multiply(_number(x), _number(y)) for x, y in zip(a, b, strict=True)]
+    leaves: list[set[Number]] = [*({x, _number(_single(x))} for x in exact), {_number(c)}]
+    rounded = _cuts
     if len(leaves) > _TERMS:
         plain = [leaf for leaf in leaves if not all(isinstance(x, Zero) for x in leaf)]
         kinds: list[set[Number]] = [{zero} for zero in Zero]
         leaves = [*plain, *(kind for kind in kinds if kind in leaves)]
-        rounded = repeated
+        rounded = _repeated
     if len(leaves) > _TERMS:
         raise TooManyError(f"more than {_TERMS - 1} products that are not zero")
-    return {single(x) for x in trees(leaves, limit, rounded, add)}
+    return {_single(x) for x in trees(leaves, limit, rounded, _add)}
 
 
 def off_at_most(k: int) -> Fraction:

@@ -64,7 +64,7 @@ class Reduced(NamedTuple):
         return found
 
 
-def zeros(x: Codes, y: Codes, z: Codes) -> Codes:
+def _zeros(x: Codes, y: Codes, z: Codes) -> Codes:
     """Zeros, where what an operation makes is overridden."""
     return z * 0
 
@@ -211,7 +211,7 @@ def _vector(
             x, y = (x * 0, y) if value == 4 else (x, y * 0)
         rows = (at.z_row & ~spread) | (i // step & spread)
         yield Elements(
-            zeros if (mode, value) == (0, 3) else operation,
+            _zeros if (mode, value) == (0, 3) else operation,
             codes(x, x_size)[in_x[chosen] // x_size],
             codes(y, y_size)[in_y[chosen] // y_size],
             ((rows * ROW + i) // wide)[chosen],
@@ -249,7 +249,7 @@ def _reduction(on: dict[str, int], bits: int, saturated: int) -> Reduced:
 def _of_z(operation: Reduced, vectors: _Vectors, places: Codes, size: int) -> Elements:
     nothing = np.zeros(len(places), np.int64)
     over = (vectors.mode, vectors.value) == (0, 3)
-    return Elements(zeros if over else operation, nothing, nothing, places, size)
+    return Elements(_zeros if over else operation, nothing, nothing, places, size)
 
 
 # ---- matrices ------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def matfp(sides: Sides) -> Iterator[Elements]:
     modes = ((on["enable_mode"], on["enable_value"] & 31), (on["y_enable_mode"], on["y_enable_value"]))
     x, y = (row * 0 if mode in ((0, 4), (0, 5)) else row for row, mode in zip((x, y), modes, strict=True))
     flags = (enabled(*modes[0], size), enabled(*modes[1], size))
-    operation = zeros if (0, 3) in modes else FloatingOperation(tables.FLOAT_MODES[alu], source, target)
+    operation = _zeros if (0, 3) in modes else FloatingOperation(tables.FLOAT_MODES[alu], source, target)
     yield _matrix(x, y, flags, (size, size, wide), on["z_row"], operation)
 
 
@@ -325,7 +325,7 @@ def matint(sides: Sides) -> Iterator[Elements]:
         x, y = (x, y * 0) if of_y else (x * 0, y)
     every = np.full(ROW, True)
     enable = (every, enabled(*mode, y_size)) if of_y else (enabled(*mode, x_size), every)
-    operation = zeros if mode == (0, 3) else _accumulated(on, alu, bits3)
+    operation = _zeros if mode == (0, 3) else _accumulated(on, alu, bits3)
     yield _matrix(x, y, enable, (x_size, y_size, wide), on["z_row"], operation)
 
 

@@ -98,7 +98,7 @@ def witness_of(
     first, second, broken = relation.runs(Rows.of([codes]))
     runs = [Run("", relation.left, codes, int(first[0]))]
     if relation.image is not None:
-        image = image_of(relation, codes)
+        image = _image_of(relation, codes)
         runs.append(Run(relation.second, relation.right, image, int(second[0])))
     seen = [smt_result(run.spec, run.codes) for run in runs]
     differ = [results_differ(x.spec, x.spec, x.result, d) for x, d in zip(runs, seen, strict=True)]
@@ -110,7 +110,7 @@ def witness_of(
     return CaseWitness(instruction, tuple(runs), minimality=tuple(minimality))
 
 
-def image_of(relation: Relation, codes: Codes) -> Codes:
+def _image_of(relation: Relation, codes: Codes) -> Codes:
     """The second run's inputs of one case, as ints."""
     if relation.image is None:
         return codes

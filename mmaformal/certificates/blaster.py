@@ -90,7 +90,7 @@ class Blaster:
                     raise ScriptError(f"{name} has no meaning")
                 return self._named[name]
             case ["_", str(numeral), str(width)] if re.fullmatch(r"bv[0-9]+", numeral):
-                return bits_of(int(numeral[2:]), int(width))
+                return _bits_of(int(numeral[2:]), int(width))
             case ["ite", condition, left, right]:
                 return self._chosen(_bool(self.value(condition)), self.value(left), self.value(right))
             case ["=" | "distinct" as head, left, right]:
@@ -126,9 +126,9 @@ class Blaster:
         else:
             sign = -1 if head == "bvsub" else 1
             found = {each: (left.get(each, 0) + sign * right.get(each, 0)) % size for each in (*left, *right)}
-        total = bits_of(0, len(x))
+        total = _bits_of(0, len(x))
         for is_less, factor, factors in sorted(_signed_terms(found, size)):
-            term = bits_of(factor, len(x))
+            term = _bits_of(factor, len(x))
             for bits in factors:
                 term = _multiply(self.circuit, term, bits)
             total = (_subtract if is_less else _add)(self.circuit, total, term)
@@ -183,7 +183,7 @@ def _vector(value: Value) -> Bits:
     return value
 
 
-def bits_of(value: int, width: int) -> Bits:
+def _bits_of(value: int, width: int) -> Bits:
     """Return a number's bits.  Raises ScriptError if it has more."""
     if not 0 <= value < 1 << width:
         raise ScriptError(f"{value} has not {width} bits")

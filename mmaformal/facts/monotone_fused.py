@@ -366,11 +366,11 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
         return fused_step(spec, replace(inputs, c=c)).step
 
     one = OneStep(step, inputs.c, spec.c_format, spec.d_format)
-    theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    theorem = one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(
+def _prove_in_order(
     proving: Theory, spec: DotAdd, runs: Neighbours[fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep]
 ) -> None:
     """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""

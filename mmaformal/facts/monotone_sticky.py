@@ -56,17 +56,17 @@ def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
     return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
 
 
-def terms_of(step: Sticky) -> tuple[Term, Term]:
+def _terms_of(step: Sticky) -> tuple[Term, Term]:
     """(what c is added to, c)."""
     return (step.product if isinstance(step, pfma.FmaStages) else step.term), step.addend
 
 
-def exponents_of(spec: DotAdd) -> ExponentRange:
+def _exponents_of(spec: DotAdd) -> ExponentRange:
     p = spec.parameters_as(DpaE9s12)
     return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
 
 
-def frame_of(spec: DotAdd) -> int:
+def _frame_of(spec: DotAdd) -> int:
     """The places of a sum below the one of its exponent."""
     p = spec.parameters
     if p.loss is LossModel.OPERATIONS:
@@ -84,12 +84,12 @@ def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Dpa
     """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
-    return one, one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    return one, one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
 
 
-def sum_of(step: Sticky, exponents: ExponentRange, frame: int, fraction_bits: int) -> AlignedTerms:
+def _sum_of(step: Sticky, exponents: ExponentRange, frame: int, fraction_bits: int) -> AlignedTerms:
     """The sum of a step, of c with so many fraction bits; nothing is said of those of the other term."""
-    x, y = terms_of(step)
+    x, y = _terms_of(step)
     summands = Summand("term", x, step.sum.x, 0, ()), Summand("c", y, step.sum.y, fraction_bits, ())
     bounds = [(1 << s.aligned.size()) - 1 for s in summands]
     return AlignedTerms(summands, (bounds[0], bounds[1]), step.sum.e_max, step.sum.total, exponents, frame)
@@ -112,8 +112,8 @@ class StickyPair(SumsPair):
         least: int,
         fraction_bits: int,
     ) -> StickyPair:
-        frame, rho, lowest = frame_of(spec), spec.parameters.last_rounding, spec.c_format.min_exponent
-        x, y = (sum_of(step, exponents, frame, fraction_bits) for step in (runs.small, runs.large))
+        frame, rho, lowest = _frame_of(spec), spec.parameters.last_rounding, spec.c_format.min_exponent
+        x, y = (_sum_of(step, exponents, frame, fraction_bits) for step in (runs.small, runs.large))
         return cls(spec, runs, x, y, rho, lowest, least, exponents.low)
 
     def risen(self, rise: int) -> z3.BoolRef:
@@ -127,15 +127,15 @@ class StickyPair(SumsPair):
         return [Rise(str(n), self.risen(n), z3.BitVecVal(1 << n, self.bits), n, 2 * n) for n in (0, 1)]
 
 
-def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
+def _prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
     """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
-    ex, fmt = exponents_of(spec), spec.c_format
+    ex, fmt = _exponents_of(spec), spec.c_format
     pair = StickyPair.of(spec, runs, ex, least=fmt.min_exponent, fraction_bits=fmt.fraction_bits)
     prove_pair_in_order(theory, pair)
 
 
 def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
-    """Prove for a pair of runs what `prove_in_order` proves.  Raises NotProvedError."""
+    """Prove for a pair of runs what `_prove_in_order` proves.  Raises NotProvedError."""
     rounding_of(pair).prove(theory)
     (low, high), (x, y) = (pair.exponents.constant(n) for n in (pair.least, pair.exponents.high)), pair.c
     ranges = z3.UGE(x.exponent, low), z3.ULE(y.exponent, high)

@@ -26,7 +26,7 @@ def finite_operands(pairing: Pairing, step: object, assumed: dict[int, Link]) ->
     """Derive that decoded operands of finite codes are finite."""
     links: list[Link] = []
     for side in ("a", "b", "scale_a", "scale_b"):
-        for x in operands(step, side):
+        for x in _operands(step, side):
             flags = [flag for flag in (x.nan, x.infinite) if not z3.is_false(flag)]
             if not flags:
                 continue
@@ -56,14 +56,14 @@ def no_nan(pairing: Pairing, spec: DotAdd, step: RoundsOnce, assumed: dict[int, 
     number = Link(z3.Not(step.c.nan), (step.c.nan,))
     pairing.derive("decode", "c is no NaN", [number], [c])
     special = Link(z3.Not(step.special.nan), (step.special.nan,))
-    single = [x for side in ("a", "b") for x in operands(step, side)]
+    single = [x for side in ("a", "b") for x in _operands(step, side)]
     inputs = [term for x in (*single, step.c) for term in (x.sign, x.significand)] + [step.c.infinite]
     pairing.derive("classify", "nothing makes a NaN", [special], [*finite, number], inputs)
     inputs = [step.special.positive_infinity, step.special.negative_infinity, *step.rounded]
     return not_nan(pairing, step.result, spec, [special], "a rounded number is no NaN", inputs)
 
 
-def operands(step: object, side: str) -> Sequence[Operand]:
+def _operands(step: object, side: str) -> Sequence[Operand]:
     found = getattr(step, side, ())
     return [found] if isinstance(found, Operand) else list(found)
 

@@ -21,11 +21,11 @@ def facts_of(spec: DotAdd) -> Facts[AnyStep]:
     """Those of the algorithm of a `DotAdd`; with no method, if there is no folder for it."""
     name = spec.parameters.algorithm
     facts = found().get(name) or Facts(name)
-    return signed(facts) if spec.is_signed else facts
+    return _signed(facts) if spec.is_signed else facts
 
 
 @lru_cache(maxsize=64)
-def signed(facts: Facts[AnyStep]) -> Facts[AnyStep]:
+def _signed(facts: Facts[AnyStep]) -> Facts[AnyStep]:
     """Those of the same unit with changes of signs around it."""
     from mmaformal.facts.signed import SignedFacts
 

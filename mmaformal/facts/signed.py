@@ -1,4 +1,4 @@
-"""Facts of a unit that changes signs (`DotAdd.negated`), or does not read c: those of the same unit without (`plain`),
+"""Facts of a unit that changes signs (`DotAdd.negated`), or does not read c: those of the same unit without (`_plain`),
 given other codes.
 
 A change of signs maps codes onto codes, and changes the sign of the number that each is, and nothing else; so what is
@@ -53,15 +53,15 @@ SIGNS = Rule(
 )
 
 
-def negative(code: int, fmt: Format) -> int:
+def _negative(code: int, fmt: Format) -> int:
     """The code with its sign changed; a NaN as it is."""
     return code if fmt.is_nan(code) else code ^ fmt.sign_mask
 
 
 def changed(spec: DotAdd, codes: Codes) -> Codes:
     """The codes that the plain unit is given for those that `spec` is; and the other way round, if c is read."""
-    a = tuple(negative(x, spec.a_format) for x in codes.a) if "a" in spec.negated else codes.a
-    c = negative(codes.c, spec.c_format) if "c" in spec.negated else codes.c
+    a = tuple(_negative(x, spec.a_format) for x in codes.a) if "a" in spec.negated else codes.a
+    c = _negative(codes.c, spec.c_format) if "c" in spec.negated else codes.c
     return replace(codes, a=a, c=c if spec.reads_c else spec.c_format.sign_mask)
 
 
@@ -73,7 +73,7 @@ def taken(spec: DotAdd, x: Inputs) -> Inputs:
     return replace(x, a=a, c=c if spec.reads_c else z3.BitVecVal(spec.c_format.sign_mask, c.size()))
 
 
-def plain(instruction: Instruction) -> Instruction:
+def _plain(instruction: Instruction) -> Instruction:
     """The instruction without changes of signs."""
     name = f"{instruction.name}[signs as they are]"
     return replace(instruction, spec=instruction.spec.plain, name=name, aliases=())
@@ -175,7 +175,7 @@ class SignedFacts(Facts[AnyStep]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         prove_signs(proving, instruction.spec)
-        return self.inner.error_bound(plain(instruction), proving)
+        return self.inner.error_bound(_plain(instruction), proving)
 
     # ---- two runs in order
 
@@ -190,7 +190,7 @@ class SignedFacts(Facts[AnyStep]):
             return None
         if spec.c_sign < 0:
             return falls(instruction, lambda x: _other_c(spec, x), "another c")
-        found = self.inner.monotone_in_c(plain(instruction), theory)
+        found = self.inner.monotone_in_c(_plain(instruction), theory)
         if found is not None:
             return falls(instruction, lambda x: _other_c(spec, x), "another c")
         own, x = two_runs(spec.plain), symbolic_inputs(spec)
@@ -207,7 +207,7 @@ class SignedFacts(Facts[AnyStep]):
         spec = instruction.spec
         if spec.product_sign < 0:
             return falls_with_products(instruction)
-        found = self.inner.monotone_in_product(plain(instruction), theory)
+        found = self.inner.monotone_in_product(_plain(instruction), theory)
         if found is not None:
             return falls_with_products(instruction)
         if "a" in spec.negated or "d" in spec.negated:

@@ -353,7 +353,7 @@ def covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitV
     return z3.And(at_least(p - 1, fine, a - 1, coarse), at_least(a + 1, coarse, p + 1, fine))
 
 
-def normalised(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> Link:
+def _normalised(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> Link:
     """Return the link that says that a term has its leading one on top, or is zero and has the lowest exponent; none
     is above the highest."""
     return Link(_is_normal(x, lowest, highest), (x.exponent, x.significand))
@@ -432,7 +432,7 @@ def _sorted_alike(step: SortedRuns, links: Sequence[Link], codes: Sequence[Seque
     normal = []
     for x, inputs in zip(step.left.terms, codes, strict=True):
         given = [] if inputs else step.c
-        normal.append(step.derive("align", "terms are normalised", normalised(x, low, high), given, inputs))
+        normal.append(step.derive("align", "terms are normalised", _normalised(x, low, high), given, inputs))
     mine, other = step.left.sorted, step.right.sorted
     first, second, third = mine
     exchanged = z3.Or(

@@ -185,7 +185,7 @@ def parts_of(whole: z3.ExprRef) -> set[int]:
     return seen
 
 
-def top(fmt: Format, exponent: int) -> int:
+def _top(fmt: Format, exponent: int) -> int:
     """The code with the largest significand of an exponent; of scales, 1."""
     if not fmt.has_zero:
         return fmt.bias
@@ -199,9 +199,9 @@ def near(fmt: Format, exponent: int) -> int:
 
 def case_of(spec: DotAdd, e_a: int, e_b: int, e_c: int) -> Codes:
     """All a, b and c with the largest significands, at these exponents; scales of 1."""
-    a, b = top(spec.a_format, e_a), top(spec.b_format, e_b)
-    scales = (top(spec.scale_format, 0),) * spec.scales if spec.scale_format is not None else ()
-    return Codes((a,) * spec.k, (b,) * spec.k, top(spec.c_format, e_c), scales, scales)
+    a, b = _top(spec.a_format, e_a), _top(spec.b_format, e_b)
+    scales = (_top(spec.scale_format, 0),) * spec.scales if spec.scale_format is not None else ()
+    return Codes((a,) * spec.k, (b,) * spec.k, _top(spec.c_format, e_c), scales, scales)
 
 
 def largest_case(spec: DotAdd) -> Codes:

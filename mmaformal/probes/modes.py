@@ -72,7 +72,7 @@ def agreeing(answers: Mapping[Fraction, Fraction | None]) -> tuple[str, ...]:
     )
 
 
-def in_words(names: tuple[str, ...]) -> str:
+def _in_words(names: tuple[str, ...]) -> str:
     """`toward zero (RZ)`; several with `or`; none is said to be none."""
     if not names:
         return "in a way that is none of those known"

@@ -253,7 +253,7 @@ def probe(
             raise TypeError(f"{unit.label} has its own K and formats: {extra[0]} is not to be given")
         s = unit.spec
         types = Types(s.a_format, s.b_format, s.c_format, s.d_format)
-        box = Box(of_instruction(unit), types, unit.k)
+        box = Box(_of_instruction(unit), types, unit.k)
         return _probed(box, unit.label if name is None else name, check, timeout)
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
@@ -281,7 +281,7 @@ def own_types(unit: object, given: Mapping[str, object]) -> dict[str, object]:
     return dict(takes) if isinstance(takes, dict) and all(x is None for x in given.values()) else {}
 
 
-def of_instruction(instruction: Instruction) -> Unit:
+def _of_instruction(instruction: Instruction) -> Unit:
     """The instruction as a function of a, b and c; with block scales, they are 1."""
     spec = instruction.spec
     if spec.scale_format is None:

@@ -100,14 +100,14 @@ def _carries(lost: Fraction, rho: Conversion) -> bool:
     return (round(scaled) if rho.rounding is Rounding.SC else floor(scaled)) + number >= 1 << places
 
 
-def is_negative(code: int, fmt: Format) -> bool:
+def _is_negative(code: int, fmt: Format) -> bool:
     return bool(code & fmt.sign_mask)
 
 
 def is_correct(code: int, x: Fraction, rho: Conversion) -> bool:
     """Whether a code is ρ(x); zeros of either sign are zero."""
     index = rounded_index(x, rho)
-    return index_of(code, rho) == index and (index == 0 or is_negative(code, rho.format) == (x < 0))
+    return index_of(code, rho) == index and (index == 0 or _is_negative(code, rho.format) == (x < 0))
 
 
 def is_faithful(code: int, x: Fraction, rho: Conversion) -> bool:
@@ -123,7 +123,7 @@ def is_faithful(code: int, x: Fraction, rho: Conversion) -> bool:
         if beyond
         else (below, below + 1)
     )
-    return index in allowed and (index == 0 or is_negative(code, rho.format) == (x < 0))
+    return index in allowed and (index == 0 or _is_negative(code, rho.format) == (x < 0))
 
 
 # ---- as a claim about terms --------------------------------------------------------------------------------------

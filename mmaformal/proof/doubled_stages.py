@@ -337,7 +337,7 @@ def _bounded(run: DoubledRuns, summands: Sequence[z3.BitVecRef], none: Sequence[
     return most, running
 
 
-def sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
+def _sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     """The link of the sum: it is the same, or it is half that of the second run, with a sticky place, for the first
     term is cut at one place more in the first run, and the second is zero."""
     x, y = left.output, right.output
@@ -485,7 +485,7 @@ _LINKS: Mapping[str, LinkOf] = {
     "as_term": as_term,
     "round": round_sum,
     "round_product": _round_product,
-    "sticky_sum": sticky_sum,
+    "sticky_sum": _sticky_sum,
     "round_sum": round_sum,
     "add": _add,
     "product": _product,

@@ -88,7 +88,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     if here:
         tools = words_of(compiler) if compiler else (_hipcc(instruction),)
     unit = _UNIT.substitute(
-        kernel=kernel_source(mfma_of(instruction), target),
+        kernel=_kernel_source(mfma_of(instruction), target),
         target=target,
         lanes=LANES,
         label=instruction.label,
@@ -98,7 +98,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     return RecorderProgram(text, ".hip", tools, ("-O2", f"--offload-arch={target}"))
 
 
-def kernel_source(mfma: Mfma, target: str) -> str:
+def _kernel_source(mfma: Mfma, target: str) -> str:
     """The kernel that computes rows[blockIdx.x] by one wave."""
     row, block = _RESULTS[mfma.m, mfma.d is fp64]
     return _KERNEL.substitute(

@@ -70,7 +70,7 @@ def _first_places(spec: DotAdd, codes: Codes, shows: Shows) -> Codes:
     return moved if so else codes
 
 
-def grouped(pairs: Mapping[str, FunctionPair]) -> Iterator[dict[str, FunctionPair]]:
+def _grouped(pairs: Mapping[str, FunctionPair]) -> Iterator[dict[str, FunctionPair]]:
     """The pairs of each types and K, which can be run on the same rows."""
     groups: dict[tuple[object, ...], dict[str, FunctionPair]] = {}
     for key, pair in pairs.items():
@@ -147,7 +147,7 @@ def compare(pairs: Mapping[str, FunctionPair], store: PairStore, told: Told) -> 
     """Put an input for each pair that the store has none of yet into it; where no row shows one, that it is open."""
     missing = {key: pair for key, pair in pairs.items() if key not in store.answers}
     left = len(missing)
-    for group in grouped(missing):
+    for group in _grouped(missing):
         first = next(iter(group.values())).x
         told(f"{first.spec.types}, K={first.k}: running {counted(len(group), 'pair')} of {left}")
         found = found_by_running(group)

@@ -55,7 +55,7 @@ def number(code: z3.BitVecRef, fmt: Format) -> CodedNumber:
     )
 
 
-def product(x: CodedNumber, y: CodedNumber) -> CodedNumber:
+def _product(x: CodedNumber, y: CodedNumber) -> CodedNumber:
     bits = x.significand.size() + y.significand.size()
     wide = max(x.exponent.size(), y.exponent.size()) + 2
     exponents = [z3.SignExt(wide - v.exponent.size(), v.exponent) for v in (x, y)]
@@ -112,7 +112,7 @@ class LargerProduct:
         """a·b ≤ a'·b' in the k-th place."""
         formats = self.spec.a_format, self.spec.b_format
         first, second = (
-            product(*(number(code, fmt) for code, fmt in zip((side.a[k], side.b[k]), formats, strict=True)))
+            _product(*(number(code, fmt) for code, fmt in zip((side.a[k], side.b[k]), formats, strict=True)))
             for side in (self.x, self.y)
         )
         return at_most(first, second)
@@ -144,7 +144,7 @@ def larger_product(spec: DotAdd, *places: int) -> LargerProduct:
 def numbers_of(spec: DotAdd, x: Inputs) -> list[CodedNumber]:
     """The products of a step, and c, with the signs that they have in its exact sum."""
     pairs = zip(x.a, x.b, strict=True)
-    products = [product(number(a, spec.a_format), number(b, spec.b_format)) for a, b in pairs]
+    products = [_product(number(a, spec.a_format), number(b, spec.b_format)) for a, b in pairs]
     if spec.product_sign < 0:
         products = [replace(n, sign=~n.sign) for n in products]
     c = number(x.c if spec.reads_c else z3.BitVecVal(spec.c_format.sign_mask, x.c.size()), spec.c_format)

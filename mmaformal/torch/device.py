@@ -45,7 +45,7 @@ def _power_of_two(exponent: Tensor) -> Tensor:
     return ((exponent + 1023).clamp(1, 2046) << 52).view(torch.float64)
 
 
-def codes_of(x: Tensor, fmt: Format, saturate: bool, scale: Tensor | None = None) -> Tensor:
+def _codes_of(x: Tensor, fmt: Format, saturate: bool, scale: Tensor | None = None) -> Tensor:
     """Codes of x / scale, to nearest even: `kernels.conversion.round_to`, in torch's operations."""
     own = _FLOATS.get(fmt.name)
     if scale is None and x.dtype == own and own in (torch.float32, torch.float64):
@@ -78,12 +78,12 @@ def quantised(
         assert scale_format is not None
         return _in_blocks(x, fmt, scale_format, instruction.spec.scale_block)
     if how == "none":
-        codes = codes_of(x, fmt, saturate=fmt.storage_bits <= 8)
+        codes = _codes_of(x, fmt, saturate=fmt.storage_bits <= 8)
         return Quantised(codes, None, _poisoned(x, fmt, None))
     largest = _largest(x, None if how == "tensor" else 2)
     factor = (largest / largest_number(fmt)).float().double()
     factor = torch.where(factor == 0, 1.0, factor)
-    return Quantised(codes_of(x, fmt, saturate=True, scale=factor), None, _poisoned(x, fmt, factor))
+    return Quantised(_codes_of(x, fmt, saturate=True, scale=factor), None, _poisoned(x, fmt, factor))
 
 
 def _largest(x: Tensor, axis: int | None) -> Tensor:
@@ -122,7 +122,7 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
         top = largest.amax() if largest.numel() else largest.new_zeros(())
         factor = (top / largest_number(fmt) / largest_number(scale_format)).float().double().reshape(1, 1, 1)
         factor = torch.where(factor == 0, 1.0, factor)
-        scales = codes_of(largest / largest_number(fmt) / factor, scale_format, saturate=True)
+        scales = _codes_of(largest / largest_number(fmt) / factor, scale_format, saturate=True)
         numbers = torch.from_numpy(table(scale_format)).to(x.device)
         values = numbers[scales.long() & (scale_format.codes - 1)] * factor
     else:
@@ -132,7 +132,7 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
         scales = (exponent + scale_format.bias).to(word(scale_format))
         values = _power_of_two(exponent)
     divisor = torch.where(values == 0, 1.0, values).repeat_interleave(block, 2)[..., :k]
-    codes = codes_of(x, fmt, saturate=True, scale=divisor)
+    codes = _codes_of(x, fmt, saturate=True, scale=divisor)
     if not has_nan(fmt):
         nan = torch.tensor(scale_format.code("nan"), device=x.device).to(scales.dtype)
         scales = torch.where(parts.isfinite().all(dim=3), scales, nan)

@@ -58,7 +58,7 @@ def repeated(spec: DotAdd) -> DotAdd:
     return spec.replace(k=spec.period)
 
 
-def traced(spec: DotAdd) -> Step:
+def _traced(spec: DotAdd) -> Step:
     """The step of an instruction on symbolic codes.
 
     Raises LaneError if an operation may wrap, or if NumPy computes something else of the samples.
@@ -252,9 +252,9 @@ def source(spec: DotAdd, finite: bool = False) -> str:
     """The text of a module with `kernel`, which computes a tile of D for each program of its grid.
 
     `finite`: of numbers alone; `seen` is set of outputs that were made of an infinity or a NaN.  Raises LaneError as
-    `traced`, NoSourceError for what is too long, and where a kernel of numbers alone has not much fewer operations.
+    `_traced`, NoSourceError for what is too long, and where a kernel of numbers alone has not much fewer operations.
     """
-    step = traced(spec)
+    step = _traced(spec)
     printer, result, seen = _printed(step, finite)
     if len(printer.lines) > MOST:
         raise NoSourceError(f"{len(printer.lines):,} operations for an output")

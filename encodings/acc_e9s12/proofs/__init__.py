@@ -29,7 +29,7 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, number
 
 
-def link_encodings(argument: Argument, traces: Traces[smt_acc.AccE9s12Step]) -> None:
+def _link_encodings(argument: Argument, traces: Traces[smt_acc.AccE9s12Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters_as(AccE9s12)
     a, b, c, *_ = inputs(argument, traces)
     highest = 1 << (smt_acc.kept(spec, parameters) + 2)
@@ -118,7 +118,7 @@ def _within(x: z3.BitVecRef, bound: int) -> Link:
 
 class AccE9s12Facts(Facts[AccE9s12Step]):
     def equal(self, argument: Argument, traces: Traces[AccE9s12Step]) -> None:
-        link_encodings(argument, traces)
+        _link_encodings(argument, traces)
 
 
 FACTS = AccE9s12Facts("acc_e9s12")

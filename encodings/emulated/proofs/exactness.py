@@ -85,7 +85,7 @@ def prove_program(proving: Composing, spec: DotAdd) -> Exact:
     claims = _prove_flow(proving, spec)
     for fmt in dict.fromkeys((p.unit.a_format, p.unit.b_format)):
         claims += prove_words(proving, p, fmt)
-    claims.append(prove_step(proving, p.unit, p.common))
+    claims.append(_prove_step(proving, p.unit, p.common))
     proving.rests_on(EACH)
     text = (
         f"each sum on the unit is exact, that of products w · v of words of the factors, integers with |w|, |v| ≤"
@@ -190,7 +190,7 @@ class Frame(NamedTuple):
         return x << self.amount
 
 
-def prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
+def _prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
     """Prove that a step of words, and an integer c, gives the integer that is their sum.  Raises NotProvedError."""
     p = unit.parameters
     if p.loss is not LossModel.TERMS or fp32.fraction_bits > p.kept_places(unit):

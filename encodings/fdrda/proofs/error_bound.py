@@ -25,7 +25,7 @@ from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 
 
-def reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
+def _reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
     """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
     p, M = spec.parameters_as(Fdrda), spec.c_format.fraction_bits
     e_max, formats = largest_exponent(spec), (spec.a_format, spec.b_format)
@@ -60,17 +60,17 @@ def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
     p = spec.parameters_as(Fdrda)
     losses, single = losses_of(spec, p), as_one_step(instruction)
     n = losses.above if above else -losses.below
-    for codes in reaching(spec, losses, above=above):
+    for codes in _reaching(spec, losses, above=above):
         S, e_max = kept_sum(spec, codes)
         value = exact(spec, codes)
         if value is None or S - value != n * Fraction(2) ** (e_max - p.F):
             continue
-        notes = (f"S − exact = {text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
+        notes = (f"S − exact = {_text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
         return shown(single, codes, notes)
     return None
 
 
-def text_of(losses: StepLosses, *, above: bool) -> str:
+def _text_of(losses: StepLosses, *, above: bool) -> str:
     """A bound for a person, with its sign."""
     c = losses.c_above if above else losses.c_below
     text = f"{losses.losing} · {losses.product.units}"
@@ -87,7 +87,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     if answer is not None:
         return answer
     x = bounds.frame_of(instruction.spec)
-    low, high = (text_of(x.losses, above=above) for above in (False, True))
+    low, high = (_text_of(x.losses, above=above) for above in (False, True))
     unit = f"the sum of a step is off at most so far {{}}, in units of 2^(e_max − {x.p.F})"
     numbers = (
         Number("below", x.losses.below, unit.format("below the exact one")),
@@ -110,7 +110,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
 def _reached(instruction: Instruction, losses: StepLosses) -> Iterator[tuple[str | None, str]]:
     """Yield by which inputs both bounds are reached, or why that is not known."""
     for above in (False, True):
-        witness, bound = reach(instruction, above=above), text_of(losses, above=above)
+        witness, bound = reach(instruction, above=above), _text_of(losses, above=above)
         if witness is None:
             yield None, f"both bounds are proved, but no input was found that reaches {bound}"
         else:

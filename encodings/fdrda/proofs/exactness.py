@@ -60,7 +60,7 @@ def _exact_sums(x: StepFrame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitV
     return raised, dot, scaled(dot, ~(step.e_max - step.e_dot))
 
 
-def condition(spec: DotAdd) -> z3.BoolRef:
+def _condition(spec: DotAdd) -> z3.BoolRef:
     """Return the claim that no cut of a step takes anything off."""
     x = frame_of(spec)
     raised, _, dot = _exact_sums(x)

@@ -68,11 +68,11 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
         return fdrda.step(spec, p, x.a, x.b, c)
 
     one = OneStep(step, x.c, spec.c_format, spec.d_format)
-    theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    theorem = one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(
+def _prove_in_order(
     proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.FdrdaStep | gfdrda.GfdrdaStep]
 ) -> None:
     """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""

@@ -356,7 +356,7 @@ def sum_of_products(run: DoubledRuns, left: Stage, right: Stage) -> DoubledTerm:
     return as_term(run, left, right, (run.derive("align", text, link, links), z, also))
 
 
-def add_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
+def _add_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     """The link of a sum of products and c, both cut as signed numbers at the larger exponent: it is the same, or half
     that of the second run, rounded down."""
     (*lefts, e_max), (*rights, other) = left.inputs, right.inputs
@@ -376,4 +376,4 @@ def add_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     return replace(top, where_up=[total], where_still=[small])
 
 
-DOUBLED = {"sum_of_products": sum_of_products, "add_c": add_c}
+DOUBLED = {"sum_of_products": sum_of_products, "add_c": _add_c}

@@ -58,7 +58,7 @@ def with_sfma(spec: DotAdd) -> DotAdd | None:
     return spec.replace(parameters=SfmaOfAnyFormat(rho=p.rho, nan=p.nan))
 
 
-def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+def _prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """Prove that a step is correctly rounded; returns that every input is a number.  Raises NotProvedError."""
     one = one_step(spec)
     inner = with_sfma(one)
@@ -81,7 +81,7 @@ class FmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
             self.lack(
                 "why it rounds its exact sum, of several formats, of flushed numbers or of NaNs of all ones"
             )
-        return prove_claims
+        return _prove_claims
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         inner = with_sfma(one_step(instruction.spec))

@@ -91,11 +91,11 @@ def _prove_each(theory: Theory, group: LargerProduct, theorem: z3.BoolRef) -> No
         theory.theorem(f"d is not smaller if product {k} is not", alone.statement)
 
 
-def signed(sign: z3.BitVecRef, magnitude: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+def _signed(sign: z3.BitVecRef, magnitude: z3.BitVecRef, bits: int) -> z3.BitVecRef:
     return negate_if(sign, fit(magnitude, bits))
 
 
-def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
+def _within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
     return z3.And(x <= bound, x >= -bound)
 
 
@@ -203,7 +203,7 @@ class LargerGroup:
         bits, text = self.x.sums[0].size(), "a product of e2m1 is that of its numbers"
         pairs = zip(larger, mine[0].summands, mine[1].summands, strict=True)
         return [
-            self.derive("product", text, signed(*u, bits) <= signed(*v, bits), [premise])
+            self.derive("product", text, _signed(*u, bits) <= _signed(*v, bits), [premise])
             for premise, u, v in pairs
         ]
 
@@ -248,7 +248,7 @@ class LargerGroup:
         bits = x.significand.size() + 1
         scales = [each[self.g].significand for each in (self.x.scale_a, self.x.scale_b)]
         totals = [each.total for each in mine]
-        claim = signed(x.sign, x.significand, bits) <= signed(y.sign, y.significand, bits)
+        claim = _signed(x.sign, x.significand, bits) <= _signed(y.sign, y.significand, bits)
         text = "scales have no sign, so scaled groups are in order"
         given = [sums, *(each.in_range for each in mine)]
         if z3.is_bv_value(scales[0]):  # a power of two
@@ -264,10 +264,11 @@ class LargerGroup:
         twice = [m * factors[1] for m in once]
         bound = len(mine[0].sums) * E2M1_PRODUCT * top
         claim_once = z3.And(
-            signed(x.sign, once[0], bits) <= signed(y.sign, once[1], bits), *(z3.ULE(m, bound) for m in once)
+            _signed(x.sign, once[0], bits) <= _signed(y.sign, once[1], bits),
+            *(z3.ULE(m, bound) for m in once),
         )
         first = self.derive_for_each("scaled once", text, claim_once, given, totals, scales[0])
-        claim_twice = signed(x.sign, twice[0], bits) <= signed(y.sign, twice[1], bits)
+        claim_twice = _signed(x.sign, twice[0], bits) <= _signed(y.sign, twice[1], bits)
         hint = [*once, x.sign, y.sign]
         second = self.derive_for_each("scaled twice", text, claim_twice, [first], hint, scales[1])
         same = [
@@ -323,7 +324,7 @@ class LargerGroup:
         same, bits, parts = x.e_max == y.e_max, x.total.size(), []
         for i, (u, v) in enumerate(zip(self.first.summands, self.second.summands, strict=True)):
             given = [*(of_group if i == self.g else []), below[0][i], below[1][i]]
-            sides = signed(u.term.sign, u.aligned, bits), signed(v.term.sign, v.aligned, bits)
+            sides = _signed(u.term.sign, u.aligned, bits), _signed(v.term.sign, v.aligned, bits)
             text = "a cut toward zero keeps the order of terms that have one e_max"
             claim, hint = z3.Implies(same, sides[0] <= sides[1]), [x.e_max, y.e_max, *u.term, *v.term]
             parts.append(self.derive("alignment", text, claim, given, hint))
@@ -395,7 +396,7 @@ class _Grids:
 
     def parts(self, n: int) -> list[z3.BitVecRef]:
         """The n-th term on both grids."""
-        return [self.extended(signed(s.term.sign, s.aligned, self.bits)) for s in self.terms[n]]
+        return [self.extended(_signed(s.term.sign, s.aligned, self.bits)) for s in self.terms[n]]
 
     def totals(self, n: int) -> list[z3.BitVecRef]:
         """The sum of the first n + 1 terms on both grids."""
@@ -429,7 +430,7 @@ class _Grids:
             claim = z3.And(u.aligned == 0, z3.UGE(v.aligned, least), v.term.sign == int(self.falls))
         grids = self.derive("two grids", text, self.so(claim), [of_term], [E, H, *u.term, *v.term])
         x, y = self.parts(n)
-        claim = self.so(z3.And((x >> self.by) + self.loses(n) >= y, within(y, self.most)))
+        claim = self.so(z3.And((x >> self.by) + self.loses(n) >= y, _within(y, self.most)))
         text = "so it loses less than a unit, or the group is worth so many"
         return self.derive("lost", text, claim, [grids, *(s.small[n] for s in self.sums)], self._inside(n))
 
@@ -450,12 +451,12 @@ class _Grids:
         added = [self._added(i, n) for i in range(2)]
         whole, parts = sums[0] >> self.by, [t >> self.by for t in (before[0], x)]
         both = parts[0] + parts[1]
-        small = [within(t, 2 * most) for t in (whole, both)] + [within(t, most) for t in parts]
+        small = [_within(t, 2 * most) for t in (whole, both)] + [_within(t, most) for t in parts]
         floor_text = "the floor of a sum is at least the sum of the floors"
         claim, hint = z3.And(whole >= both, *small), [sums[0], before[0], x, self.rise]
         floor = derive("floor", floor_text, claim, [added[0]], hint)
         left = (parts[0] + (more - loses)) + (parts[1] + loses)
-        no_wrap = z3.And([within(t, 2 * most) for t in left.children()])
+        no_wrap = z3.And([_within(t, 2 * most) for t in left.children()])
         inner = derive("no wrap", "no sum wraps", no_wrap, [floor], [whole, both, *parts])
         hint = [self.E, self.H, *left.children(), sums[1], before[1], y]
         of_parts = derive(
@@ -475,6 +476,6 @@ class _Grids:
             self.totals(n - 1)[run],
             self.parts(n)[run],
         )
-        claim = z3.And(total == last + term, within(last, self.most), within(term, self.most))
+        claim = z3.And(total == last + term, _within(last, self.most), _within(term, self.most))
         hint = [sums.sums[n - 1], *sums.summands[n]]
         return self.derive("one more term", "no sum wraps", claim, [sums.ranges[n - 1], sums.small[n]], hint)

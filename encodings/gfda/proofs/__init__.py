@@ -33,12 +33,12 @@ from mmaformal.spec import DotAdd
 Step: TypeAlias = gfda.GfdaStep
 
 
-def prove_step(proving: Composing, spec: DotAdd) -> Exact:
+def _prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     p, step = spec.parameters_as(Gfda), fused_step(spec).step
     assert isinstance(step, gfda.GfdaStep)
     sums = [
-        claims_of(proving, lambda i=i: _prove_group(proving, group_sum(spec, step, i), step.groups[i]))  # type: ignore[misc]
+        claims_of(proving, lambda i=i: _prove_group(proving, _group_sum(spec, step, i), step.groups[i]))  # type: ignore[misc]
         for i in range(len(step.groups))
     ]
     of_step = prove_fused(proving, spec)
@@ -52,7 +52,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     return replace(of_step, condition=z3.And(of_step.condition, *kept), conclusion=conclusion, text=text)
 
 
-def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> AlignedTerms:
+def _group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> AlignedTerms:
     """The products of a group, and their sum."""
     p, group = spec.parameters_as(Gfda), step.groups[i]
     inside = slice(i * p.G, (i + 1) * p.G)
@@ -87,7 +87,7 @@ def _prove_group(proving: Composing, x: AlignedTerms, group: gfda.Group) -> z3.B
 
 class GfdaFacts(Facts[Step]):
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return prove_step(proving, spec)
+        return _prove_step(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         spec, p = instruction.spec, instruction.spec.parameters_as(Gfda)

@@ -35,7 +35,7 @@ from mmaformal.theory.rounded_trees import (
 )
 
 
-def is_product(u: Operand, v: Operand, z: z3.BitVecRef, spec: DotAdd) -> z3.BoolRef:
+def _is_product(u: Operand, v: Operand, z: z3.BitVecRef, spec: DotAdd) -> z3.BoolRef:
     """Whether the product of two numbers has the magnitude of z, a number of fp32 and not subnormal."""
     bits = u.significand.size() + v.significand.size()
     m = fit(u.significand, bits) * fit(v.significand, bits)
@@ -87,7 +87,7 @@ class SymbolicGroups:
         """Whether no factor and not c is subnormal, and products, and all sums but the last, are numbers."""
         parts = [kept(code, fmt) for code, _, fmt in self.factors] + [kept(self.x.c, fp32)]
         for u, v, z in zip(self.step.a, self.step.b, self.z, strict=True):
-            parts.append(is_product(u, v, z, self.spec))
+            parts.append(_is_product(u, v, z, self.spec))
         return z3.And(parts + [each.is_exact for each in self.sums[:-1]])
 
 
@@ -142,7 +142,7 @@ def _prove_product(proving: Composing, group: SymbolicGroups, k: int) -> z3.Bool
     sign = z3.Extract(TOP, TOP, code) == u.sign ^ v.sign
     same = z3.And(index_of(code) == index_of(z), sign)
     claim = z3.Implies(
-        z3.And(z3.Not(z3.Or(flags[:2])), z3.Not(z3.Or(flags[2:])), is_product(u, v, z, group.spec)), same
+        z3.And(z3.Not(z3.Or(flags[:2])), z3.Not(z3.Or(flags[2:])), _is_product(u, v, z, group.spec)), same
     )
     cut = [part for y in (u, v) for part in (y.significand, y.field, y.sign)] + flags
     text = "a product that is a number of fp32, and not subnormal, is that number"

@@ -59,15 +59,15 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts
 
 
-def inner(spec: DotAdd) -> DotAdd:
+def _inner(spec: DotAdd) -> DotAdd:
     """The fused part of one instruction."""
     p = spec.parameters_as(Lowered)
     return p.inner_dot_add(spec)
 
 
-def condition(spec: DotAdd) -> z3.BoolRef:
+def _condition(spec: DotAdd) -> z3.BoolRef:
     """Returns the condition of one of the fda steps."""
-    return fda.condition(inner(spec))
+    return fda.condition(_inner(spec))
 
 
 def _addition_of(spec: DotAdd) -> AdditionFacts:
@@ -85,13 +85,13 @@ def _prove_rounds(proving: Composing, a: AdditionFacts) -> z3.BoolRef:
 def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     p = spec.parameters_as(Lowered)
-    of_dot = fda.prove_fused(proving, inner(spec))
-    made, chain = prove_lowered(proving, spec), prove_chain(proving, inner(spec))
+    of_dot = fda.prove_fused(proving, _inner(spec))
+    made, chain = prove_lowered(proving, spec), prove_chain(proving, _inner(spec))
     fmt = spec.d_format
     a, z = _addition_of(spec), z3.BitVec("z", fmt.storage_bits)
     rounds = _prove_rounds(proving, a)
     number = a.prove_number(proving, z)
-    count = inner(spec).k // p.L + 1
+    count = _inner(spec).k // p.L + 1
     so_far = prove_exact_so_far(proving, count, 4 << fmt.exponent_bits)
     last = z3.Implies(z3.And(*a.finite.children(), a.is_sum(z)), number.arg(1))
     of_step = z3.Implies(of_dot.ordinary, of_dot.conclusion)
@@ -313,7 +313,7 @@ def _prove_multiple(
 _ALL_PLACES = 62
 
 
-def reaching(inner: InnerSteps, n: int) -> Iterator[Codes]:
+def _reaching(inner: InnerSteps, n: int) -> Iterator[Codes]:
     """Inputs whose n-th inner step, 0 or 1, might lose as much as can be."""
     p, spec, formats = inner.p, inner.spec, inner.formats
     f, (low, high) = sum(x.fraction_bits for x in formats), inner.exponents
@@ -332,20 +332,20 @@ def reaching(inner: InnerSteps, n: int) -> Iterator[Codes]:
             products[members[0]] = (
                 product_codes(pairs, e_max - p.F - top.places + f, formats)
                 if top.units
-                else power(e_max, formats, normal=True)
+                else _power(e_max, formats, normal=True)
             )
         if n:
             lost = case.addend.places
             last = e_max - p.F - lost
             parts = [(e_max, 0)] if case.largest == "c" else [(last + lost, 0), (last, 1)] if lost else []
             for k, (exponent, negative) in zip(before, parts, strict=False):
-                found = power(exponent, formats)
+                found = _power(exponent, formats)
                 products[k] = found and (found[0] | negative * formats[0].sign_mask, found[1])
         if all(pair is not None for pair in products.values()):
             yield with_products(zeros(spec), {k: pair for k, pair in products.items() if pair is not None})
 
 
-def power(exponent: int, formats: Sequence[Format], *, normal: bool = False) -> tuple[int, int] | None:
+def _power(exponent: int, formats: Sequence[Format], *, normal: bool = False) -> tuple[int, int] | None:
     """Codes of two numbers whose product is 2^exponent; normal ones, if that is asked for."""
     a, b = (fmt.fraction_bits for fmt in formats)
     for i in range(a, a - 1 if normal else -1, -1):
@@ -374,7 +374,7 @@ def reach(instruction: Instruction, n: int) -> CaseWitness | None:
     spec = one_step(instruction.spec)
     inner = InnerSteps(spec, spec.parameters_as(Lowered))
     most = max(case.n for case in inner.cases(n == 0)[1])
-    for codes in reaching(inner, n):
+    for codes in _reaching(inner, n):
         error, e_max = off(inner, codes, n)
         if abs(error) == most:
             single = as_one_step(instruction)

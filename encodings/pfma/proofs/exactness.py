@@ -134,7 +134,7 @@ def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
 # ---- the sum of an fma -----------------------------------------------------------------------------------------------
 
 
-def prove_number(proving: Composing, x: ExactFma) -> None:
+def _prove_number(proving: Composing, x: ExactFma) -> None:
     """Prove, from the invariants, that where the exact sum is z the sum that is rounded is, and so is the fma.
 
     Raises NotProvedError.
@@ -255,7 +255,7 @@ def _prove_fma(proving: Composing, one: SymbolicFmaStep, k: int) -> z3.BoolRef:
     if k < 2:
         proving.claim("zero", "a partial sum starts at a number", finite(each.codes[2], fp32))
     prove_decoded(proving, x)
-    _, kept_sum = claims_of(proving, lambda: prove_number(proving, x))
+    _, kept_sum = claims_of(proving, lambda: _prove_number(proving, x))
     same, is_z = each.result == each.number, x.is_it(each.result)
     claim = z3.Implies(z3.And(same, x.is_it(each.number)), is_z)
     proving.claim("result is z", "so the result is z", claim, (), [each.result, each.number, each.sum.total])

@@ -39,7 +39,7 @@ class Pair(NamedTuple):
     result: z3.BitVecRef
 
 
-def operands_of(step: rnd2.Rnd2Step) -> list[Operand]:
+def _operands_of(step: rnd2.Rnd2Step) -> list[Operand]:
     return [x for pair in step.factors for x in pair]
 
 
@@ -47,7 +47,7 @@ def pair_terms(proving: Composing, spec: DotAdd, step: rnd2.Rnd2Step) -> Sticky:
     """Both products, and what is known of them."""
     p, formats = spec.parameters_as(Rnd2), (spec.a_format, spec.b_format)
     ex, bits = product_range(*formats), sum(fmt.fraction_bits for fmt in formats)
-    finite = z3.Not(z3.Or([flag for x in operands_of(step) for flag in (x.infinite, x.nan)]))
+    finite = z3.Not(z3.Or([flag for x in _operands_of(step) for flag in (x.infinite, x.nan)]))
     known = []
     for pair, term in zip(step.factors, step.products, strict=True):
         product = _prove_product(proving, spec, pair, term)

@@ -35,7 +35,7 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import CodedNumber, CodeNumbers, number
 
 
-def widened(spec: DotAdd) -> DotAdd:
+def _widened(spec: DotAdd) -> DotAdd:
     """Return the fma of sfma, with factors of ρ's format."""
     rho = spec.parameters_as(Wfma).rho
     return spec.replace(
@@ -43,7 +43,7 @@ def widened(spec: DotAdd) -> DotAdd:
     )
 
 
-def converted(spec: DotAdd, x: Inputs) -> Inputs:
+def _converted(spec: DotAdd, x: Inputs) -> Inputs:
     """The inputs of the widened model."""
     a, b = (
         tuple(ieee.convert(code, fmt, spec.c_format) for code in side)
@@ -58,8 +58,8 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     Raises NotProvedError.
     """
     one = one_step(spec)
-    x, inner = symbolic_inputs(one), widened(one)
-    wide = converted(one, x)
+    x, inner = symbolic_inputs(one), _widened(one)
+    wide = _converted(one, x)
     own, alone = smt.dot_add(one, x.a, x.b, x.c).result, smt.dot_add(inner, wide.a, wide.b, wide.c).result
     proving.claim("fma", "a step is an fma of the converted factors", own == alone)
     for codes, fmt in ((x.a, spec.a_format), (x.b, spec.b_format)):

@@ -113,7 +113,7 @@ OPERAND = z3.BitVec("operand", 64)
 # ---- which rows, which lanes ---------------------------------------------------------------------------------------
 
 
-def enabled(enable: BitVec, lane: int, lanes: int) -> Bool:
+def _enabled(enable: BitVec, lane: int, lanes: int) -> Bool:
     """Whether a lane takes part, by the table of enable modes; `enable` has the mode above the value."""
     mode, value = amx.field(enable, 5, 2), amx.field(enable, 0, 5)
     n = z3.URem(z3.ZeroExt(1, value), lanes)
@@ -125,7 +125,7 @@ def enabled(enable: BitVec, lane: int, lanes: int) -> Bool:
 def _disabled(name: str) -> Iterator[AmxQuestion]:
     run = InstructionRun.of(name, OPERAND)
     in_x, in_y = (
-        [enabled(amx.field(OPERAND, low, 7), i, run.lanes) for i in range(run.lanes)] for low in (41, 32)
+        [_enabled(amx.field(OPERAND, low, 7), i, run.lanes) for i in range(run.lanes)] for low in (41, 32)
     )
     size = 8 * run.stride
     for r in range(ROWS):
@@ -263,7 +263,7 @@ def _operations(name: str) -> Iterator[AmxQuestion]:
     one = z3.BitVecVal(rho.format.bias << rho.format.fraction_bits, bits)
     said: dict[str, BitVec | sfma.SfmaStep] = {
         "fma(x, y, z)": sfma.step(rho, x, y, z),
-        "x·y": product(rho, x, y),
+        "x·y": _product(rho, x, y),
         "x + z, which is fma(x, 1, z)": sfma.step(rho, x, one, z),
         "x": x,
         "y + z, which is fma(1, y, z)": sfma.step(rho, one, y, z),
@@ -296,7 +296,7 @@ def _is_fma(mine: amx.Alu, other: sfma.SfmaStep, text: str, codes: list[BitVec])
     return theorem
 
 
-def product(rho: Conversion, a: BitVec, b: BitVec) -> BitVec:
+def _product(rho: Conversion, a: BitVec, b: BitVec) -> BitVec:
     """IEEE 754 multiplication: the exact product rounded once, without an addition."""
     fmt, M = rho.format, rho.format.fraction_bits
     x, y = blocks.decode(a, fmt), blocks.decode(b, fmt)

@@ -205,7 +205,7 @@ class _OpenFma:
 # ---- which instruction has which -------------------------------------------------------------------------------------
 
 
-def integers(name: str) -> Iterator[Accumulation | Reduction]:
+def _integers(name: str) -> Iterator[Accumulation | Reduction]:
     """Every operation of integers that an instruction has, whatever the operand and the generation."""
     if name in ("extrh", "extrv"):
         for size, wide, stride in tables.EXTRACT_WIDTHS.values():
@@ -268,5 +268,5 @@ def arguments(name: str) -> dict[str, Callable[[], Argument]]:
         return {str(rho.format): lambda rho=rho: exceeds(rho.format) for rho in ALL}  # type: ignore[misc]
     return {
         _told(on): lambda on=on: accumulated(on) if isinstance(on, Accumulation) else reduced(on)  # type: ignore[misc]
-        for on in integers(name)
+        for on in _integers(name)
     }

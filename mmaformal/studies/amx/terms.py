@@ -60,13 +60,13 @@ class OpenElements:
         return found
 
 
-def word(data: bytes) -> BitVec:
+def _word(data: bytes) -> BitVec:
     """The first byte the lowest."""
     return z3.BitVecVal(int.from_bytes(data, "little"), 8 * len(data))
 
 
-def words(state: AmxState) -> amx.State:
-    return amx.State(word(state.x), word(state.y), tuple(word(state.row(r)) for r in range(amx.ROWS)))
+def _words(state: AmxState) -> amx.State:
+    return amx.State(_word(state.x), _word(state.y), tuple(_word(state.row(r)) for r in range(amx.ROWS)))
 
 
 def constants() -> amx.State:
@@ -77,14 +77,14 @@ def constants() -> amx.State:
 
 def named_words(state: AmxState) -> Pairs:
     """The `constants`, and what they are in a state."""
-    (x, y, z), (u, v, w) = constants(), words(state)
+    (x, y, z), (u, v, w) = constants(), _words(state)
     return [(x, u), (y, v), *zip(z, w, strict=True)]
 
 
 def execute_terms(state: AmxState, name: str, operand: int) -> AmxState:
     """The state after fma16, fma32 or fma64, as the SMT encoding has it."""
     open_ = OpenElements()
-    after = amx.execute(name, words(state), z3.BitVecVal(operand, 64), open_.unit).state
+    after = amx.execute(name, _words(state), z3.BitVecVal(operand, 64), open_.unit).state
     whole = z3.simplify(z3.substitute(z3.Concat(after.z[::-1]), *open_.values([])))
     return AmxState(state.x, state.y, _integer(whole).to_bytes(len(state.z), "little"))
 

@@ -197,7 +197,7 @@ def _errors(instruction: Instruction, asker: Asker) -> Answer:
 # ---- what fails --------------------------------------------------------------------------------------------------
 
 
-def codes(instruction: Instruction, pairs: Sequence[tuple[str, str]], c: str) -> Codes:
+def _codes(instruction: Instruction, pairs: Sequence[tuple[str, str]], c: str) -> Codes:
     """A case from numbers; other products are of the codes 0."""
     k = instruction.k
     a = [instruction.a_format.code(x) for x, _ in pairs]
@@ -232,18 +232,18 @@ def _narrower(instruction: Instruction) -> Instruction:
 
 
 def _narrow_fp16(instruction: Instruction) -> Codes:
-    return codes(instruction, [("0x1p+15", "0x1p+15"), ("0x1p-24", "0x1p-24")], "-0x1p+30")
+    return _codes(instruction, [("0x1p+15", "0x1p+15"), ("0x1p-24", "0x1p-24")], "-0x1p+30")
 
 
 def _one_odd_product(instruction: Instruction) -> Codes:
     """(1 + 2^−23)·(1 + 2^−23) less what fp32 has of it: 2^−46 is left."""
-    return codes(instruction, [("0x1.000002p+0", "0x1.000002p+0")], "-0x1.000004p+0")
+    return _codes(instruction, [("0x1.000002p+0", "0x1.000002p+0")], "-0x1.000004p+0")
 
 
 def _two_products(instruction: Instruction) -> Codes:
     """1·1 − 1 and a product 2^−(F + 1), which is cut; 2^−F would not be."""
     far = _places(instruction) + 1
-    return codes(instruction, [("1", "1"), (f"0x1p-{far // 2}", f"0x1p-{far - far // 2}")], "-1")
+    return _codes(instruction, [("1", "1"), (f"0x1p-{far // 2}", f"0x1p-{far - far // 2}")], "-1")
 
 
 def _tie_and_more(instruction: Instruction) -> Codes:
@@ -254,14 +254,14 @@ def _tie_and_more(instruction: Instruction) -> Codes:
     if instruction.a_format != fp32:
         least = fp32.min_exponent - fp32.fraction_bits - 1 - _places(instruction) - 1
         small = (f"0x1p{least // 2}", f"0x1p{least - least // 2}")
-        return codes(instruction, [("0x1p-75", "0x1p-75"), small], "0")
+        return _codes(instruction, [("0x1p-75", "0x1p-75"), small], "0")
     far = _places(instruction) + 1
     tie, small = "0x1.001p+0", (f"0x1p-{far // 2}", f"0x1p-{far - far // 2}")
-    return codes(instruction, [(tie, tie), small], "0")
+    return _codes(instruction, [(tie, tie), small], "0")
 
 
 def _zero_beside(instruction: Instruction) -> Codes:
-    return codes(instruction, [("0", "0x1p+127"), ("0x1p-60", "0x1p-60")], "0")
+    return _codes(instruction, [("0", "0x1p+127"), ("0x1p-60", "0x1p-60")], "0")
 
 
 def _as_printed(instruction: Instruction, asker: Asker) -> Answer:
@@ -301,7 +301,7 @@ def _sign_of_zero(instruction: Instruction, asker: Asker) -> Answer:
 # ---- the looped accumulator --------------------------------------------------------------------------------------
 
 
-def looped(instruction: Instruction) -> Instruction:
+def _looped(instruction: Instruction) -> Instruction:
     """The variant of §IV-D, of as many fractional bits: L more by what c's two numbers need."""
     p, spec = instruction.spec.parameters_as(DpaE9s12), instruction.spec
     own = AccE9s12(p.N, p.N, p.L, p.rho)
@@ -312,17 +312,17 @@ def looped(instruction: Instruction) -> Instruction:
 
 def _looped_fma(instruction: Instruction) -> Codes:
     """(1 + 2^−12)² is a tie; c decides it, and is cut."""
-    return codes(instruction, [("0x1.001p+0", "0x1.001p+0")], "0x1p-100")
+    return _codes(instruction, [("0x1.001p+0", "0x1.001p+0")], "0x1p-100")
 
 
 def _large_c(instruction: Instruction) -> Codes:
     """A product that is half of c's last place, and another one, which decides and is cut."""
-    return codes(instruction, [("0x1p+8", "0x1p+8"), ("0x1p-24", "0x1p-24")], "0x1p+40")
+    return _codes(instruction, [("0x1p+8", "0x1p+8"), ("0x1p-24", "0x1p-24")], "0x1p+40")
 
 
 def _small_c(instruction: Instruction) -> Codes:
     """1·1 − 1·1 beside the least c."""
-    return codes(instruction, [("1", "1"), ("-1", "1")], "0x1p-149")
+    return _codes(instruction, [("1", "1"), ("-1", "1")], "0x1p-149")
 
 
 # ---- sums of numbers ---------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def _terms(instruction: Instruction) -> Codes:
     """1 − 1 + 2^−(D + 1) · (1 + 2^−23), all times 1."""
     far = spread(instruction.spec) + 1
     one = "1"
-    return codes(instruction, [("1", one), ("-1", one), (f"0x1.000002p-{far}", one)], "0")
+    return _codes(instruction, [("1", one), ("-1", one), (f"0x1.000002p-{far}", one)], "0")
 
 
 # ---- the bound of errors -----------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def _terms(instruction: Instruction) -> Codes:
 def _most_lost(instruction: Instruction) -> Codes:
     """1·1 − 1 beside products that are negative and as small as can be: each is rounded down to −1 unit."""
     least = "0x1.001p-137" if instruction.a_format == fp32 else "0x1p-133"  # fp32: neither half is zero
-    return codes(instruction, [("1", "1"), *[(f"-{least}", least)] * (instruction.k - 1)], "-1")
+    return _codes(instruction, [("1", "1"), *[(f"-{least}", least)] * (instruction.k - 1)], "-1")
 
 
 def _off_by_less(code: int, x: Fraction) -> bool:
@@ -455,19 +455,19 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "looped-fma",
         "with the looped accumulator, d is U·V + c, rounded once, where all products but one are zero",
         _FP32[:1],
-        _fails(_looped_fma, "c is cut to the accumulator's last place", correct, looped),
+        _fails(_looped_fma, "c is cut to the accumulator's last place", correct, _looped),
     ),
     Claim(
         "looped-large-c",
         "with the looped accumulator, fp16 products and c are added exactly and rounded once",
         _16[:1],
-        _fails(_large_c, "beside a large c, products are cut", correct, looped),
+        _fails(_large_c, "beside a large c, products are cut", correct, _looped),
     ),
     Claim(
         "looped-small-c",
         "with the looped accumulator, d is a neighbour of the exact sum",
         _16[:1],
-        _fails(_small_c, "beside larger products, c is cut", faithful, looped),
+        _fails(_small_c, "beside larger products, c is cut", faithful, _looped),
     ),
     Claim(
         "addition",

@@ -133,14 +133,14 @@ def _placed(sign: BitVec, significand: BitVec, place: BitVec, bits: int) -> BitV
     return z3.If(sign == 1, -magnitude, magnitude)
 
 
-def number(code: BitVec, bits: int) -> BitVec:
+def _number(code: BitVec, bits: int) -> BitVec:
     """The number that a finite code is."""
     x = decode(code, fp32)
     lowest = fp32.min_exponent - fp32.fraction_bits - _LAST  # of a code whose field is 1
     return _placed(x.sign, x.significand, resize(x.field, 16) + (lowest - 1), bits)
 
 
-def product(a: BitVec, b: BitVec, bits: int) -> BitVec:
+def _product(a: BitVec, b: BitVec, bits: int) -> BitVec:
     """The exact product of two finite codes."""
     x, y = decode(a, fp32), decode(b, fp32)
     width = x.significand.size() + y.significand.size()
@@ -151,9 +151,9 @@ def product(a: BitVec, b: BitVec, bits: int) -> BitVec:
 def farther(x: BitVec, y: BitVec, terms: Sequence[tuple[BitVec, BitVec]]) -> z3.BoolRef:
     """Return the claim that the number of x is farther from the sum of products than that of y; all codes finite."""
     bits = _PLACES + 4 + len(terms).bit_length()
-    u, v = number(x, bits), number(y, bits)
+    u, v = _number(x, bits), _number(y, bits)
     zero = z3.BitVecVal(0, bits)
-    twice, both = sum((product(a, b, bits) for a, b in terms), start=zero) << 1, u + v
+    twice, both = sum((_product(a, b, bits) for a, b in terms), start=zero) << 1, u + v
     return z3.Or(z3.And(u < v, twice > both), z3.And(u > v, twice < both))
 
 

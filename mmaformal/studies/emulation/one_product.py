@@ -46,7 +46,7 @@ def _placed(sign: BitVec, significand: BitVec, place: BitVec) -> BitVec:
     return z3.If(sign == 1, -magnitude, magnitude)
 
 
-def number(code: BitVec, fmt: Format, shift: int = 0) -> BitVec:
+def _number(code: BitVec, fmt: Format, shift: int = 0) -> BitVec:
     """The number of a code times 2^-shift, whose last place is not below the last of all; 0 of a zero."""
     x = decode(code, fmt)
     place = resize(x.field, 16) - (fmt.bias + fmt.fraction_bits + shift + _LAST)
@@ -145,7 +145,7 @@ def prove(proving: Composing, spec: DotAdd) -> None:
     numbers = z3.And([is_finite(word, fp16) for word in (a, a_, b, b_)])
     empty = decode(b_, fp16).significand == 0
 
-    sums = number(t.a, fp32) == number(a, fp16) + number(a_, fp16, t.shift)
+    sums = _number(t.a, fp32) == _number(a, fp16) + _number(a_, fp16, t.shift)
     text = "a is the sum of its words, and the second of b is 0"
     of_a = proving.claim("words of a", text, z3.Implies(given, z3.And(sums, is_finite(a_, fp16))))
     of_b = proving.claim("words of b", text, z3.Implies(given, z3.And(empty, numbers)), [of_a])
@@ -154,7 +154,7 @@ def prove(proving: Composing, spec: DotAdd) -> None:
         pair = WordProduct(decode(x, fp16), decode(y, fp16))
         text = "a product of words is zero where a factor is"
         zero = proving.claim(f"{name}: zero", text, pair.zero)
-        exact = z3.And(is_finite(code, fp32), reaches(code, t.shift), number(code, fp32) == pair.number)
+        exact = z3.And(is_finite(code, fp32), reaches(code, t.shift), _number(code, fp32) == pair.number)
         claim = z3.Implies(z3.And(is_finite(x, fp16), is_finite(y, fp16)), exact)
         text = "the unit gives a product of two words exactly"
         made.append(proving.claim(f"{name}: product", text, claim, [zero]))
@@ -162,8 +162,8 @@ def prove(proving: Composing, spec: DotAdd) -> None:
     conclusion = z3.And(
         sums,
         empty,
-        number(total, fp32) == WordProduct(decode(a, fp16), decode(b, fp16)).number,
-        number(second.scaled, fp32) << t.shift == WordProduct(decode(a_, fp16), decode(b, fp16)).number,
+        _number(total, fp32) == WordProduct(decode(a, fp16), decode(b, fp16)).number,
+        _number(second.scaled, fp32) << t.shift == WordProduct(decode(a_, fp16), decode(b, fp16)).number,
         finite(total, fp32),
         finite(second.scaled, fp32),
     )

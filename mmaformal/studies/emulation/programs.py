@@ -73,7 +73,7 @@ class Program(ShortRepr):
             )
         if p.rounding is None and instruction.a_format != p.unit.a_format:
             raise ValueError(f"{instruction.label} converts its factors: no bound of those is proved")
-        unit = Unit.of(unit_of(instruction))
+        unit = Unit.of(_unit_of(instruction))
         if unit.flushing is not None:
             raise ValueError(
                 f"{unit.instruction.label} takes subnormal numbers for zero: its own bound is not proved"
@@ -151,7 +151,7 @@ class Program(ShortRepr):
         return found
 
 
-def unit_of(instruction: Instruction) -> Instruction:
+def _unit_of(instruction: Instruction) -> Instruction:
     """A program's unit, named as the program tells it."""
     p = instruction.spec.parameters_as(Emulated)
     architecture, _, name = instruction.sources.get("unit", "the unit").partition(" ")

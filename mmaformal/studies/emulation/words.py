@@ -112,7 +112,7 @@ def prove(proving: Composing, p: Emulated, fmt: Format, cut: WordCut) -> None:
     given = is_finite(found.codes[0], fmt)
     span = z3.And(exponent >= cut.least, exponent <= fmt.max_exponent)
     text = "a factor whose first word is finite is less than 2^(E + 1), E between the least exponent and φ's largest"
-    size = at_most(a, exponent + 1)
+    size = _at_most(a, exponent + 1)
     start = proving.claim("factor", text, z3.And(size, span), [given])
     text = "the larger one of |a| and the least is 2^E at least"
     weight = z3.Or(
@@ -123,7 +123,7 @@ def prove(proving: Composing, p: Emulated, fmt: Format, cut: WordCut) -> None:
     stages, y, top = [], a, exponent + 1
     for i, (rest, places) in enumerate(zip(found.rests, cut.places, strict=True)):
         stages.append(WordStage(y, found.codes[i], rest.subtraction.result, rest.scaled, top))
-        y, left = rest.scaled, left_of(top, fmt)
+        y, left = rest.scaled, _left_of(top, fmt)
         text = f"what is left after {i + 1} words is at most 2^−{places} of 2^E"
         small = left - p.shift * i <= exponent - places
         proving.claim("what is left", text, small, [span])
@@ -131,7 +131,7 @@ def prove(proving: Composing, p: Emulated, fmt: Format, cut: WordCut) -> None:
     known = start
     for i, stage in enumerate(stages):
         text = "exponents of what is left are in a narrow range"
-        narrow = proving.claim("range", text, narrow_range(stage.top, fmt, i), [span])
+        narrow = proving.claim("range", text, _narrow_range(stage.top, fmt, i), [span])
         known = prove_word(proving, p, fmt, stage, i, [known, narrow])
     proving.conclude_all(given)
 
@@ -140,8 +140,8 @@ def prove_word(
     proving: Composing, p: Emulated, fmt: Format, stage: WordStage, i: int, known: Sequence[Bool]
 ) -> Bool:
     """The claims of the i-th word, of which `known` says how large y is; what is known of the next one's y."""
-    y, top, left = stage.y, stage.top, left_of(stage.top, fmt)
-    finite, size, narrow = is_finite(stage.word, fmt), at_most(y, top), narrow_range(top, fmt, i)
+    y, top, left = stage.y, stage.top, _left_of(stage.top, fmt)
+    finite, size, narrow = is_finite(stage.word, fmt), _at_most(y, top), _narrow_range(top, fmt, i)
     proving.claim("size", "a word is of what is no larger", z3.And(size, narrow), known)
     if i:
         text = "a word of what is no larger than a power of two that is a number of φ's is finite"
@@ -149,12 +149,12 @@ def prove_word(
     text = "what a word leaves is the difference, exactly"
     proving.claim("rest", text, is_difference(stage, fmt), [finite])
     text = f"a word of {p.rounding} leaves at most 2^max(t − f − 2, g − 1) of what is at most 2^t"
-    small = at_most(stage.rest, left)
+    small = _at_most(stage.rest, left)
     proving.claim("loss", text, small, [size, narrow, finite])
     if not p.shift:
         return small
     text = f"what is left is scaled by 2^{p.shift} exactly"
-    scaled = z3.And(at_most(stage.scaled, left + p.shift), is_scaled(stage.rest, stage.scaled, p.shift))
+    scaled = z3.And(_at_most(stage.scaled, left + p.shift), is_scaled(stage.rest, stage.scaled, p.shift))
     proving.claim("scaled", text, scaled, [small, narrow])
     of_next: Bool = scaled.arg(0)
     return of_next
@@ -163,19 +163,19 @@ def prove_word(
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def left_of(top: BitVec, fmt: Format) -> BitVec:
+def _left_of(top: BitVec, fmt: Format) -> BitVec:
     """max(t − f − 2, g − 1)."""
     below, least = top - (fmt.fraction_bits + 2), fmt.min_exponent - fmt.fraction_bits - 1
     return z3.If(below > least, below, z3.BitVecVal(least, _BITS))
 
 
-def narrow_range(top: BitVec, fmt: Format, i: int) -> Bool:
+def _narrow_range(top: BitVec, fmt: Format, i: int) -> Bool:
     """Return the claim that an exponent is far from the least one of its bits, and φ's largest at most; of the first
     word, one more."""
     return z3.And(top >= -(1 << _BITS - 3), top <= fmt.max_exponent + (i == 0))
 
 
-def at_most(code: BitVec, exponent: BitVec) -> Bool:
+def _at_most(code: BitVec, exponent: BitVec) -> Bool:
     """Whether the magnitude of a code of fp32 is at most 2^exponent."""
     M, least = fp32.fraction_bits, fp32.min_exponent - fp32.fraction_bits
     wide = z3.SignExt(fp32.storage_bits - _BITS, exponent)

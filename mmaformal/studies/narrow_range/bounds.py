@@ -135,7 +135,7 @@ def without_limits(s: Symbols) -> Fraction:
     return 2 * s.u + s.n * s.U
 
 
-def words(s: Symbols) -> Fraction:
+def _words(s: Symbols) -> Fraction:
     """(4.28): of p words."""
     return 2 * s.zeta + s.zeta**2 + (s.p - 1) * s.u**s.p + _accumulated(s)
 
@@ -173,7 +173,7 @@ BOUNDS: dict[str, Callable[[Symbols], Fraction]] = {
     "3.27": without_limits,
     "3.28": without_limits,
     "4.20": lambda s: s.zeta,
-    "4.28": words,
+    "4.28": _words,
     "4.32": theorem_4_1,
     "4.33": words_without_limits,
 }

@@ -124,9 +124,9 @@ def train(job: Job) -> TrainingOutcome:
         score,
         loss,
         seconds,
-        tuple(apart(flat(x), flat(y)) for x, y in zip(looks, wanted, strict=True)),
+        tuple(apart(_flat(x), _flat(y)) for x, y in zip(looks, wanted, strict=True)),
         tuple((name, apart(x, last_wanted[name])) for name, x in last.items() if x.ndim > 1),
-        flat(last),
+        _flat(last),
         needed,
     )
 
@@ -173,7 +173,7 @@ def _trained(job: Job) -> tuple[float, float, list[Weights], int | None]:
     return score, float(loss.detach()), looks, None if needed is None else needed.bits
 
 
-def flat(weights: Weights) -> NDArray[np.float32]:
+def _flat(weights: Weights) -> NDArray[np.float32]:
     return np.concatenate([each.reshape(-1) for each in weights.values()])
 
 

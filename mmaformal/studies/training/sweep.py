@@ -46,14 +46,14 @@ class Setting(ShortRepr):
         return Job(network, self.unit, seed, self.counted)
 
 
-def datapath(kind: str, fmt: str, bits: int, k: int = 16) -> TrainingUnit:
+def _datapath(kind: str, fmt: str, bits: int, k: int = 16) -> TrainingUnit:
     """A point of the design space: a fused or separated dot-add of k products with so many fractional bits."""
     return TrainingUnit("datapath", f"{kind}(k={k},frac_bits={bits},a={fmt})")
 
 
 def with_bits(fmt: str, bits: int) -> TrainingUnit:
     """The fused path of a format, K = 16; the grouped one of fp4."""
-    return TrainingUnit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else datapath("fda", fmt, bits)
+    return TrainingUnit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else _datapath("fda", fmt, bits)
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,7 +132,7 @@ def _groups(study: Study) -> Iterator[Setting]:
     for bits in study.groups_at:
         for kind, ks in study.groups.items():
             for k in ks if kind not in FP4 else ():
-                unit = datapath(kind, study.fmt, bits, k)
+                unit = _datapath(kind, study.fmt, bits, k)
                 yield Setting("groups", f"{kind.upper()}, FracBits {bits}", str(k), unit)
     for group in study.groups.get("nvfp4", ()):  # 16 are the unit's own
         unit = with_bits("nvfp4", bits)
@@ -143,7 +143,7 @@ def _groups(study: Study) -> Iterator[Setting]:
 def _orders(study: Study) -> Iterator[Setting]:
     """Steps of four products, so that there are many."""
     for order in study.orders:
-        unit = replace(datapath("fda", study.fmt, 24, k=4), options=(("accumulation", order),))
+        unit = replace(_datapath("fda", study.fmt, 24, k=4), options=(("accumulation", order),))
         yield Setting("orders", order, "", unit)
 
 

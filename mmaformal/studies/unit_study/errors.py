@@ -126,8 +126,8 @@ def samples(fmt: Format, k: int, count: int, seed: int) -> Samples:
     a, b = (_codes(rng.normal(size=(count, k)), fmt) for _ in "ab")
     c = _codes(rng.normal(size=count), fp32)
     places = max(2 * (fmt.fraction_bits - fmt.min_exponent), fp32.fraction_bits - fp32.min_exponent)
-    x, y = (integers(codes, fmt) for codes in (a, b))
-    z = integers(c, fp32) << places - (fp32.fraction_bits - fp32.min_exponent)
+    x, y = (_integers(codes, fmt) for codes in (a, b))
+    z = _integers(c, fp32) << places - (fp32.fraction_bits - fp32.min_exponent)
     exact = ((x * y).sum(axis=1) << places - 2 * (fmt.fraction_bits - fmt.min_exponent)) + z
     unit = 1 << places
     high = np.array([each / unit for each in exact])  # Python divides integers with one rounding
@@ -149,7 +149,7 @@ def _rest(exact: int, high: float, unit: int) -> float:
     return (exact * denominator - numerator * unit) / (unit * denominator)
 
 
-def integers(codes: Codes, fmt: Format) -> NDArray[Any]:
+def _integers(codes: Codes, fmt: Format) -> NDArray[Any]:
     """Numbers as Python's integers, in units of the format's last place."""
     x = decode(codes.astype(np.int64), fmt.layout)
     found = x.significand.astype(object) << (x.exponent - fmt.min_exponent).astype(object)
