@@ -22,7 +22,7 @@ from mmaformal import ARCHITECTURES
 from mmaformal.certificates.check import FollowedArgument, RefusedError, check_derivation, clauses_in
 from mmaformal.certificates.fast_check import accepts
 from mmaformal.certificates.lemmas import NoCertificate, write_certificate
-from mmaformal.facts.equality import argue
+from mmaformal.facts.equality import argue_equality
 from mmaformal.proof.kernel import Scripts, Theorem, lemmas_of
 from mmaformal.proof.written import argument_of
 from mmaformal.solver.evidence import digest
@@ -111,7 +111,7 @@ def main() -> None:
         for spec, label in list(specs.items())[:: args.every]:
             if label in done:
                 continue
-            asked, theorem = {}, argue(spec)
+            asked, theorem = {}, argue_equality(spec)
             for each in lemmas_of(theorem):
                 script = scripts[each]
                 if digest(script) not in done:

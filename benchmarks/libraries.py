@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mmaformal import explain
 from mmaformal.formats import FORMATS
 from mmaformal.queries.explained import Explanation
-from mmaformal.recorder.library import LibraryCall, factors
+from mmaformal.recorder.library import LibraryCall, draw_factors
 
 Array = NDArray[Any]
 Product = Callable[..., Array]
@@ -259,7 +259,7 @@ def times(call: str) -> tuple[float, float]:
 def numbers(case: Case, M: int, N: int, K: int, seed: int) -> tuple[Array, Array]:
     """Numbers of the case's type of which half of the products are the opposites of the others, so that orders tell."""
     call = LibraryCall(FORMATS[case.type], (M, K, N))
-    A, B = factors(call, np.random.default_rng(seed))
+    A, B = draw_factors(call, np.random.default_rng(seed))
     return A.view(DTYPES[case.type]), B.view(DTYPES[case.type])
 
 

@@ -19,8 +19,8 @@ from mmaformal.encodings.smt.blocks import decode, multiply, negate_if, product_
 from mmaformal.facts import reaching
 from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.instruction import Instruction
-from mmaformal.proof.definitions import at_least, is_rounded, read
-from mmaformal.proof.fused import keeps
+from mmaformal.proof.definitions import at_least, code_parts, is_rounded
+from mmaformal.proof.fused import loses_no_bit
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.queries import (
     accumulator_width,
@@ -58,7 +58,7 @@ def passes_c_on(i: Instruction) -> z3.BoolRef:
 def beyond(i: Instruction) -> z3.BoolRef:
     x = symbolic_inputs(i.spec)
     (step,) = smt.dot_add(i.spec, x.a, x.b, x.c).steps
-    bound = sum(accumulator_width.argument(i.spec)[1][0].bounds)
+    bound = sum(accumulator_width.argue_width(i.spec)[1][0].bounds)
     return z3.Or(step.total > bound, step.total < -bound)
 
 
@@ -123,7 +123,7 @@ def _rounds(total: z3.BitVecRef, unit: int, d: z3.BitVecRef, rho: Conversion, fa
 def _is_number(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
     """Whether m · 2^t is what the code stands for, if that is not above it."""
     index = z3.Extract(code.size() - 2, rho.format.fraction_bits - rho.fraction_bits, code)
-    significand, q = read(index, t.size(), rho)
+    significand, q = code_parts(index, t.size(), rho)
     return at_least(significand, q, m, t)
 
 
@@ -136,7 +136,7 @@ def inexact(i: Instruction) -> z3.BoolRef:
     """Whether no term has a bit below the unit, and d is not ρ of the exact sum."""
     x, fused = _step(i)
     finite, total, unit = exact_sum(i, x)
-    kept = z3.And([keeps(s, fused.step.e_max, fused.F) for s in fused.summands])
+    kept = z3.And([loses_no_bit(s, fused.step.e_max, fused.F) for s in fused.summands])
     return z3.And(finite, kept, z3.Not(_rounds(total, unit, fused.step.result, fused.rho, faithful=False)))
 
 
@@ -159,7 +159,9 @@ def beyond_bound(i: Instruction) -> z3.BoolRef:
 def loses_a_bit(i: Instruction) -> z3.BoolRef:
     x, fused = _step(i)
     finite = exact_sum(i, x)[0]
-    return z3.And(finite, z3.Not(z3.And([keeps(s, fused.step.e_max, fused.F) for s in fused.summands])))
+    return z3.And(
+        finite, z3.Not(z3.And([loses_no_bit(s, fused.step.e_max, fused.F) for s in fused.summands]))
+    )
 
 
 def falls_with_c(i: Instruction) -> z3.BoolRef:

@@ -22,7 +22,7 @@ import torch
 from mmaformal import ARCHITECTURES, Instruction, ada, ampere, blackwell, cdna3, hopper, matmul
 from mmaformal.formats import Format
 from mmaformal.lanes import LaneError
-from mmaformal.torch.triton_kernel import run
+from mmaformal.torch.triton_kernel import run_kernel
 from mmaformal.torch.triton_source import NoSourceError
 
 CHOSEN = [
@@ -72,7 +72,7 @@ def operands(i: Instruction, m: int, n: int, k: int) -> list[np.ndarray | None]:
 def wrong(i: Instruction, m: int, n: int, k: int, device: str) -> int:
     """How many results are another code than the processor's kernels give."""
     a, b, c, s, t = operands(i, m, n, k)
-    found = run(i.spec, *(None if x is None else tensor(x, device) for x in (a, b, c, s, t)))
+    found = run_kernel(i.spec, *(None if x is None else tensor(x, device) for x in (a, b, c, s, t)))
     wanted = matmul(a, b, c, instruction=i, scale_a=s, scale_b=t)
     return int((found[0].cpu().numpy().view(i.d_format.word) != wanted).sum())
 
@@ -101,7 +101,7 @@ def on_gpu(size: int, repeats: int) -> bool:
     )
     for i in CHOSEN:
         given = [None if x is None else tensor(x, "cuda") for x in operands(i, size, size, size)]
-        ours = milliseconds(lambda given=given, i=i: run(i.spec, *given), repeats)
+        ours = milliseconds(lambda given=given, i=i: run_kernel(i.spec, *given), repeats)
         differ = wrong(i, size, size, size, "cuda")
         right &= not differ
         print(f"| {i.label} | {ours:.2f} | {ours / native:.0f} | {differ} |", flush=True)

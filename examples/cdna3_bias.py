@@ -24,7 +24,7 @@ import numpy as np
 
 from mmaformal import cdna3
 from mmaformal.rounding import Rounding
-from mmaformal.statistics import Errors, joined, matplotlib_pyplot, plot, sample
+from mmaformal.statistics import Errors, join_samples, matplotlib_pyplot, plot, sample
 
 SIZE = 512  #: rows and columns that share their operands; then come new ones
 
@@ -72,7 +72,7 @@ def main() -> None:
     for A, B, C in operands(args.outputs, fp8=args.fp8):
         for name, unit in units.items():
             parts[name].append(sample(unit, A, B, C))
-    errors = {name: joined(found) for name, found in parts.items()}
+    errors = {name: join_samples(found) for name, found in parts.items()}
     first = next(iter(units))
     print(f"{units[first].name}, {errors[first].errors.size:,} results, {time.monotonic() - start:.1f} s\n")
     for name, each in errors.items():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from mmaformal import ARCHITECTURES, Instruction
 from mmaformal.architectures import SPECIFIED_UNITS
-from mmaformal.listing import table
+from mmaformal.listing import text_table
 
 A, B, C = ("-8192", "-0.5", "-0.25", "-0.125"), ("1024", "1", "1", "1"), "8388608"
 
@@ -61,7 +61,7 @@ def main() -> None:
             rows.setdefault(types, {}).setdefault(architecture.name, []).append(i)
     cells = [(types, *(cell(here.get(name, [])) for name in names)) for types, here in rows.items()]
     print("d = 2^23 − 2^13·2^10 − 0.5 − 0.25 − 0.125     (exact: -0.875)\n")
-    print(table(("inputs", *names), [row for row in cells if set(row[1:]) != {"–"}]))
+    print(text_table(("inputs", *names), [row for row in cells if set(row[1:]) != {"–"}]))
 
 
 if __name__ == "__main__":

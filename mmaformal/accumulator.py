@@ -33,7 +33,7 @@ def sum_width(spec: DotAdd) -> SumWidth | None:
     return SumWidth(max(bounds).bit_length(), sum(bounds).bit_length())
 
 
-def in_words(spec: DotAdd) -> list[str]:
+def accumulator_in_words(spec: DotAdd) -> list[str]:
     """Return a sentence or two on what the accumulator keeps, for a person who has not read the papers."""
     lines, width = [spec.parameters.keeps(spec)], sum_width(spec)
     if width is not None:

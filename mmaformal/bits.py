@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from mmaformal.display import columns
-from mmaformal.formats import Format
+from mmaformal.formats import Format, exponent_of
 from mmaformal.instruction import Instruction
 from mmaformal.renderers.rows import Row, code_text
 from mmaformal.shown_stages import NumberedStep, shown_steps
@@ -96,7 +96,7 @@ def _drawn(rows: Sequence[Row]) -> list[str]:
     """Numbers with the same last place that is kept, drawn in binary, one below the other."""
     unit = rows[0].unit
     magnitudes = [abs(row.exact or Fraction(0)) for row in rows]
-    top = max([unit, *(top_place(x) for x in magnitudes if x)])
+    top = max([unit, *(exponent_of(x) for x in magnitudes if x)])
     bottom = min([unit, *(last_place(x) for x in magnitudes if x)])
     last = max(bottom, unit - _CUT_PLACES)
     width = max(len(row.label) for row in rows)
@@ -114,11 +114,6 @@ def _drawn(rows: Sequence[Row]) -> list[str]:
 def _quiet(digits: str) -> str:
     """Binary digits with `.` for the zeros before the first one."""
     return digits.replace("0", ".", len(digits) - len(digits.lstrip("0")))
-
-
-def top_place(x: Fraction) -> int:
-    """⌊log2 x⌋ of a binary fraction."""
-    return x.numerator.bit_length() - x.denominator.bit_length()
 
 
 def last_place(x: Fraction) -> int:

@@ -15,7 +15,7 @@ MOST_LINES, MOST_GROUPS, MOST_PLACES = 36, 8, 6
 _PRODUCT = re.compile(r"a\[(\d+)\]·b\[\1\]")
 
 
-def places(numbers: Sequence[int], whole: bool = True) -> str:
+def places_text(numbers: Sequence[int], whole: bool = True) -> str:
     """`3`, `0…511`, `0, 2, 5…7`; of many, where not the whole is asked for, the first and how many there are."""
     runs = [
         [number for _, number in run]
@@ -30,7 +30,7 @@ def places(numbers: Sequence[int], whole: bool = True) -> str:
     return f"{', '.join(texts[: MOST_PLACES - 1])}, … ({len(numbers)} of them)"
 
 
-def together(keys: Iterable[tuple[int, Key]]) -> dict[Key, list[int]]:
+def places_by_key(keys: Iterable[tuple[int, Key]]) -> dict[Key, list[int]]:
     """The places of each key, in the order in which the keys come."""
     found: dict[Key, list[int]] = {}
     for place, key in keys:
@@ -61,7 +61,7 @@ def rows_together(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, .
             out += some
             continue
         numbers = [int(match[1]) for row in some if (match := _PRODUCT.fullmatch(row[at]))]
-        where = places(numbers, whole=False)
+        where = places_text(numbers, whole=False)
         out.append((*some[0][:at], f"a[{where}]·b[{where}]", *some[0][at + 1 :]))
     return out
 
@@ -88,6 +88,6 @@ def products_text(
     """Products in one line: each by itself, or, of many, equal ones together by their places."""
     if len(products) <= MOST_GROUPS:
         return [single(place, key) for place, key in products.items()]
-    groups = together(products.items())
-    texts = [name(places(where, whole=False), key) for key, where in list(groups.items())[:MOST_GROUPS]]
+    groups = places_by_key(products.items())
+    texts = [name(places_text(where, whole=False), key) for key, where in list(groups.items())[:MOST_GROUPS]]
     return [*texts, *([f"… ({len(groups) - MOST_GROUPS} more)"] if len(groups) > MOST_GROUPS else [])]

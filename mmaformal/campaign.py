@@ -25,7 +25,7 @@ from functools import partial
 
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.display import ShortRepr, counted
-from mmaformal.facts.equality import argue, find_witness, question_of
+from mmaformal.facts.equality import argue_equality, find_witness, question_of
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
@@ -93,7 +93,7 @@ class _Failure(ShortRepr):
 def _build(spec: DotAdd) -> tuple[list[LemmaText], Digests] | _Failure:
     with _OneAtATime():
         try:
-            argument = argue(spec)
+            argument = argue_equality(spec)
             lemmas, digests = lemmas_of(argument), digests_of(argument, _scripts)
         except (LaneError, ArgumentError) as error:
             return _Failure(str(error), isinstance(error, UnsupportedError))
@@ -321,7 +321,7 @@ class Campaign:
                 self._settled(goal, sha256)
 
     def _answered(self, sha256s: Sequence[str], outcomes: object) -> None:
-        for sha256, outcome in zip(sha256s, checked(outcomes, len(sha256s)), strict=True):
+        for sha256, outcome in zip(sha256s, checked_outcomes(outcomes, len(sha256s)), strict=True):
             claim = self.claims[sha256]
             self.asked += 1
             self.outcomes[sha256] = outcome
@@ -443,7 +443,7 @@ class _Confirmations:
 
     def _heard(self, one: _Asking, outcomes: object) -> Outcome:
         """The answer to a question of a confirmation, once it is recorded."""
-        (outcome,) = checked(outcomes, 1, one.question.solver)
+        (outcome,) = checked_outcomes(outcomes, 1, one.question.solver)
         campaign, question = self._campaign, one.question
         claim = campaign.claims[one.sha256]
         campaign.asked += 1
@@ -461,7 +461,7 @@ class _Confirmations:
 _NONE = Confirmation("unknown")
 
 
-def checked(outcomes: object, count: int, solver: str | None = None) -> list[Outcome]:
+def checked_outcomes(outcomes: object, count: int, solver: str | None = None) -> list[Outcome]:
     """Return a worker's outcomes if they are so many, by `solver`; anything else counts as "unknown", so many times."""
     try:
         if not isinstance(outcomes, list) or len(outcomes) != count:

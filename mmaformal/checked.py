@@ -25,7 +25,7 @@ def truth(value: object, name: str) -> bool:
     raise TypeError(f"{name} is True or False, not {value!r}")
 
 
-def text(value: object, name: str) -> str:
+def some_text(value: object, name: str) -> str:
     """The value, a str that is not empty.  Raises TypeError, ValueError."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a str, not {value!r}")

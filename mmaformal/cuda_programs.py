@@ -89,7 +89,7 @@ def _kernel(instruction: Instruction) -> PtxKernel:
     unit = wgmma.wgmma_of(instruction)
     if unit is not None:
         needs = "compute capability 9.0 (-arch=sm_90a)"
-        source = f"enum {{ K = {unit.k} }};\n\n{wgmma.kernel_source(unit)}"
+        source = f"enum {{ K = {unit.k} }};\n\n{wgmma.wgmma_source(unit)}"
         return PtxKernel(unit.ptx, needs, "a", "", 90, 90, 128, unit.k, source)
     mma = mma_of(instruction)
     source = kernel_source(mma, instruction.issues, "mma", ROW) + "\nusing mma::kernel;\n"

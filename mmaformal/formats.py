@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from mmaformal.checked import integer, text, truth
+from mmaformal.checked import integer, some_text, truth
 from mmaformal.display import clipped
 
 
@@ -77,7 +77,7 @@ class Format:
     has_zero: bool = True
 
     def __post_init__(self) -> None:
-        text(self.name, "a format's name")
+        some_text(self.name, "a format's name")
         for name in ("storage_bits", "exponent_bits", "fraction_bits", "bias", "ignored_low_bits"):
             object.__setattr__(self, name, integer(getattr(self, name), f"{self.name}: {name}"))
         for name in ("signed", "has_zero"):

@@ -47,7 +47,7 @@ def format_named(x: str | Format | None, matrix: Matrix, name: str) -> Format:
     return fmt
 
 
-def codes_of(x: Matrix, fmt: Format, name: str) -> Codes:
+def given_codes(x: Matrix, fmt: Format, name: str) -> Codes:
     """The codes of a matrix of a format: of its floats, of wider floats that are all numbers of it, of bit patterns.
 
     Raises ValueError for a wider float that is no number of the format, and for what is no array of its codes.
@@ -79,13 +79,13 @@ def codes_of(x: Matrix, fmt: Format, name: str) -> Codes:
 def is_of(codes: Codes, given: Format, fmt: Format) -> bool:
     """Whether codes of a format are all of numbers of a narrower one."""
     try:
-        codes_of(codes.view(given.dtype), fmt, "")
+        given_codes(codes.view(given.dtype), fmt, "")
     except ValueError:
         return False
     return True
 
 
-class Scaled(NamedTuple):
+class OperandScales(NamedTuple):
     """Block scales as they were given."""
 
     a: Matrix
@@ -94,12 +94,12 @@ class Scaled(NamedTuple):
     format: str | Format | None = None
 
 
-def scaled(
+def given_scales(
     scale_a: Matrix | None, scale_b: Matrix | None, layout: Layout, fmt: str | Format | None
-) -> Scaled | None:
+) -> OperandScales | None:
     """Returns the block scales, if there are any.  Raises ValueError for those of one side alone."""
     if scale_a is not None and scale_b is not None:
-        return Scaled(scale_a, scale_b, layout, fmt)
+        return OperandScales(scale_a, scale_b, layout, fmt)
     if scale_a is not None or scale_b is not None:
         raise ValueError("block scales are of both A and B: give scale_a and scale_b")
     return None
@@ -131,7 +131,7 @@ class GivenMatrices(ShortRepr):
         C: Matrix | None = None,
         formats: tuple[str | Format | None, ...] = (None, None, None, None),
         call: tuple[int, int] | None = None,
-        scales: Scaled | None = None,
+        scales: OperandScales | None = None,
     ) -> GivenMatrices:
         """Read them; formats are of A, B, C and D, None for that of its floats; call: the rows and columns of one call.
 
@@ -145,7 +145,7 @@ class GivenMatrices(ShortRepr):
             if given[name] is not None
         }
         whole = {name: _of_pairs(given, fmt, name) for name, fmt in named.items()}
-        codes = {name: codes_of(x, named[name], name) for name, (x, _) in whole.items()}
+        codes = {name: given_codes(x, named[name], name) for name, (x, _) in whole.items()}
         paired = tuple((name, how) for name, (_, how) in whole.items() if how)
         d, fitting = _arranged(codes["A"], codes["B"], codes["D"])
         c = codes.get("C")
@@ -245,7 +245,7 @@ def looked_at(given: GivenMatrices) -> GivenMatrices:
 
 
 def _scales_of(
-    scales: Scaled | None, shape: tuple[int, int, int], formats: tuple[Format, Format]
+    scales: OperandScales | None, shape: tuple[int, int, int], formats: tuple[Format, Format]
 ) -> list[GivenScales | None]:
     """Returns the block scales that may be meant, None if there are none."""
     if scales is None:

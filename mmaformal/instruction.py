@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.checked import integer, text
+from mmaformal.checked import integer, some_text
 from mmaformal.corridor import corridor_svg
 from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
@@ -124,7 +124,7 @@ class Instruction:
         if not isinstance(self.spec, DotAdd):
             raise TypeError(f"spec is a DotAdd, not {self.spec!r}")
         for name in ("name", "architecture"):
-            text(getattr(self, name), name)
+            some_text(getattr(self, name), name)
         for name in ("m", "n", "issues"):
             object.__setattr__(self, name, integer(getattr(self, name), name))
             if getattr(self, name) < 1:

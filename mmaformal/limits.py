@@ -78,6 +78,6 @@ def zero(e_zero: int | None) -> dict[str, object]:
     return {"e_zero": "fields" if e_zero is None else e_zero}
 
 
-def scaled(spec: DotAdd) -> dict[str, object]:
+def scale_arguments(spec: DotAdd) -> dict[str, object]:
     """Return the scales, as arguments of a datapath."""
     return {"scale": spec.scale_format, "block": spec.scale_block} if spec.scale_format else {}

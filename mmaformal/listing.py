@@ -25,7 +25,7 @@ from mmaformal.rounding import Conversion
 from mmaformal.spec import parameter_text, plain_parameter
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns padded to their widest cell, a rule under the head."""
     return "\n".join(columns([head, *rows], ruled=True))
 
@@ -35,7 +35,7 @@ def architecture_table(architecture: Architecture, wanted: Sequence[Instruction]
     shown = architecture.instructions if wanted is None else wanted
     rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, brief_parameters(i)) for i in shown]
     head = ("instruction", "m×n×k", "types", "algorithm", "parameters")
-    parts = [f"{architecture.name}: {architecture.gpus}", table(head, rows)]
+    parts = [f"{architecture.name}: {architecture.gpus}", text_table(head, rows)]
     if wanted is None:
         parts += spellings(architecture)
     if architecture.exact:
@@ -82,7 +82,7 @@ def matching(pattern: str, architectures: Iterable[Architecture] | None = None) 
 def matching_table(found: Sequence[Instruction]) -> str:
     """Instructions of several architectures."""
     rows = [(i.name, i.architecture, i.spec.types, i.algorithm, brief_parameters(i)) for i in found]
-    return table(("instruction", "architecture", "types", "algorithm", "parameters"), rows)
+    return text_table(("instruction", "architecture", "types", "algorithm", "parameters"), rows)
 
 
 def device_table() -> str:
@@ -97,7 +97,7 @@ def device_table() -> str:
                 "names; that others of their generation compute alike is taken, not measured.",
                 "",
             ),
-            table(("architecture", "devices", "source"), rows),
+            text_table(("architecture", "devices", "source"), rows),
             _wrapped(f"not modelled: {none}", "", "  "),
         ]
     )
@@ -239,7 +239,7 @@ def _side_by_side(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[st
         while end < len(head) and _width([head, *rows], [0, *range(start, end + 1)]) <= width:
             end += 1
         kept = [[row[0], *row[start:end]] for row in rows if any(cell != "–" for cell in row[start:end])]
-        tables.append(table([head[0], *head[start:end]], kept))
+        tables.append(text_table([head[0], *head[start:end]], kept))
         start = end
     return tables
 
@@ -310,7 +310,7 @@ def fields_in_words(i: Instruction) -> dict[str, str]:
     """Return what the instruction computes, how much it keeps and what stands behind that, by what each is called."""
     sum_ = i.spec.exact_sum.replace("a·b", "a_k·b_k")
     out = {
-        "accumulator": "; ".join(accumulator.in_words(i.spec)),
+        "accumulator": "; ".join(accumulator.accumulator_in_words(i.spec)),
         "algorithm": f"{i.algorithm}: {i.parameters.summary}",
         "every element": f"d = {sum_} over {counted(i.k, 'product')}{_steps(i)}",
     }
@@ -331,7 +331,7 @@ def sources_cited(i: Instruction) -> dict[str, str]:
     return {name: text for name, text in PAPERS.items() if any(name in each for each in i.sources.values())}
 
 
-def in_words(i: Instruction) -> str:
+def instruction_in_words(i: Instruction) -> str:
     """Describe what the instruction computes, how much it keeps, and each parameter with its meaning and source."""
     k, p = i.k, i.parameters
     lines = [i.label]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mmaformal.bits import last_place, top_place
+from mmaformal.bits import last_place
 from mmaformal.corridor import INK, KEPT, LABEL, QUIET, WIDTH, svg, text_at
 from mmaformal.display import ShortRepr
+from mmaformal.formats import exponent_of
 from mmaformal.renderers.rows import Row
 from mmaformal.shown_stages import NumberedStep
 
@@ -52,7 +53,7 @@ class _Binary(ShortRepr):
 def _binary(rows: Sequence[Row]) -> list[_Binary]:
     unit = rows[0].unit
     values = [abs(row.exact or Fraction(0)) for row in rows]
-    top = max([unit, *(top_place(x) for x in values if x)])
+    top = max([unit, *(exponent_of(x) for x in values if x)])
     bottom = max(min([unit, *(last_place(x) for x in values if x)]), unit - _CUT_PLACES)
     top = min(top, bottom + _PLACES - 1)
     lines = []

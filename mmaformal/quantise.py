@@ -133,7 +133,7 @@ def _in_blocks(x: NDArray[np.floating], fmt: Format, scale_format: Format, block
         factor[factor == 0] = 1.0
         exact = largest / largest_number(fmt) / factor
         scales = round_to(exact, scale_format, saturate=True)
-        values = table(scale_format)[scales] * factor
+        values = numbers_of_codes(scale_format)[scales] * factor
     else:
         top_exponent = int(np.frexp(largest_number(fmt))[1]) - 1
         exponent = np.where(largest == 0, 0, np.frexp(largest)[1] - 1 - top_exponent)
@@ -148,6 +148,6 @@ def _in_blocks(x: NDArray[np.floating], fmt: Format, scale_format: Format, block
 
 
 @lru_cache
-def table(fmt: Format) -> Floats:
+def numbers_of_codes(fmt: Format) -> Floats:
     """The numbers of all codes of a narrow format."""
     return np.array([np.nan if fmt.is_nan(code) else float(fmt.value(code)) for code in range(fmt.codes)])

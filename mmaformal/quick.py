@@ -32,7 +32,7 @@ _MOST_OF_ONE = 0.1
 NARROW = 64
 
 
-class Sides:
+class OperandTypes:
     """The types that operands of one instruction have, as bit patterns and as floats."""
 
     def __init__(self, spec: DotAdd) -> None:
@@ -75,7 +75,7 @@ class Quick:
     """The quick way of one instruction: its products, once the compiled kernel has been used or would have paid."""
 
     def __init__(self, spec: DotAdd) -> None:
-        self.spec, self.sides = spec, Sides(spec)
+        self.spec, self.sides = spec, OperandTypes(spec)
         self.kernel: Kernel | None = None
         self.spent = 0.0  #: seconds of rows that the kernel would have saved
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
-from mmaformal.checked import integer, text, truth
+from mmaformal.checked import integer, some_text, truth
 from mmaformal.display import clipped
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e5m2, fp16, fp32, fp64
 
@@ -163,7 +163,7 @@ class Conversion:
     random: int = 0  #: R of it, below 2^N
 
     def __post_init__(self) -> None:
-        text(self.name, "name")
+        some_text(self.name, "name")
         for name, kind in (
             ("format", Format.named),
             ("fraction_bits", integer),

@@ -13,14 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from mmaformal.brief import MOST_GROUPS, MOST_LINES, first_rows, more, places, rows_together, together
+from mmaformal.brief import (
+    MOST_GROUPS,
+    MOST_LINES,
+    first_rows,
+    more,
+    places_by_key,
+    places_text,
+    rows_together,
+)
 from mmaformal.display import columns
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers import renderer_of
-from mmaformal.renderers.rows import Row, ShownStep, code_of, code_text, decimal_text, number_text
+from mmaformal.renderers.rows import Row, ShownStep, code_text, decimal_text, number_text, operand_code
 from mmaformal.spec import DotAdd
 
 
@@ -67,19 +75,19 @@ def input_lines(
 ) -> list[str]:
     """The inputs, equal ones together, of the products `shown`; names in `width` columns; c, then the scales, last."""
 
-    pairs = together((k, (a[k], b[k])) for k in shown)
+    pairs = places_by_key((k, (a[k], b[k])) for k in shown)
     kept = list(pairs) if whole else list(pairs)[:MOST_GROUPS]
     named: list[tuple[str, str]] = []
     for x, y in kept:
-        where = places(pairs[x, y], whole)
+        where = places_text(pairs[x, y], whole)
         named += [(f"a[{where}]", code_text(x, spec.a_format)), (f"b[{where}]", code_text(y, spec.b_format))]
     if hidden := sum(map(len, list(pairs.values())[len(kept) :])):
         named.append((more(hidden, "product"), ""))
     named.append(("c", code_text(c, spec.c_format)))
     if spec.scale_format is not None:
         for name, scales in (("scale_a", scale_a), ("scale_b", scale_b)):
-            for code, blocks in together(enumerate(scales)).items():
-                named.append((f"{name}[{places(blocks, whole)}]", code_text(code, spec.scale_format)))
+            for code, blocks in places_by_key(enumerate(scales)).items():
+                named.append((f"{name}[{places_text(blocks, whole)}]", code_text(code, spec.scale_format)))
     width = max(width - 2, *(len(name) + 2 for name, text in named if text))
     return [f"  {name:<{width}}{text}".rstrip() for name, text in named]
 
@@ -119,7 +127,7 @@ def numbered_steps(
     """The steps of a trace shown: `numbers` has the steps of the chain that each tells of, `places` each product's."""
     rendered = renderer_of(spec)(spec.in_order, trace, c)
     if (inner := trace.inner) is not None:  # what is shown is of the codes with their signs changed
-        d, fmt = code_of(trace.result, spec.d_format), spec.d_format
+        d, fmt = operand_code(trace.result, spec.d_format), spec.d_format
         if "d" in spec.negated:
             rendered[-1].rows.append(Row("signs", "d, its sign changed", code_text(d, fmt)))
         start = [(f"a[{k}], its sign changed", x, spec.a_format) for k, x in enumerate(inner.a)]
@@ -127,7 +135,7 @@ def numbered_steps(
         if spec.c_sign == 0 or "c" in spec.negated:
             why = "c, its sign changed" if spec.reads_c else "c, not read"
             start.append((why, inner.c, spec.c_format))
-        shown = [Row("signs", label, code_text(code_of(x, fmt), fmt)) for label, x, fmt in start]
+        shown = [Row("signs", label, code_text(operand_code(x, fmt), fmt)) for label, x, fmt in start]
         rendered[0].rows[:0] = shown
     return [
         NumberedStep([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, of)

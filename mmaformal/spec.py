@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
-from mmaformal.checked import integer, text, truth
+from mmaformal.checked import integer, some_text, truth
 from mmaformal.display import LINE, ShortRepr, clipped
 from mmaformal.formats import Format, Specials
 from mmaformal.rounding import Conversion, NanRule, Rounding, Tininess
@@ -62,7 +62,7 @@ def _parameters(value: object, name: str) -> Parameters:
 _KINDS: dict[str, Callable[[object, str], object]] = {
     "int": integer,
     "bool": truth,
-    "str": text,
+    "str": some_text,
     "Letters": _letters,
     "tuple[int, ...]": integers,
     "Rounding": Rounding.named,

@@ -141,7 +141,7 @@ class _Scaled:
             return float(np.ldexp(x / y, power * (self.exponent - other.exponent)))
 
 
-def joined(samples: list[Errors]) -> Errors:
+def join_samples(samples: list[Errors]) -> Errors:
     """Samples of one format as one."""
     if len({each.format for each in samples}) != 1:
         raise ValueError("samples of one format are needed")

@@ -418,7 +418,7 @@ def replay(
         d = matmul(left, right, begin, instruction=i, scale_a=s, scale_b=t, jobs=jobs, progress=progress)
         return np.asarray(d)
 
-    return made(structure, K, run, c)
+    return made_product(structure, K, run, c)
 
 
 def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
@@ -448,7 +448,7 @@ def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
     return rounded(values(codes, fmt, wide), wide, wanted, quiet_nan(wanted))
 
 
-def made(
+def made_product(
     structure: Structure, K: int, run: Callable[[Chain, Codes | None], Codes], c: Codes | None = None
 ) -> Codes:
     """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`_addend`)."""

@@ -8,7 +8,6 @@ that all of these have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import results
 from mmaformal.display import ShortRepr
-from mmaformal.formats import Format
+from mmaformal.formats import Format, exponent_of
 from mmaformal.spec import DotAdd
 
 #: The largest distance that is looked at, and the exponent of the larger term.
@@ -84,13 +83,7 @@ def survival(spec: DotAdd) -> Survival | None:
             abs(a.value(x) * b.value(y) - d.value(got))
             for (x, y), got in zip(cases[here], found[here], strict=True)
         )
-        kept.append(M + 1 if off == 0 else max(0, min(M + 1, t - distance - _exponent(off))))
+        kept.append(M + 1 if off == 0 else max(0, min(M + 1, t - distance - exponent_of(off))))
         if kept[-2:] == [0, 0]:
             break
     return Survival(M + 1, tuple(kept)) if kept[0] else None  # none where products are negated
-
-
-def _exponent(x: Fraction) -> int:
-    """The exponent of a positive number."""
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    return e if Fraction(2) ** e <= x else e - 1

@@ -52,7 +52,7 @@ def wgmma_of(instruction: Instruction) -> Wgmma | None:
     return Wgmma(instruction.n, spec.k // instruction.issues, spec.a_format, spec.b_format, spec.d_format)
 
 
-def kernel_source(unit: Wgmma) -> str:
+def wgmma_source(unit: Wgmma) -> str:
     """The kernel that computes rows[blockIdx.x] by a block of 128 threads, at element (at_i, at_j)."""
     a, d = REGISTERS[unit.a.name], REGISTERS[unit.d.name]
     a_count, d_count = 64 * unit.k // 128, 64 * unit.n // 128

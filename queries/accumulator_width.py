@@ -16,7 +16,7 @@ import numpy as np
 import z3
 
 from mmaformal.cases.inputs import Rows, symbolic_inputs
-from mmaformal.cases.run import run_trace, values
+from mmaformal.cases.run import code_values, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.sums import StepSum
@@ -34,7 +34,7 @@ def carry_bits(each: StepSum) -> int:
     return sum(each.bounds).bit_length() - max(each.bounds).bit_length()
 
 
-def argument(spec: DotAdd) -> tuple[Pairing, list[StepSum]]:
+def argue_width(spec: DotAdd) -> tuple[Pairing, list[StepSum]]:
     """Argue that every partial sum of every step is within the sum of its terms' bounds; return the sums, too."""
     pairing, x = Pairing(), symbolic_inputs(spec)
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
@@ -65,7 +65,7 @@ def _fits_claim(each: StepSum) -> z3.BoolRef:
 
 def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[StepSum]) -> None:
     """The largest case, in the SMT encoding: a claim about constants."""
-    x = values(spec, facts_of(spec).largest_case(spec))
+    x = code_values(spec, facts_of(spec).largest_case(spec))
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
     first = facts_of(spec).sums(spec, trace.steps[0])[0]
     half = 1 << (sum(first.bounds).bit_length() - 1)
@@ -92,7 +92,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label}: carry bits that its sums need above one aligned term, no fewer"
     try:
-        pairing, found = argument(spec)
+        pairing, found = argue_width(spec)
         first = found[0]
         _run(instruction, sum(first.bounds))
         term, total = max(first.bounds).bit_length(), sum(first.bounds).bit_length()

@@ -14,7 +14,7 @@ from mmaformal.cases.generate import Mood, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.formats import Format
-from mmaformal.queries.elimination import ordinary
+from mmaformal.queries.elimination import ordinary_rows
 from mmaformal.queries.special_rules import SpecialRules
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import models, sure
@@ -148,7 +148,7 @@ def pool(specs: Sequence[DotAdd], count: int, distributions: Sequence[Mood], see
 def ordinary_cases(rows: Rows, types: Types, seed: int) -> Rows:
     """Cases, made of these, in which nothing is zero or special."""
     dense = _dense(rows, types, seed)
-    return dense.at(ordinary(dense, types))
+    return dense.at(ordinary_rows(dense, types))
 
 
 def sure_of(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.bool_]:

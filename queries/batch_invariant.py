@@ -28,9 +28,9 @@ from mmaformal.operands import Matrix
 from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.explain import explain_given
 from mmaformal.queries.explained import Explanation, in_kernels_words
-from mmaformal.queries.likely_structures import made_of
+from mmaformal.queries.likely_structures import made_by_structure
 from mmaformal.queries.structure_classes import StructureClasses
-from mmaformal.queries.structure_search import differ
+from mmaformal.queries.structure_search import codes_differ
 from mmaformal.renamed import lines
 from mmaformal.result import Result
 from mmaformal.shown_stages import code_text, ulps_apart
@@ -246,7 +246,7 @@ def _common_rows(given: Sequence[GivenMatrices]) -> tuple[TwoResults | None, int
                 continue
             common += 1
             d, there = x.d[row], given[other].d[other_row]
-            if len(wrong := np.flatnonzero(differ(d, there, x.d_format))):
+            if len(wrong := np.flatnonzero(codes_differ(d, there, x.d_format))):
                 at = int(wrong[0])
                 return TwoResults(row, at, number, int(d[at]), int(there[at]), other, other_row), common
     return None, common
@@ -285,13 +285,15 @@ class _Decided:
 
     def _wrong(self, structure: Structure, number: int) -> NDArray[np.bool_]:
         x = self.given[number]
-        return differ(made_of(x, structure), x.d, x.d_format)
+        return codes_differ(made_by_structure(x, structure), x.d, x.d_format)
 
     def _two_results(self, wrong: dict[Structure, list[NDArray[np.bool_]]]) -> None:
         """A row of one product, as recorded and as the structure of another makes it."""
         mine = self.found[0].structures[0]
         number = next(n for n, each in enumerate(wrong[mine]) if each.any())
         row, column = (int(x) for x in np.argwhere(wrong[mine][number])[0])
-        made = made_of(self.given[number].part(np.array([row]), np.arange(self.given[number].shape[2])), mine)
+        made = made_by_structure(
+            self.given[number].part(np.array([row]), np.arange(self.given[number].shape[2])), mine
+        )
         recorded = int(self.given[number].d[row, column])
         self.differs = TwoResults(row, column, number, recorded, int(made[0, column]), 0, None)

@@ -112,7 +112,7 @@ def of_instruction(
     def settled() -> Answer:
         answer: Answer
         try:
-            answer = settle(question, unit, stated, asker)
+            answer = bound_from_terms(question, unit, stated, asker)
             if isinstance(answer, Holds) and spec.product_order:
                 answer = replace(answer, proof=by_rule(_ORDER, answer.proof))
         except (NotProvedError, UnsupportedError) as error:
@@ -152,19 +152,19 @@ def provable(instruction: Instruction) -> Unit:
     return unit
 
 
-def settle(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Holds | Unknown:
+def bound_from_terms(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Holds | Unknown:
     """The answer of the SMT encoding's terms.  Raises NotProvedError."""
-    step = error_bound.settle(unit.instruction, asker)
+    step = error_bound.settle_error_bound(unit.instruction, asker)
     if not isinstance(step, Holds):
         assert isinstance(step, Unknown)
         return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
     most = max(Fraction(x.value) for x in step.numbers)
     _check(unit, most, error.K)
-    proofs = [step.proof, *(rounding_of(stage.rho, asker) for stage in unit.stages)]
+    proofs = [step.proof, *(prove_rounding(stage.rho, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
     if (of_product := spec.parameters.product_rounding) is not None:
         proofs.append(
-            rounding_of(of_product, asker)
+            prove_rounding(of_product, asker)
         )  # of a product p, at most w(a)·w(b): top is |p|, or `least`
     elif unit.stages[0].n:
         inner = spec.parameters.made_of(spec) or spec
@@ -175,13 +175,16 @@ def settle(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Ho
     if error.structure is not None:
         proofs += [
             theorem(product_bound.prove_beside, asker),
-            prove(asker, rounding_model.argue(error.total)),
+            prove(asker, rounding_model.argue_rounding(error.total)),
         ]
     numbers = [
         Number("f", rounded_up(error.f), "what d is off at most, relative to all terms' weights; rounded up")
     ]
     if (fmt := error.narrowed) is not None:
-        proofs += [theorem(product_bound.prove_narrowed, asker), prove(asker, rounding_model.argue(fmt))]
+        proofs += [
+            theorem(product_bound.prove_narrowed, asker),
+            prove(asker, rounding_model.argue_rounding(fmt)),
+        ]
         numbers.append(Number("u", error.u, f"of the last rounding, to nearest in {fmt}"))
     for i, stage in enumerate(unit.stages, 1):
         name = f"U_{i}" if len(unit.stages) > 1 else "U"
@@ -255,11 +258,11 @@ def _meaning(stage: SumStage) -> str:
     return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
 
 
-def rounding_of(rho: Conversion, asker: Asker) -> Proof:
+def prove_rounding(rho: Conversion, asker: Asker) -> Proof:
     """Prove what ρ is off.  Raises NotProvedError."""
     fmt = product_bound.rounded_to(rho)
     nearest, to_odd = product_bound.is_nearest(rho), rho.rounding is Rounding.RO
-    return prove(asker, rounding_model.argue(fmt, nearest=nearest, to_odd=to_odd))
+    return prove(asker, rounding_model.argue_rounding(fmt, nearest=nearest, to_odd=to_odd))
 
 
 def theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:

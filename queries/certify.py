@@ -23,9 +23,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.inputs import Codes, codes_of
+from mmaformal.cases.inputs import Codes, plain_codes
 from mmaformal.certificates import check
-from mmaformal.certificates.lemmas import LemmaFiles, NoCertificate, kept, write_certificate, write_whole
+from mmaformal.certificates.lemmas import (
+    LemmaFiles,
+    NoCertificate,
+    kept_lemma,
+    write_certificate,
+    write_whole,
+)
 from mmaformal.certificates.refuting import sat_solver
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
@@ -103,7 +109,7 @@ def established(answer: Answer) -> Established | str:
         return f"{answer.headline}: the input found is not proved to be the smallest: {'; '.join(open_)}"
     least = "; ".join(each.partition(": proved")[0] for each in answer.minimality)
     return Established(
-        f"{answer.headline} at {codes_of(answer.witness).text}, and at no smaller input: {least}",
+        f"{answer.headline} at {plain_codes(answer.witness).text}, and at no smaller input: {least}",
         answer.obligations,
     )
 
@@ -225,9 +231,9 @@ def certify(
             if statement.property == DIFFERENCE:  # what is certified is asked of the input that is found
                 found = statement.question()(timeout=timeout, memory=memory, solver=solver, progress=progress)
                 if isinstance(found, Different):
-                    statement = replace(statement, known=codes_of(found.witness).to_json())
-            both_encodings.forget()  # what is remembered notes no theorems
-            laws.forget()
+                    statement = replace(statement, known=plain_codes(found.witness).to_json())
+            both_encodings.forget_equalities()  # what is remembered notes no theorems
+            laws.forget_laws()
             with noting() as noted:
                 answer = statement.question()(timeout=timeout, memory=memory, solver=solver)
             writing.add(statement, answer, noted)
@@ -341,7 +347,7 @@ class _Writing:
     def _certify(self, scripts: dict[str, str]) -> None:
         """Write certificates of scripts, by their digests."""
         for name in [name for name in scripts if name in self._before]:
-            if (there := kept(self._folder, name, self._before[name])) is not None:
+            if (there := kept_lemma(self._folder, name, self._before[name])) is not None:
                 self._lemmas[name] = there
                 del scripts[name]
         if not scripts:

@@ -138,8 +138,8 @@ def check_certificate(
             tell(f"asking anew: {each['statement']}")
             check_premises(path, each)
             arguments = check_arguments(path, each)
-            both_encodings.forget()  # what this process proved before is by solvers, and notes no theorems
-            laws.forget()
+            both_encodings.forget_equalities()  # what this process proved before is by solvers, and notes no theorems
+            laws.forget_laws()
             with recording(store), noting() as noted:
                 statement, proved = _ask(each, timeout, memory)
             premises, told = [theorem.premises for theorem in noted], each["premises"]

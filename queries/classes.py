@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.codes import one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
-from mmaformal.cases.inputs import Codes, Rows, codes_of
+from mmaformal.cases.inputs import Codes, Rows, plain_codes
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
@@ -149,7 +149,7 @@ class Classes:
             self.progress(f"is {spec.text} the same as {first.text}?")
             answer = find_difference(as_instruction(first), as_instruction(spec), timeout=min(left, 20))
             if isinstance(answer, Different):
-                yield codes_of(answer.witness)
+                yield plain_codes(answer.witness)
             else:
                 self.equal[first, spec] = answer.proof if isinstance(answer, Equal) else None
 
@@ -184,7 +184,7 @@ class Classes:
             x, y = (as_instruction(specs[i]) for i in part)
             answer = find_difference(x, y, timeout=min(remaining, 30))
             if isinstance(answer, Different):
-                case = codes_of(answer.witness)
+                case = plain_codes(answer.witness)
                 return case, tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
         return self.cases[chosen], tuple(map(int, given[:, chosen]))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.cases.codes import same as same_code
+from mmaformal.cases.codes import same_code
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
-from mmaformal.facts.related import argue
+from mmaformal.facts.related import argue_related
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof.related_runs import Pairing, Runs, Same, same
@@ -30,7 +30,7 @@ def relation(spec: DotAdd) -> Relation:
     return Relation(spec, other, _exchanged, lambda x, y: same_code(x, y, spec.d_format), "A and B exchanged")
 
 
-def argument(relation: Relation) -> Pairing:
+def argue_exchanged(relation: Relation) -> Pairing:
     pairing, spec = Pairing(), relation.left
     inputs = symbolic_inputs(spec)
     left, right = relation.traces(inputs)
@@ -38,7 +38,7 @@ def argument(relation: Relation) -> Pairing:
     c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
         0
     ]
-    return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
+    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
 def _answer(instruction: Instruction, asker: Asker) -> Answer:
@@ -47,7 +47,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
         question += ", in their formats too"
     question += nans_aside(instruction.spec)
     each = relation(instruction.spec)
-    return settle(instruction, asker, question, [each], lambda: [argument(each)])
+    return settle(instruction, asker, question, [each], lambda: [argue_exchanged(each)])
 
 
 PROPERTY = Property(

@@ -26,7 +26,7 @@ import z3
 from mmaformal.analysis.riscv_freedom import NAN
 from mmaformal.cases.alike import Symmetries, Zeros, symmetry_classes
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs, with_products, zeros
-from mmaformal.cases.numerical import find_case, shown
+from mmaformal.cases.numerical import find_case, shown_exact
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import shrink
@@ -177,7 +177,7 @@ class _SmallestOutside(SmallestSearch):
     def fails(self, found: FoundCase, minimality: Sequence[str]) -> Fails:
         """Returns the answer that shows a case.  Raises WitnessError if its result is allowed after all."""
         codes = found.codes
-        witness = shown(self.instruction, codes, (), minimality)
+        witness = shown_exact(self.instruction, codes, (), minimality)
         if not self.breaks(codes, witness.results[0]):
             raise WitnessError(
                 f"{self.instruction.label}: {codes} was to give what is not allowed, and does not"

@@ -29,7 +29,7 @@ from mmaformal.queries.elimination import (
     RefutedModel,
     nearest_of,
     remaining,
-    types_of,
+    types_of_recording,
 )
 from mmaformal.queries.orders import OrdersFound, ordered
 from mmaformal.recordings.read import Recording, read
@@ -287,7 +287,7 @@ class _Search:
         say: Progress,
     ) -> None:
         self.given, self.names, self.deadline, self.say = given, names, deadline, say
-        self.types = types_of(given)
+        self.types = types_of_recording(given)
         self.rows = RecordedRows.of(next(given.blocks(_ROWS)), self.types, given.terms)
         self.search = ModelElimination(self.rows, names, jobs, say, executor)
         self.exact: list[tuple[DotAdd, DotAdd]] = []  #: each with what it is a detail of

@@ -28,7 +28,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.operands import as_operand
 from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.structure_classes import MOST, SameAs, StructureClasses
-from mmaformal.queries.structure_search import SPACE, StructureSearch, built, chained_ones, differ
+from mmaformal.queries.structure_search import SPACE, StructureSearch, built, chained_ones, codes_differ
 from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
@@ -280,7 +280,7 @@ class _Exact(StructureSearch):
         """Return what a structure gets wrong of the whole product; None if nothing."""
         a, b, wanted = self.whole
         d = replay(a, b, structure)
-        wrong = differ(d, wanted, self.d_format)
+        wrong = codes_differ(d, wanted, self.d_format)
         if not wrong.any():
             return None
         row, column = (int(x[0]) for x in np.nonzero(wrong))

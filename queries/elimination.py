@@ -60,7 +60,7 @@ class RefutedModel(ShortRepr):
     recorded: int  #: code
 
 
-def types_of(recording: Recording) -> Types:
+def types_of_recording(recording: Recording) -> Types:
     """The types of its rows."""
     formats = recording.a_format, recording.b_format, recording.c_format, recording.d_format
     block = recording.terms // recording.scales if recording.scales else 0
@@ -123,7 +123,7 @@ def _with_signs(spec: DotAdd, changes: Sequence[tuple[str, bool]]) -> Iterator[D
             continue
 
 
-def ordinary(rows: Rows, types: Types) -> NDArray[np.bool_]:
+def ordinary_rows(rows: Rows, types: Types) -> NDArray[np.bool_]:
     """The rows in whose inputs nothing is zero or special."""
     sides = [(rows.a, types.a), (rows.b, types.b), (rows.c[:, None], types.c)]
     if types.scale is not None:
@@ -172,7 +172,7 @@ class RecordedRows(ShortRepr):
     def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
         """Say for each of some rows whether a model gets it wrong."""
         some = self.at(where)
-        return differ(spec, results(spec, some.rows), some.d)
+        return rows_differ(spec, results(spec, some.rows), some.d)
 
     def one(self, row: int) -> tuple[Codes, int]:
         """A row, in Python's integers."""
@@ -188,7 +188,7 @@ class RecordedRows(ShortRepr):
         return order[np.argsort(odd[order], kind="stable")]
 
 
-def sums(
+def step_sums(
     step: DotAdd, a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Return what one step of a model gives, and where none of its details show, in it or in what is made of it.
@@ -209,7 +209,7 @@ def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     if rows.types.scale is not None:
         return np.zeros(len(rows), np.bool_)
     x, L = rows.rows, spec.parameters.step_products
-    known, d = ordinary(x, rows.types), x.c
+    known, d = ordinary_rows(x, rows.types), x.c
     if spec.parameters.made_of(spec) is not None:  # whatever its steps give: they begin with zeros
         types, recorded = rows.types, rows.d
         exponents = exponent(x.a, types.a) + exponent(x.b, types.b)
@@ -219,7 +219,7 @@ def without_details(spec: DotAdd, rows: RecordedRows) -> NDArray[np.bool_]:
     step = spec.replace(k=L, product_order=())
     for first in range(0, spec.k, L):
         products = spec.taken[first : first + L]
-        d, each = sums(step, x.a[:, products], x.b[:, products], d)
+        d, each = step_sums(step, x.a[:, products], x.b[:, products], d)
         known &= each
     return known
 
@@ -437,7 +437,7 @@ def nearest_of(
     return sorted((miss for _, miss in found.values()), key=lambda each: each.wrong)
 
 
-def differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def rows_differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Where results differ; NaNs are one where the model does not know theirs."""
     different = x != y
     if different.any() and not spec.nan_is_canonical:

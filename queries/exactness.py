@@ -12,7 +12,7 @@ Proved is, of the numbers in the encoding, that a condition on them suffices; th
 
 from __future__ import annotations
 
-from mmaformal.facts.exactness import conclude
+from mmaformal.facts.exactness import conclude_exact
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -28,7 +28,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     if wrong is not None:
         return wrong
     try:
-        text = conclude(proving, spec, facts_of(spec).exactness(proving, spec))
+        text = conclude_exact(proving, spec, facts_of(spec).exactness(proving, spec))
     except NotProvedError as error:
         question = f"{instruction.label}: where alignment cuts nothing off, d is the exact sum, rounded once"
         return Unknown(question, str(error), proving.obligations, asker.elapsed)

@@ -20,7 +20,7 @@ from mmaformal.architectures import Architecture
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32, fp64
-from mmaformal.given_matrices import GivenMatrices, is_of, scaled
+from mmaformal.given_matrices import GivenMatrices, given_scales, is_of
 from mmaformal.given_scales import Layout
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
@@ -97,7 +97,7 @@ def explain(
     checked_timeout(timeout)
 
     against = structure_or_name(against)
-    scales = scaled(scale_a, scale_b, scale_layout, scale_format)
+    scales = given_scales(scale_a, scale_b, scale_layout, scale_format)
     given = GivenMatrices.of(D, A, B, C, (a_format, b_format, c_format, d_format), call, scales)
     found = explain_given(given, device, against, every_block=every_block, timeout=timeout, say=say)
     if found.accepted or not found.tried:

@@ -399,7 +399,7 @@ class _Search(SmallestSearch):
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         """Return assertions that the results differ under the constraints; and both results."""
         rx, ry = (self._result(i.spec, inputs, active) for i in (self.x, self.y))
-        assertions = [long_chains.differ(self.x.spec, self.y.spec, rx, ry)]
+        assertions = [long_chains.results_may_differ(self.x.spec, self.y.spec, rx, ry)]
         for constraint in self.constraints:
             assertions += constraint.on_inputs(self.spec, inputs)
             assertions += constraint.on_result(self.spec, rx) + constraint.on_result(self.spec, ry)
@@ -552,7 +552,7 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
         if search.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
             return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
     if type(search.x.spec.parameters) is type(search.y.spec.parameters):  # the numbers may be the same terms
-        same = z3.Not(long_chains.differ(search.x.spec, search.y.spec, rx, ry))
+        same = z3.Not(long_chains.results_may_differ(search.x.spec, search.y.spec, rx, ry))
         statement = f"{search.question}: of one and the same numbers"
         limit = _OF_NUMBERS * search.asker.left
         if (
@@ -562,7 +562,7 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
             return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
     if search.x.spec.in_order == search.y.spec.in_order:
         try:
-            proof = prove(search.asker, orders.alike(search.x.spec, search.y.spec))
+            proof = prove(search.asker, orders.argue_alike(search.x.spec, search.y.spec))
             return Equal(search.question, proof, search.asker.elapsed)
         except (ArgumentError, NotProvedError):
             return None
@@ -580,7 +580,7 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
             known = long_chains.by_induction(search.asker, search.x.spec, search.y.spec, first.proof)
         if known is not None:
             return Equal(search.question, known, search.asker.elapsed)
-    known = one_code.prove_equal(
+    known = one_code.prove_codes_equal(
         search.asker, search.x.spec, search.y.spec, _allowed(search.spec, search.constraints, search.pins)
     )
     return None if known is None else Equal(search.question, known, search.asker.elapsed)

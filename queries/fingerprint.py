@@ -32,7 +32,7 @@ from mmaformal.display import counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, ModelClass
-from mmaformal.queries.elimination import RecordedRows, types_of
+from mmaformal.queries.elimination import RecordedRows, types_of_recording
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
 from mmaformal.result import Result
@@ -180,7 +180,7 @@ class Fingerprint(Result):
         self._require_told_apart()
         given = recording if isinstance(recording, Recording) else read(recording, modelled=False)
         types = Types.of(self.instructions[0].spec)
-        if types_of(given) != types:
+        if types_of_recording(given) != types:
             raise IncomparableError(f"{given.path} has other types than {types}")
         left = list(zip(self.classes, self.labels, strict=True))
         for block in given.blocks():

@@ -19,7 +19,7 @@ from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import fp32
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, by_rule, prove
-from mmaformal.queries.bound import provable, rounded_up, settle, theorem, where_finite
+from mmaformal.queries.bound import bound_from_terms, provable, rounded_up, theorem, where_finite
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
@@ -61,7 +61,7 @@ def attention_bound(
             answer: Answer
             try:
                 of_block = StructureBound.of(i, block, promote_every=attention.promote_every)
-                answer = settle(question, unit, of_block, asker)
+                answer = bound_from_terms(question, unit, of_block, asker)
                 if isinstance(answer, Holds):
                     answer = _with_blocks(answer, attention, keys, asker)
             except (NotProvedError, UnsupportedError) as error:
@@ -78,7 +78,7 @@ def _with_blocks(block: Holds, attention: FlashAttention, keys: int, asker: Aske
     proofs = [
         theorem(product_bound.prove_rescaled, asker),
         theorem(product_bound.prove_narrowed, asker),
-        prove(asker, rounding_model.argue(fp32)),
+        prove(asker, rounding_model.argue_rounding(fp32)),
     ]
     meaning = "what O is off at most, relative to all terms' weights; rounded up"
     f = Number("f", rounded_up(attention.factor(keys)), meaning)

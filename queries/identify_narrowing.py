@@ -85,7 +85,9 @@ class Narrowing:
         likest to instructions of the tables are followed, and as long as none explains the answers the next."""
         self.begin("asking about zeros and special values")
         known = tabled(self.types, self.k)
-        families = sorted(families, key=lambda each: -max((alike(each, x) for x in known), default=0))
+        families = sorted(
+            families, key=lambda each: -max((same_parameters(each, x) for x in known), default=0)
+        )
         for low in range(0, len(families), _FOLLOWED):
             left = [each for spec in families[low : low + _FOLLOWED] for each in checking(details(spec))]
             if self.chosen:
@@ -173,7 +175,7 @@ def _not_told_apart(specs: Sequence[DotAdd]) -> ModelClass:
     return ModelClass(first, first, open=tuple(x for x in specs if x != first), known_as=known_as(first))
 
 
-def alike(x: DotAdd, y: DotAdd) -> int:
+def same_parameters(x: DotAdd, y: DotAdd) -> int:
     """How many parameters are the same."""
     p, q = x.parameters, y.parameters
     same = sum(p[name] == q[name] for name in p) if type(p) is type(q) else -1

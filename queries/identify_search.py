@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.architectures.known import drawn, known_as, rarity
+from mmaformal.architectures.known import algorithms_on_paper, known_as, rarity
 from mmaformal.cases.codes import one_nan
 from mmaformal.cases.in_common import Trait, in_common
 from mmaformal.cases.inputs import Rows
@@ -20,9 +20,17 @@ from mmaformal.probes.special import nans
 from mmaformal.queries.asking_units import ordinary_cases, pool
 from mmaformal.queries.classes import ModelClass
 from mmaformal.queries.elimination import tabled
-from mmaformal.queries.identify_narrowing import EVERYTHING, Narrowing, alike
-from mmaformal.queries.several_models import ASIDE, Candidates
-from mmaformal.queries.special_rules import FEW, SpecialRules, findings, fitted, plain, plain_inputs, wrong
+from mmaformal.queries.identify_narrowing import EVERYTHING, Narrowing, same_parameters
+from mmaformal.queries.several_models import ASIDE, CandidateModels
+from mmaformal.queries.special_rules import (
+    FEW,
+    SpecialRules,
+    findings,
+    fitted,
+    plain_inputs,
+    rows_without_special,
+    wrong,
+)
 from mmaformal.solver.deadline import Deadline
 from mmaformal.spaces import DESIGNS
 from mmaformal.spec import DotAdd
@@ -136,7 +144,7 @@ class Search:
         """Return what was found; but of designs on paper alone, which leave NaNs open, a model of another kind that
         explains every answer but for its NaNs, if there is one."""
         given, rules = self.by.algorithms, self.by.rules
-        built = tuple(name for name in given if name not in drawn())
+        built = tuple(name for name in given if name not in algorithms_on_paper())
         models = [model for each in found.classes for model in each.members]
         settled = found.verdict in ("one", "several", "special")
         if not (self.designs and built and settled and min(map(rarity, models)) == 2):
@@ -176,7 +184,7 @@ class Search:
         self.by.begin("looking for two models mixed")
         rows, d = self.asked.all()
         twice, both = Rows.join([rows, rows]), np.concatenate([d, again])
-        candidates = Candidates.of(self.by.candidates(), twice, both, self.among is None)
+        candidates = CandidateModels.of(self.by.candidates(), twice, both, self.among is None)
         pair = candidates.pair(_OF_PAIRS)
         if pair is not None:
             one, other = (self._likeliest(candidates, spec) for spec in pair)
@@ -193,12 +201,12 @@ class Search:
         given = self.by.algorithms
         for names in (given, DESIGNS) if self.designs else (given,):
             self.by.algorithms, self.by.rules = names, SpecialRules()
-            candidates = Candidates.of(self.by.candidates(), rows, d, self.among is None)
+            candidates = CandidateModels.of(self.by.candidates(), rows, d, self.among is None)
             if survivors := candidates.survivors():
                 return self._but_for_special(survivors)
         self.by.algorithms = given
         self.by.begin("looking for two models mixed")
-        candidates = Candidates.of(self.by.candidates(), rows, d, self.among is None)
+        candidates = CandidateModels.of(self.by.candidates(), rows, d, self.among is None)
         if pair := self._by_input(candidates):
             return _Found("mixture", [_alone(x) for x in pair])
         best, self.by.rules = fitted(candidates.nearest(), rows, d, self.among is None)
@@ -207,7 +215,9 @@ class Search:
     def _but_for_special(self, survivors: list[DotAdd]) -> _Found:
         """Find what a unit is whose answers without special values some models explain."""
         known = tabled(self.types, self.by.k)
-        survivors = sorted(survivors, key=lambda each: -max((alike(each, x) for x in known), default=0))
+        survivors = sorted(
+            survivors, key=lambda each: -max((same_parameters(each, x) for x in known), default=0)
+        )
         rows, d = self.asked.all()
         best, self.by.rules = fitted(survivors, rows, d, self.among is None)
         self.so_far = f"without special values {best.text} explains every answer"
@@ -215,7 +225,7 @@ class Search:
         classes = self.by.searched()
         if not self.by.explained(classes):
             rows, d = self.asked.all()
-            ordinary = plain(rows, d, self.types)
+            ordinary = rows_without_special(rows, d, self.types)
             shown = ordinary.sum() >= FEW and not (self.by.wrong(best) & ordinary).any()
             verdict: Verdict = "special" if shown else "none"
             return _Found(verdict, [_alone(best)])
@@ -224,7 +234,7 @@ class Search:
         self.by.rules = _without_nans(self.by.rules, model)
         return _Found("special" if self.by.rules else _settled_as(classes), classes)
 
-    def _by_input(self, candidates: Candidates) -> tuple[DotAdd, DotAdd] | None:
+    def _by_input(self, candidates: CandidateModels) -> tuple[DotAdd, DotAdd] | None:
         """Two models of which one or the other gives each answer without special values; so in new rows too."""
         pair = candidates.pair(_OF_PAIRS)
         if pair is None:
@@ -233,11 +243,11 @@ class Search:
         before = len(self.asked.all()[1])
         self._ask_plain(seed=500)
         rows, d = self.asked.all()
-        both = wrong(one, rows, d) & wrong(other, rows, d) & plain(rows, d, self.types)
+        both = wrong(one, rows, d) & wrong(other, rows, d) & rows_without_special(rows, d, self.types)
         new = wrong(one, rows, d)[before:]
         return None if both.any() or not new.any() else (one, other)
 
-    def _likeliest(self, candidates: Candidates, spec: DotAdd) -> DotAdd:
+    def _likeliest(self, candidates: CandidateModels, spec: DotAdd) -> DotAdd:
         """The model with the details that explain most answers."""
         return min(candidates.with_details(spec), key=lambda each: int(self.by.wrong(each).sum()))
 

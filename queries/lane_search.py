@@ -78,7 +78,7 @@ def is_vector(structure: Structure) -> bool:
     return i.k == 1 and bool(i.parameters.ieee_name(i.spec)) and structure.total == i.d_format
 
 
-def dealt(one: Structure, K: int, wide: bool) -> Iterator[Structure]:
+def ways_to_deal(one: Structure, K: int, wide: bool) -> Iterator[Structure]:
     """Ways to cut K and to deal it to lanes, of the types of one chain; the order of the lanes is left open.
 
     wide: those of more lanes than one accumulator's or two, and in blocks for a cache; else the others.  No two make

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mmaformal.display import ShortRepr
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
-from mmaformal.queries.structure_search import ChainsOfRows, StructureSearch, differ
+from mmaformal.queries.structure_search import ChainsOfRows, StructureSearch, codes_differ
 from mmaformal.solver.deadline import check
 from mmaformal.structures import Codes, Structure, exactly, replay
 
@@ -133,7 +133,7 @@ class Tournament:
         while len(likely) > _LAST:
             rows = np.unique(np.linspace(0, m - 1, min(max(elements // n, 4), m)).astype(np.intp))
             some = self.given.part(rows, np.arange(n))
-            wrong = {x: int(differ(d, some.d, some.d_format).sum()) for x, d in _all_made(some, likely)}
+            wrong = {x: int(codes_differ(d, some.d, some.d_format).sum()) for x, d in _all_made(some, likely)}
             ranked = sorted(likely, key=wrong.__getitem__)
             least = wrong[ranked[0]]
             ties = sum(wrong[x] == least for x in ranked)
@@ -153,14 +153,14 @@ class Tournament:
         for first in range(0, m, each):
             check()
             some = self.given.part(np.arange(first, min(first + each, m)), np.arange(n))
-            d = made_of(some, structure)
+            d = made_by_structure(some, structure)
             found.made[first : first + each] = d
-            found.wrong[first : first + each] = differ(d, some.d, some.d_format)
+            found.wrong[first : first + each] = codes_differ(d, some.d, some.d_format)
             found.rows = min(first + each, m)
             self.compared[structure] = found
 
 
-def made_of(given: GivenMatrices, structure: Structure) -> Codes:
+def made_by_structure(given: GivenMatrices, structure: Structure) -> Codes:
     """Returns what a structure gives."""
     of_a, of_b = given.scale_codes
     c = _addend(given, structure)

@@ -218,7 +218,7 @@ def _of_results(asker: Asker, spec: DotAdd, result: z3.BitVecRef) -> Iterator[z3
         yield known.of(result)
 
 
-def differ(x: DotAdd, y: DotAdd, rx: z3.BitVecRef, ry: z3.BitVecRef) -> z3.BoolRef:
+def results_may_differ(x: DotAdd, y: DotAdd, rx: z3.BitVecRef, ry: z3.BitVecRef) -> z3.BoolRef:
     """Whether two results differ, and are not NaNs of which one model leaves the payload open."""
     if x.nan_is_canonical and y.nan_is_canonical:
         return rx != ry
@@ -256,7 +256,7 @@ def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> bool:
         text = (
             f"{_step_text(x)}, and one of {y.parameters.describe()}: later in a chain, the results are equal"
         )
-        same = z3.Not(differ(x, y, functions[0][1], functions[1][1]))
+        same = z3.Not(results_may_differ(x, y, functions[0][1], functions[1][1]))
         if not any(
             asker.prove("later steps", text, same, cut=cut).verdict == "unsat" for cut in (hard([same]), ())
         ):

@@ -9,9 +9,9 @@ only if F is at least
 
 for a *separated* dot-add (SDA: the products alone, c added later) both are products; for a *fused* one (FDA) one of
 them may be c.  A single product is aligned to c and to itself alone.  A unit that gives zeros an exponent of their
-own, e_zero, may align everything to that.  `prove` proves that so many bits are enough, for all codes, and finds two
-terms with which one fewer is not.  The *data path* has two integer bits more, since a product's significand is below
-4; carries of the sum are not counted, as in the paper."""
+own, e_zero, may align everything to that.  `prove_width` proves that so many bits are enough, for all codes, and finds
+two terms with which one fewer is not.  The *data path* has two integer bits more, since a product's significand is
+below 4; carries of the sum are not counted, as in the paper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from functools import partial
 import z3
 
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.numerical import find_case, shown
+from mmaformal.cases.numerical import find_case, shown_exact
 from mmaformal.cases.run import run_both
 from mmaformal.encodings import executable
 from mmaformal.encodings.fda import executable as fda
@@ -112,7 +112,9 @@ def pairs_of(
     return pairs
 
 
-def width_of(a: Format, b: Format, c: Format | None, products: int = 2, e_zero: int | None = None) -> Width:
+def lossless_width_of(
+    a: Format, b: Format, c: Format | None, products: int = 2, e_zero: int | None = None
+) -> Width:
     """The lossless width of so many products of a and b; with c fused, or (None) separated."""
     pairs = pairs_of(a, b, c, products, e_zero)
     # Each term is aligned to itself, too.
@@ -174,7 +176,7 @@ def _symbolic(kinds: Sequence[TermKind]) -> list[list[z3.BitVecRef]]:
     ]
 
 
-def prove(
+def prove_width(
     proving: Composing,
     a: Format,
     b: Format,
@@ -186,7 +188,7 @@ def prove(
 
     Raises NotProvedError.
     """
-    width = width_of(a, b, c, products, e_zero)
+    width = lossless_width_of(a, b, c, products, e_zero)
     for top, low in pairs_of(a, b, c, products, e_zero):
         formats = " · ".join(map(str, low.formats))
         above = f"larger {top.name}" if top.formats else f"zero, whose exponent is {top.e_zero}"
@@ -222,7 +224,7 @@ def loses_at(width: Width, F: int) -> bool:
 # ---- the property ----------------------------------------------------------------------------------------------------
 
 
-def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
+def sums_of_steps(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
     """Returns, for each step that aligns: (the sum that it rounds, its exact sum), by the executable encoding;
     finite inputs."""
     p = spec.parameters
@@ -254,7 +256,9 @@ def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
 
 
 def _breaks(spec: DotAdd, codes: Codes, result: int) -> bool:
-    return spec.d_format.is_finite(result) and any(kept != whole for kept, whole in sums(spec, codes))
+    return spec.d_format.is_finite(result) and any(
+        kept != whole for kept, whole in sums_of_steps(spec, codes)
+    )
 
 
 def losing(spec: DotAdd, width: Width) -> Codes:
@@ -280,7 +284,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     proving = Composing(asker)
     numbers: tuple[Number, ...] = ()
     if (of := facts_of(spec).lossless_of(spec)) is not None:
-        width = width_of(*of)
+        width = lossless_width_of(*of)
         meaning = "fractional bits that an alignment has to keep, to lose no bit of any input"
         numbers = (Number("F", width.F, meaning),)
         question += f" (it needs F = {width.F} fractional bits)"
@@ -293,15 +297,16 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     codes = find_case(instruction, partial(_breaks, spec))
     if codes is None and of is not None:
         codes = next(
-            (x for x in [losing(spec, width_of(*of))] if _breaks(spec, x, run_both(instruction, x))), None
+            (x for x in [losing(spec, lossless_width_of(*of))] if _breaks(spec, x, run_both(instruction, x))),
+            None,
         )
     if codes is None:
         return Unknown(question, "no input was found that loses one", (), asker.elapsed)
-    lost = next((kept, whole) for kept, whole in sums(spec, codes) if kept != whole)
+    lost = next((kept, whole) for kept, whole in sums_of_steps(spec, codes) if kept != whole)
     notes = (f"the aligned terms add up to {number_text(lost[0])}, exactly {number_text(lost[1])}",)
     minimal = ("made smaller step by step, not proved minimal",)
     why = "a term has a bit below the last place that alignment keeps"
-    return Fails(question, shown(instruction, codes, notes, minimal), why, asker.elapsed, numbers)
+    return Fails(question, shown_exact(instruction, codes, notes, minimal), why, asker.elapsed, numbers)
 
 
 PROPERTY = Property(

@@ -29,7 +29,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.analysis.operands import KINDS, operands_of, scales_of
+from mmaformal.analysis.operands import KINDS, draw_scales, operands_of
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit, weights
 from mmaformal.architectures import Architecture
@@ -40,7 +40,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr
 from mmaformal.facts.product_bound import prove_apart
-from mmaformal.formats import Format, fp32, fp64
+from mmaformal.formats import Format, exponent_of, fp32, fp64
 from mmaformal.gemm import rounded, values
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -344,15 +344,7 @@ def _exponent(code: int, fmt: Format) -> int:
     value = abs(fmt.value(code))
     if value < Fraction(2) ** fmt.min_exponent:
         return fmt.min_exponent
-    return (
-        value.numerator.bit_length()
-        - value.denominator.bit_length()
-        - (
-            0
-            if value >= Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
-            else 1
-        )
-    )
+    return exponent_of(value)
 
 
 #: Products of matrices of normally distributed numbers, and their rows.
@@ -447,7 +439,7 @@ def _first(x: Instruction, units: tuple[Unit, Unit], rng: np.random.Generator) -
     for unit in units:
         for kind in checking(KINDS):
             A, B, C = operands_of(unit, kind, rng, x.k)
-            n, scales = len(A), (scales_of(x, x.k, rng) if x.spec.scale_format is not None else {})
+            n, scales = len(A), (draw_scales(x, x.k, rng) if x.spec.scale_format is not None else {})
             none = np.empty((n, 0), np.uint64)
             scale_a = scales["scale_a"].astype(np.uint64) if scales else none
             scale_b = scales["scale_b"].T.astype(np.uint64) if scales else none

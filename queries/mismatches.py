@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
-from mmaformal.cases.inputs import codes_of
+from mmaformal.cases.inputs import plain_codes
 from mmaformal.cases.run import results
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
@@ -32,7 +32,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.chance import Some, beyond_chance
 from mmaformal.queries.classes import values_text
-from mmaformal.queries.elimination import RecordedRows, differ, tabled
+from mmaformal.queries.elimination import RecordedRows, rows_differ, tabled
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
@@ -351,12 +351,12 @@ def _asked(model: Instruction, group: MismatchGroup, deadline: float, progress: 
     name, value = group.change
     progress(f"the smallest input on which {name} shows")
     row = group.smallest
-    known = codes_of(row)
+    known = plain_codes(row)
     answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=min(left, _EACH))
     return replace(group, answer=answer)
 
 
-def kind_of(name: str, value: object, was: object) -> str:
+def stage_of(name: str, value: object, was: object) -> str:
     """The stage that a parameter is about."""
     if name == "rho" and isinstance(value, Conversion) and isinstance(was, Conversion):
         rounded = [(x.format, x.fraction_bits, x.rounding) for x in (value, was)]
@@ -469,7 +469,7 @@ class _File:
         found: tuple[list[RecordedRows], list[RecordedRows]] = [], []
         counts, seen = [0, 0], 0
         for _, rows, modelled in self.blocks():
-            wrong = differ(self.spec, modelled, rows.d)
+            wrong = rows_differ(self.spec, modelled, rows.d)
             for i, which in enumerate((wrong, ~wrong)):
                 counts[i] += int(which.sum())
                 room = TRIED - sum(map(len, found[i]))
@@ -495,7 +495,7 @@ class _File:
         ]
         together = self.spec.replace(**changes) if len(changes) > 1 else None
         for first, block, modelled in self.blocks():
-            wrong = differ(self.spec, modelled, block.d)
+            wrong = rows_differ(self.spec, modelled, block.d)
             where = np.nonzero(wrong)[0]
             right = block.at(np.nonzero(~wrong)[0])
             for name, value, spec in single if not causes else ():
@@ -504,7 +504,7 @@ class _File:
             left = np.ones(len(where), np.bool_)
             for name, value, spec in single:
                 explained = left & ~rows.differ(spec)
-                kind = kind_of(name, value, None if name == "product_order" else self.spec.parameters[name])
+                kind = stage_of(name, value, None if name == "product_order" else self.spec.parameters[name])
                 self._add(kinds, (kind, (name, value)), first + where, rows, gives, explained)
                 left &= ~explained
             if together is not None:

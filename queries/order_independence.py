@@ -10,9 +10,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.cases.codes import same as same_code
+from mmaformal.cases.codes import same_code
 from mmaformal.cases.relations import Relation
-from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
+from mmaformal.facts.orders import (
+    Order,
+    across_blocks,
+    argue_order,
+    products_together,
+    reordered,
+    within_blocks,
+)
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import by_rule
@@ -47,20 +54,20 @@ def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[
     spec = instruction.spec
     if not orders:
         said = f"{question}: there is nothing to permute"
-        return settle(instruction, asker, said, [], lambda: [argument(spec, tuple(range(spec.k)))])
+        return settle(instruction, asker, said, [], lambda: [argue_order(spec, tuple(range(spec.k)))])
     answer = settle(
         instruction,
         asker,
         question,
         [relation(spec, order) for order in orders],
-        lambda: (argument(spec, order) for order in orders),
+        lambda: (argue_order(spec, order) for order in orders),
     )
     return replace(answer, proof=by_rule(_GENERATED, answer.proof)) if isinstance(answer, Holds) else answer
 
 
 def settle_within(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
-    text = ", ".join(map(str, sorted({len(block) for block in blocks(spec)})))
+    text = ", ".join(map(str, sorted({len(block) for block in products_together(spec)})))
     question = f"{instruction.label} gives the same code for every order of the products of a block ({text} products)"
     return _settle(instruction, asker, question + nans_aside(spec), within_blocks(spec))
 

@@ -28,7 +28,7 @@ from mmaformal.cases.codes import some_nan
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.kernels.rows import dot_add
-from mmaformal.queries.elimination import RecordedRows, differ, ordinary, refuting, sums
+from mmaformal.queries.elimination import RecordedRows, ordinary_rows, refuting, rows_differ, step_sums
 from mmaformal.queries.paths import Path, Paths, Places, marked
 from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
@@ -248,7 +248,7 @@ class _Orders:
         self.detailed = len(list(islice(details(spec), 2))) > 1
         #: stands for a sum that is not known; as a NaN it stays one
         self.unknown = np.uint64(some_nan(spec.d_format))
-        rows = rows.at(np.nonzero(ordinary(rows.rows, rows.types))[0]) if self.detailed else rows
+        rows = rows.at(np.nonzero(ordinary_rows(rows.rows, rows.types))[0]) if self.detailed else rows
         shuffled = _shuffled(rows, _DRAWN, np.random.default_rng(1))
         right = ~shuffled.differ(spec).reshape(_DRAWN, len(rows))
         #: those that few orders explain first
@@ -265,12 +265,12 @@ class _Orders:
             raise _TimeUpError
         if not self.detailed:
             return dot_add(self.step, a, b, c).astype(np.uint64)
-        d, known = sums(self.step, a, b, c)
+        d, known = step_sums(self.step, a, b, c)
         d[~known] = self.unknown
         return d
 
     def _explained(self, d: NDArray[np.uint64], recorded: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        same = ~differ(self.spec, d, recorded)
+        same = ~rows_differ(self.spec, d, recorded)
         return same | (d == self.unknown) if self.detailed else same
 
     def wrong(self, path: Path) -> NDArray[np.intp]:

@@ -50,7 +50,7 @@ def all_finite(spec: DotAdd) -> Condition:
 # ---- no NaN ------------------------------------------------------------------------------------------------------
 
 
-def no_nan(spec: DotAdd) -> Pairing:
+def argue_no_nan(spec: DotAdd) -> Pairing:
     """Argue that no finite input gives a NaN."""
     pairing, inputs, facts = Pairing(), symbolic_inputs(spec), facts_of(spec)
     assumed: dict[int, Link] = {}
@@ -78,7 +78,7 @@ def relation_no_nan(spec: DotAdd) -> Relation:
 def answer_no_nan(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label} gives no NaN for finite inputs"
-    return settle(instruction, asker, question, [relation_no_nan(spec)], lambda: [no_nan(spec)])
+    return settle(instruction, asker, question, [relation_no_nan(spec)], lambda: [argue_no_nan(spec)])
 
 
 # ---- never −0 ----------------------------------------------------------------------------------------------------

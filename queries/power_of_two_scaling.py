@@ -20,12 +20,11 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.cases.codes import Code, Fact, both, is_finite
-from mmaformal.cases.codes import same as same_code
+from mmaformal.cases.codes import Code, Fact, both, is_finite, same_code
 from mmaformal.cases.inputs import Columns, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.relations import CaseT, Image, Relation
-from mmaformal.cases.run import as_codes, run_trace
+from mmaformal.cases.run import codes_in_lane, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.settling import fails, settle
@@ -33,7 +32,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof import doubled_stages
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.scaling import doubled, doubles, same_double, well_inside
+from mmaformal.proof.scaling import double_of, doubles, same_double, well_inside
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
@@ -43,17 +42,17 @@ from mmaformal.spec import DotAdd
 def _image_of(spec: DotAdd) -> Image:
     def image(x: CaseT) -> CaseT:
         return replace(
-            x, a=tuple(doubled(code, spec.a_format) for code in x.a), c=doubled(x.c, spec.c_format)
+            x, a=tuple(double_of(code, spec.a_format) for code in x.a), c=double_of(x.c, spec.c_format)
         )
 
     return image
 
 
-def results(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
+def results_of_steps(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
     """The codes of all steps' results, those of inner steps among them: a lowered instruction's, esda's exact sum."""
     if isinstance(x, Inputs):
         return _of_steps(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps)
-    return [as_codes(step.result, spec.d_format) for step in run_trace(spec, x).steps]
+    return [codes_in_lane(step.result, spec.d_format) for step in run_trace(spec, x).steps]
 
 
 def _of_steps(steps: Sequence[AnyStep]) -> list[z3.BitVecRef]:
@@ -75,18 +74,18 @@ def relation(spec: DotAdd) -> Relation:
             facts += [is_finite(code, spec.scale_format) for code in (*x.scale_a, *x.scale_b)]
         facts.append(doubles(x.c, spec.c_format))
         for run in (x, image(x)):
-            facts += [well_inside(code, d) for code in results(spec, run)]
+            facts += [well_inside(code, d) for code in results_of_steps(spec, run)]
         return both(*facts)
 
     return Relation(
-        spec, spec, image, lambda x, y: same_code(doubled(x, d), y, d), "A and c doubled", allowed
+        spec, spec, image, lambda x, y: same_code(double_of(x, d), y, d), "A and c doubled", allowed
     )
 
 
 # ---- the argument ------------------------------------------------------------------------------------------------
 
 
-def argument(spec: DotAdd) -> Pairing:
+def argue_doubled(spec: DotAdd) -> Pairing:
     pairing, inputs = Pairing(), symbolic_inputs(spec)
     image = _image_of(spec)(inputs)
     assumed = {}
@@ -133,22 +132,22 @@ def _doubled(
         return
     facts, results = facts_of(spec), _of_steps([*first.steps, *second.steps])
     stages = facts.stages(spec, first, left), facts.stages(spec, second, right)
-    doubled_stages.doubled(pairing, stages, (left, c), assumed, results, facts.doubled_links)
+    doubled_stages.link_doubled_runs(pairing, stages, (left, c), assumed, results, facts.doubled_links)
 
 
-def answer(instruction: Instruction, asker: Asker) -> Answer:
+def settle_scaling(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label}: d(2a, b, 2c) = 2·d(a, b, c), within range"
     each = relation(spec)
     codes = facts_of(spec).scaling_breaker(spec)
     if codes is not None and each.runs(Rows.of([codes]))[2][0]:
         return fails(instruction, asker, question, each, codes)
-    return settle(instruction, asker, question, [each], lambda: [argument(spec)])
+    return settle(instruction, asker, question, [each], lambda: [argue_doubled(spec)])
 
 
 PROPERTY = Property(
     "power-of-two-scaling",
     "d(2a, b, 2c) = 2·d(a, b, c) within range: b finite; a, c, 2a, 2c zero or normal; both runs' step results zero or "
     "finite and above the least normal number",
-    answer,
+    settle_scaling,
 )

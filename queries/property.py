@@ -42,7 +42,7 @@ def nans_aside(spec: DotAdd) -> str:
     return ", which NaN aside" if spec.parameters.first_nan else ""
 
 
-def in_order(instruction: Instruction) -> Instruction:
+def numbered_as_taken(instruction: Instruction) -> Instruction:
     """The instruction, its products numbered as they are taken: a statement about all inputs is the same of both."""
     if not instruction.spec.product_order:
         return instruction
@@ -88,7 +88,7 @@ class Property(ShortRepr):
             return asker.within(question, lambda: self._prove(instruction, asker))
 
     def _prove(self, instruction: Instruction, asker: Asker) -> Answer:
-        given, instruction = instruction, in_order(instruction)
+        given, instruction = instruction, numbered_as_taken(instruction)
         answer = self.of_terms(instruction, asker)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, self.about(instruction.spec), asker)
@@ -100,7 +100,7 @@ class Property(ShortRepr):
     def of_terms(self, instruction: Instruction, asker: Asker) -> Answer:
         """Settle the property of an instruction, or of a model that differs only in which NaN it gives, if any: no
         property looks at a NaN's code."""
-        instruction = in_order(instruction)
+        instruction = numbered_as_taken(instruction)
         spec = instruction.spec
         if spec.parameters.is_integer and not self.of_integers:
             question = f"{instruction.label}: {self.statement}"

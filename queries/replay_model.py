@@ -188,9 +188,9 @@ def replay_model(
     caller(progress)
     say = lines(progress, "done") or (lambda _: None)
     from mmaformal.torch.replayed.again import Replay
-    from mmaformal.torch.replayed.recorder import recorded
+    from mmaformal.torch.replayed.recorder import record_products
 
-    recording = recorded(model, inputs, dict(named or {}))
+    recording = record_products(model, inputs, dict(named or {}))
     found = Replay(recording, _search, say).run()
     state = found.state
     return ReplayedModel(

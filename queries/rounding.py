@@ -18,7 +18,8 @@ from fractions import Fraction
 from functools import partial
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import exact, find_case, shown
+from mmaformal.cases.numerical import exact_of, find_case, shown_exact
+from mmaformal.cases.one_step import as_one_step
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
@@ -42,18 +43,6 @@ from mmaformal.witness import WitnessError
 Judge = Callable[[int, Fraction, Conversion], bool]  #: of a code, the exact sum and ρ
 
 
-def one_step(instruction: Instruction) -> Instruction:
-    """The instruction with the K of one step."""
-    step = instruction.spec.parameters.step_products
-    if step == instruction.k:
-        return instruction
-    spec = instruction.spec
-    changes: dict[str, object] = {"scale_block": step} if spec.scale_block > step else {}
-    if len(spec.product_order) > step:  # it only says which products a step is of
-        changes["product_order"] = ()
-    return instruction.replace(k=step, name=f"{instruction.name}[one step]", **changes)
-
-
 def neighbours_text(x: Fraction, rho: Conversion) -> str:
     """The two numbers of ρ's that x lies between."""
     below = index_below(x, rho)
@@ -70,7 +59,7 @@ def neighbours_text(x: Fraction, rho: Conversion) -> str:
 
 
 def _breaks(spec: DotAdd, judge: Judge, codes: Codes, result: int) -> bool:
-    x = exact(spec, codes)
+    x = exact_of(spec, codes)
     return x is not None and not judge(result, x, spec.parameters.last_rounding)
 
 
@@ -87,9 +76,9 @@ def _settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> 
         codes, why = None, str(error)
     if codes is None:
         return _proved(question, why, spec, asker)
-    x = exact(spec, codes)
+    x = exact_of(spec, codes)
     notes = (neighbours_text(x, rho),) if x is not None else ()
-    witness = shown(instruction, codes, notes, ("made smaller step by step, not proved minimal",))
+    witness = shown_exact(instruction, codes, notes, ("made smaller step by step, not proved minimal",))
     if not breaks(codes, witness.results[0]):
         raise WitnessError(f"{instruction.label}: {codes} was to be rounded wrongly, and is not")
     return Fails(question, witness, f"it is not so that {what}", asker.elapsed)
@@ -109,8 +98,14 @@ def _proved(question: str, why: str, spec: DotAdd, asker: Asker) -> Answer:
     return Holds(question, proving.proof(), asker.elapsed)
 
 
+def _step_of(instruction: Instruction) -> Instruction:
+    """The instruction with the K of one step."""
+    step = as_one_step(instruction)
+    return instruction if step.k == instruction.k else step.replace(name=f"{instruction.name}[one step]")
+
+
 def _settle_step(instruction: Instruction, asker: Asker) -> Answer:
-    return _settle(is_correct, "a step on its own is correctly rounded", one_step(instruction), asker)
+    return _settle(is_correct, "a step on its own is correctly rounded", _step_of(instruction), asker)
 
 
 CORRECT = Property(

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from mmaformal.analysis.arithmetic import FloatArithmetic
 from mmaformal.checked import Progress, caller
-from mmaformal.facts.rounding_model import argue
+from mmaformal.facts.rounding_model import argue_rounding
 from mmaformal.formats import FORMATS, Format, hex_float
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, prove
@@ -79,7 +79,7 @@ def of_format(
 
     def settle() -> Answer:
         try:
-            proof = prove(asker, argue(fmt, subnormals=subnormals, nearest=nearest))
+            proof = prove(asker, argue_rounding(fmt, subnormals=subnormals, nearest=nearest))
         except NotProvedError as error:
             return with_failure(Unknown(question, str(error), tuple(asker.proved), asker.elapsed), asker)
         notes = _reached(fmt, subnormals) if nearest else ()

@@ -13,7 +13,7 @@ from mmaformal.architectures.known import known_as
 from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
 from mmaformal.queries.asking_units import sure_by_algorithm
-from mmaformal.queries.special_rules import SpecialRules, plain, wrong
+from mmaformal.queries.special_rules import SpecialRules, rows_without_special, wrong
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
@@ -32,7 +32,7 @@ ASIDE = SpecialRules(one_nan=True, one_zero=True)
 
 
 @dataclass(frozen=True, repr=False)
-class Candidates(ShortRepr):
+class CandidateModels(ShortRepr):
     """Models, and which of them are right on which of a few rows without special values."""
 
     specs: Sequence[DotAdd]
@@ -45,9 +45,9 @@ class Candidates(ShortRepr):
     ]  #: by algorithm, the rows on which that does not show; all, if not `detailed`
 
     @staticmethod
-    def of(specs: Sequence[DotAdd], rows: Rows, d: NDArray[np.uint64], detailed: bool) -> Candidates:
+    def of(specs: Sequence[DotAdd], rows: Rows, d: NDArray[np.uint64], detailed: bool) -> CandidateModels:
         """Compared on rows without special values, if there are any, spread over all."""
-        kept = plain(rows, d, Types.of(specs[0]))
+        kept = rows_without_special(rows, d, Types.of(specs[0]))
         if kept.any():
             rows, d = rows.at(kept), d[kept]
         few = np.arange(len(d))[:: max(1, len(d) // _TRIED)]
@@ -55,7 +55,7 @@ class Candidates(ShortRepr):
         right = np.stack([~wrong(x, rows.at(few), d[few], ASIDE) for x in checking(specs)])
         if detailed:
             right |= np.stack([~sure[x.parameters.algorithm][few] for x in specs])
-        return Candidates(specs, right, rows, d, detailed, sure)
+        return CandidateModels(specs, right, rows, d, detailed, sure)
 
     def survivors(self) -> list[DotAdd]:
         """The models that explain every row without special values."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from mmaformal.cases.codes import Code, either, same_number, select
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
-from mmaformal.facts.related import argue
+from mmaformal.facts.related import argue_related
 from mmaformal.facts.settling import settle
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -41,13 +41,13 @@ def relation(spec: DotAdd) -> Relation:
     return Relation(spec, spec, image, lambda x, y: same_number(_negative(x, d), y, d), "A and c negated")
 
 
-def argument(relation: Relation) -> Pairing:
+def argue_negated(relation: Relation) -> Pairing:
     pairing, spec, inputs = Pairing(), relation.left, symbolic_inputs(relation.left)
     left, right = relation.traces(inputs)
     runs = Runs(Opposite(), spec, spec, left, right, range(spec.k))
     c = Opposite().code(inputs.c, _negative(inputs.c, spec.c_format), spec.c_format)
     pairing.derive("inputs", "the second run reads the negated c", [c], inputs=[inputs.c])
-    return argue(
+    return argue_related(
         runs, c, "the results are opposite, or both zero, or both NaN", pairing, (left.result, right.result)
     )
 
@@ -57,7 +57,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
     if not instruction.a_format.signed:
         return Unknown(question, f"{instruction.a_format} has no −a", (), asker.elapsed)
     each = relation(instruction.spec)
-    return settle(instruction, asker, question, [each], lambda: [argument(each)])
+    return settle(instruction, asker, question, [each], lambda: [argue_negated(each)])
 
 
 PROPERTY = Property("sign-symmetry", "d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside", _answer)

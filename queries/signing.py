@@ -114,7 +114,7 @@ def same_d(spec: DotAdd, same: Agreement, mine: z3.BitVecRef, model: z3.BitVecRe
     return z3.Or(alike) if len(alike) > 1 else alike[0]
 
 
-def differ(spec: DotAdd, same: Agreement, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+def claim_differ(spec: DotAdd, same: Agreement, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
     """Return the claim that two results are not the same d of a model."""
     return z3.Not(same_d(spec, same, mine, model))
 
@@ -316,7 +316,7 @@ class Signing:
 
     def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
         """Return the claim that the design's d is not the model's."""
-        return differ(self.spec, self.same, mine, model)
+        return claim_differ(self.spec, self.same, mine, model)
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
 

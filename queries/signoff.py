@@ -27,8 +27,7 @@ from mmaformal.hardware.simulate import simulate
 from mmaformal.hardware.sources import Sources, sources_of
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.elimination import RecordedRows
-from mmaformal.queries.elimination import differ as rows_differ
+from mmaformal.queries.elimination import RecordedRows, rows_differ
 from mmaformal.queries.signing import Agreement, Signing
 from mmaformal.queries.signoff_program import SigningProgram
 from mmaformal.queries.signoff_standard import SigningStandard, StandardProgram

@@ -48,7 +48,7 @@ from mmaformal.proof.kernel import direct
 from mmaformal.queries.chance import Some
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows
-from mmaformal.queries.mismatches import TRIED, Descent, kind_of
+from mmaformal.queries.mismatches import TRIED, Descent, stage_of
 from mmaformal.queries.signing import Agreement, Signing, SmallestWrong
 from mmaformal.queries.signoff import port_map, read_design
 from mmaformal.result import Result
@@ -445,7 +445,7 @@ class _Work:
         return [*classes, *(_Class(f"unexplained: {name}", None, (), single, name) for name in _SEEN)]
 
     def _named(self, name: str, value: object) -> str:
-        return kind_of(name, value, None if name == "product_order" else self.spec.parameters[name])
+        return stage_of(name, value, None if name == "product_order" else self.spec.parameters[name])
 
     def _alone(self, name: str, value: object) -> bool:
         """Whether a change makes sense alone."""

@@ -19,7 +19,7 @@ from mmaformal.hardware.testbench import Bench, Stimulus
 from mmaformal.hardware.undefined import choose
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signing import Agreement, differ
+from mmaformal.queries.signing import Agreement, claim_differ
 from mmaformal.queries.signoff_all import Kinds
 from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails
@@ -83,7 +83,7 @@ def _case(
             for term, code in zip(symbolic_inputs(spec).flat(), codes.flat(), strict=True)
         ]
         d = z3.simplify(z3.substitute(design.module.outputs["d"], *pairs))
-        chosen = choose(design.module, differ(spec, same, d, z3.BitVecVal(expected, d.size())))
+        chosen = choose(design.module, claim_differ(spec, same, d, z3.BitVecVal(expected, d.size())))
         values = chosen.values if chosen is not None else {}
         free = {name.removesuffix(" (any)"): value for name, value in values.items()}
     story = explain_case(instruction, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
@@ -100,7 +100,7 @@ def _random(instruction: Instruction) -> list[Stimulus]:
 def _same(spec: DotAdd, same: Agreement) -> Module:
     """The module that says whether x and y are the same d."""
     x, y = (z3.BitVec(name, spec.d_format.storage_bits) for name in "xy")
-    equal = z3.If(differ(spec, same, x, y), z3.BitVecVal(0, 1), z3.BitVecVal(1, 1))
+    equal = z3.If(claim_differ(spec, same, x, y), z3.BitVecVal(0, 1), z3.BitVecVal(1, 1))
     return Module("mmaformal_same", {"x": x, "y": y}, {"same": z3.simplify(equal)})
 
 

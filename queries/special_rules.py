@@ -130,7 +130,7 @@ def wrong(
 # ---- rows where no rule shows ----------------------------------------------------------------------------------------
 
 
-def plain(rows: Rows, d: NDArray[np.uint64], types: Types) -> NDArray[np.bool_]:
+def rows_without_special(rows: Rows, d: NDArray[np.uint64], types: Types) -> NDArray[np.bool_]:
     """The rows without special values: inputs and result are normal numbers, and so is every sum on the way.
 
     Where few rows are so, sums on the way may be subnormal.
@@ -196,7 +196,7 @@ def _fewest(pairs: Iterable[Fit], rows: Rows, d: NDArray[np.uint64]) -> list[Fit
 
 def _telling(spec: DotAdd, rows: Rows, d: NDArray[np.uint64]) -> tuple[Rows, NDArray[np.uint64]]:
     """Rows with special values, the ones first that the model does not explain."""
-    special = np.nonzero(~plain(rows, d, Types.of(spec)))[0]
+    special = np.nonzero(~rows_without_special(rows, d, Types.of(spec)))[0]
     missed = wrong(spec, rows.at(special), d[special], SpecialRules(one_nan=True, one_zero=True))
     few = special[np.argsort(~missed, kind="stable")][:_ROWS]
     return rows.at(few), d[few]

@@ -22,12 +22,12 @@ from mmaformal.given_scales import GivenScales
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.kernel import Planes
-from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, dealt, is_vector
+from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, is_vector, ways_to_deal
 from mmaformal.queries.structure_classes import ORDERS
 from mmaformal.solver.deadline import check
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import Chain, products_of, scales_of
-from mmaformal.structures import Codes, CPlace, Structure, exactly, made
+from mmaformal.structures import Codes, CPlace, Structure, exactly, made_product
 
 #: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
 Stage = Literal["usual", "lanes", "wide", "others"]
@@ -120,7 +120,7 @@ class StructureSearch:
                 continue
             self.tried += 1
             c = None if self.c is None else exactly(*self.c, structure.c_format)
-            self.seen(structure, differ(chains.made(structure, c), self.d, self.d_format))
+            self.seen(structure, codes_differ(chains.made(structure, c), self.d, self.d_format))
         if stage in (None, "lanes", "wide"):
             self._run_lanes(chains, self._one(instruction), [stage == "wide"] if stage else [False, True])
 
@@ -132,14 +132,14 @@ class StructureSearch:
         orders = LaneOrders(SampledElements.of(self.a, self.b, self.d, self.c, wanted), self.d_format)
 
         with np.errstate(all="ignore"):
-            for dealing in (x for each in wide for x in dealt(one, self.a.shape[1], each)):
+            for dealing in (x for each in wide for x in ways_to_deal(one, self.a.shape[1], each)):
                 for structure in self._with_c(dealing):
                     orders.run(structure)
                 if orders.found:
                     break
         for structure in orders.best():
             c = None if self.c is None else exactly(*self.c, structure.c_format)
-            self.seen(structure, differ(chains.made(structure, c), self.d, self.d_format))
+            self.seen(structure, codes_differ(chains.made(structure, c), self.d, self.d_format))
         self.tried += orders.tried
 
     def _one(self, i: Instruction) -> Structure:
@@ -227,7 +227,7 @@ class ChainsOfRows:
 
     def made(self, structure: Structure, c: Codes | None = None) -> Codes:
         """The codes of D that a structure of the instruction gives."""
-        return made(structure, self.K, self.run, c)
+        return made_product(structure, self.K, self.run, c)
 
     def run(self, chain: Chain, begin: Codes | None = None) -> Codes:
         """The codes of one chain's results, from +0 or from codes."""
@@ -256,7 +256,7 @@ def _padded(scales: GivenScales, blocks: int) -> tuple[Codes, Codes]:
     return np.pad(scales.a, ((0, 0), (0, more)), "edge"), np.pad(scales.b, ((0, more), (0, 0)), "edge")
 
 
-def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
+def codes_differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
     """Where codes differ; NaNs are one."""
     return np.asarray((x != y) & ~(_nan(x, fmt) & _nan(y, fmt)))
 

@@ -17,7 +17,7 @@ from typing import Self
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
-from mmaformal.facts.equality import question_of, settle
+from mmaformal.facts.equality import question_of, settle_equality
 from mmaformal.instruction import Instruction
 from mmaformal.renamed import keywords, names
 from mmaformal.solver.answers import Answer, Holds, Proof
@@ -56,7 +56,7 @@ class Prover(ProverOfMany):
         asker = Asker(self.portfolio, checked_timeout(timeout))
         if instruction.spec in self._proofs:
             return Holds(question_of(instruction), self._proofs[instruction.spec], asker.elapsed)
-        answer = asker.within(question_of(instruction), lambda: settle(instruction, asker))
+        answer = asker.within(question_of(instruction), lambda: settle_equality(instruction, asker))
         if isinstance(answer, Holds):
             self._proofs[instruction.spec] = answer.proof
         return answer

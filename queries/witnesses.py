@@ -12,7 +12,7 @@ from mmaformal.cases.inputs import Codes, one, symbolic_inputs, with_products, z
 from mmaformal.cases.run import run_both
 from mmaformal.certificates.check import RefusedError
 from mmaformal.certificates.expressions import ScriptError
-from mmaformal.certificates.premises import met, write_met
+from mmaformal.certificates.premises import premises_met, write_met
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Premises
 from mmaformal.solver.evidence import digest
@@ -116,7 +116,7 @@ def check_witnesses(
             raise RefusedError(f"{said}: without a witness of its premises: {words}")
         values = entry.get("values")
         try:
-            texts = met(script, values if isinstance(values, dict) else {})
+            texts = premises_met(script, values if isinstance(values, dict) else {})
         except (ScriptError, RefusedError, TypeError) as error:
             raise RefusedError(f"{said}: its witness does not meet {words}: {error}") from None
         if any(digest(text) != entry.get(kind) for kind, text in texts.items()):

@@ -17,10 +17,10 @@ from mmaformal.formats import fp64
 from mmaformal.gemm import rounded, values
 from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
 from mmaformal.queries.other_products import exchanged, other_products
-from mmaformal.queries.structure_search import ChainsOfRows, differ
+from mmaformal.queries.structure_search import ChainsOfRows, codes_differ
 from mmaformal.shown_stages import code_text
 from mmaformal.structure_plans import Chain, instructions_of
-from mmaformal.structures import Codes, Structure, exactly, made
+from mmaformal.structures import Codes, Structure, exactly, made_product
 
 #: Wrong elements that are looked at: of so many rows and columns; and so many parts of K that may be missing.
 _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
@@ -78,7 +78,7 @@ def is_reference(given: GivenMatrices) -> list[str]:
     some = looked_at(given)
     _, total = some.sums()
     once = rounded(total, fp64, some.d_format, quiet_nan(some.d_format))
-    same = float((~differ(once, some.d, some.d_format)).mean())
+    same = float((~codes_differ(once, some.d, some.d_format)).mean())
     if same < _REFERENCE:
         return []
     return [f"{same:.4g} of it is what float64 gives, rounded once: a reference's, of no unit that was tried"]
@@ -131,7 +131,7 @@ def _left_out(given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool
     columns = np.flatnonzero(wrong[rows].any(axis=0))[:_COLUMNS]
     part, where = given.part(rows, columns), wrong[np.ix_(rows, columns)]
     for d, words in _without(part, structure):
-        if not differ(d, part.d, part.d_format)[where].any():
+        if not codes_differ(d, part.d, part.d_format)[where].any():
             return [f"as if {words} {'was' if words == 'C' else 'were'} left out"]
     return []
 
@@ -151,7 +151,7 @@ def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes,
         def run(chain: Chain, begin: Codes | None) -> Codes:
             return rows.run(left if chain == which else chain, begin)
 
-        return made(structure, K, run, c)
+        return made_product(structure, K, run, c)
 
     for each in chains[:_PARTS] if len(chains) > 1 else ():
         yield shortened(each, ()), _products_words(each, i.k, K)

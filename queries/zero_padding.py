@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, same_number
-from mmaformal.cases.codes import same as same_code
+from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, same_code, same_number
 from mmaformal.cases.inputs import Columns, Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.relations import CaseT, Relation
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.registry import facts_of
-from mmaformal.facts.related import argue
+from mmaformal.facts.related import argue_related
 from mmaformal.facts.settling import settle
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -90,7 +89,7 @@ def relation(pad: Padding) -> Relation:
     )
 
 
-def argument(pad: Padding) -> Pairing:
+def argue_padded(pad: Padding) -> Pairing:
     spec, inputs = pad.longer, symbolic_inputs(pad.longer)
     pairing, each = Pairing(), relation(pad)
     left, right = each.traces(inputs)
@@ -113,7 +112,7 @@ def argument(pad: Padding) -> Pairing:
             match=pad.kept,
             dropped=dropped,
         )
-        return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
+        return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
     return _further_block(pad, inputs, left, right, dropped, pairing)
 
 
@@ -160,7 +159,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
     else:
         question = f"{instruction.label} gives the same code without the last product of each block, where it is zero"
     question += nans_aside(instruction.spec)
-    return settle(instruction, asker, question, [relation(pad)], lambda: [argument(pad)])
+    return settle(instruction, asker, question, [relation(pad)], lambda: [argue_padded(pad)])
 
 
 def _about(spec: DotAdd) -> tuple[DotAdd, DotAdd]:

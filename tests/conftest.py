@@ -119,7 +119,7 @@ def _laws_are_of_these_encodings(request: pytest.FixtureRequest) -> Iterator[Non
     """Forget what was proved of models where encodings are changed, before and after."""
     changes = "monkeypatch" in request.fixturenames
     if changes:
-        laws.forget()
+        laws.forget_laws()
     yield
     if changes:
-        laws.forget()
+        laws.forget_laws()

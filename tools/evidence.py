@@ -17,7 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from mmaformal.recordings import CheckReport, check_file
-from mmaformal.recordings.backing import FILE, BackingFacts, Measured, MeasuredStates, page, save
+from mmaformal.recordings.backing import (
+    FILE,
+    BackingFacts,
+    Measured,
+    MeasuredStates,
+    backing_page,
+    save_backing,
+)
 from mmaformal.recordings.states import check_states, holds_states
 
 ROOT = Path(__file__).parents[1]
@@ -75,8 +82,8 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    save(facts, ROOT / "mmaformal" / "recordings" / FILE)
-    (ROOT / "tables" / "evidence.md").write_text(page(), encoding="utf-8")
+    save_backing(facts, ROOT / "mmaformal" / "recordings" / FILE)
+    (ROOT / "tables" / "evidence.md").write_text(backing_page(), encoding="utf-8")
     return 0
 
 

@@ -26,7 +26,7 @@ ROOMS = (
 )
 
 #: The place of the hint among the arguments of `Composing.claim`, and what computes one by a rule.
-_PLACE, _COMPUTED = 4, {"propositions", "summands", "compared"}
+_PLACE, _COMPUTED = 4, {"propositions", "sum_parts", "compared"}
 
 
 def hints(root: Path = ROOT) -> Counter[str]:

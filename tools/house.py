@@ -155,6 +155,14 @@ def fragments_of_all() -> list[str]:
     ]
 
 
+@lru_cache(maxsize=1)
+def commands() -> frozenset[str]:
+    """Return the commands whose functions the package gives by their names."""
+    own = {path.stem for path in (ROOT / "mmaformal" / "cli").glob("*.py")}
+    top = tree_of(ROOT / "mmaformal" / "__init__.py")
+    return frozenset(own & {each.value for each in ast.walk(top) if isinstance(each, ast.Constant)})
+
+
 def role(path: Path, name: str = "") -> str:
     """Return what the thing of this name in a file is for, so that one thing in several files counts once.
 
@@ -163,7 +171,7 @@ def role(path: Path, name: str = "") -> str:
     which have the name of their files.
     """
     shown = place(path)
-    if path.stem == name and (ROOT / "mmaformal" / "cli" / path.name).exists():
+    if path.stem == name in commands():
         return f"the command {name}"
     if shown.startswith("mmaformal/recordings/layouts/"):
         return "mmaformal/recordings/layouts/*"

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mmaformal import cli
-from mmaformal.cli.recall import SHIPPED, Asked, RecallKey, recorded
+from mmaformal.cli.recall import SHIPPED, Asked, RecallKey, answers_recorded
 from mmaformal.solver.evidence import EvidenceStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,7 +59,7 @@ def asking(known: dict[str, Record], found: dict[str, Record]) -> Iterator[None]
         self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], Asked], **_
     ) -> Asked:
         answer = work()
-        found.setdefault(self.shipped_key, short(recorded(answer, timeout)))
+        found.setdefault(self.shipped_key, short(answers_recorded(answer, timeout)))
         return answer
 
     def ask_if_unknown(  # type: ignore[no-untyped-def]

@@ -39,7 +39,7 @@ from mmaformal.proof import kernel
 from mmaformal.queries import bound
 from mmaformal.queries import roundoff as rounding_model
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.property import Property, in_order
+from mmaformal.queries.property import Property, numbered_as_taken
 from mmaformal.queries.verify import Prover
 from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.asking import Asker
@@ -175,7 +175,7 @@ def _amx(claim: str, name: str, portfolio: LazyPortfolio, limit: float) -> Answe
 
 def _property(each: Property, instruction: Instruction, portfolio: LazyPortfolio, limit: float) -> Answer:
     asker = Asker(portfolio, limit)
-    return asker.within(each.statement, lambda: each.settle(in_order(instruction), asker))
+    return asker.within(each.statement, lambda: each.settle(numbered_as_taken(instruction), asker))
 
 
 def _bound(instruction: Instruction, portfolio: LazyPortfolio, limit: float) -> Answer:

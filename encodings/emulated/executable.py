@@ -49,7 +49,7 @@ class Whole(NamedTuple):
     down: Addition
 
 
-class Words(NamedTuple):
+class SplitWords(NamedTuple):
     """A factor's words, and what each but the last leaves; with an exponent in common, how each became an integer."""
 
     codes: tuple[Lane, ...]
@@ -79,8 +79,8 @@ class SumRun(NamedTuple):
 class EmulatedStep:
     """The interfaces of one step, in order."""
 
-    a: tuple[Words, ...]
-    b: tuple[Words, ...]
+    a: tuple[SplitWords, ...]
+    b: tuple[SplitWords, ...]
     runs: tuple[SumRun, ...]
     result: Lane
     commons: tuple[Common, ...] = ()  #: of a and b
@@ -106,14 +106,14 @@ def words_of(
     largest: Lane | None = None,
     narrower: Format | None = None,
     stages: Stages | None = None,
-) -> Words:
+) -> SplitWords:
     """The words of a factor, codes of `fmt`; with an exponent in common, `largest` is its field.
 
     Without φ the factor is a code of `narrower`, where it is not one of `fmt`.
     """
     stages = Stages() if stages is None else stages
     if p.rounding is None:
-        return Words((x if narrower is None else stages.convert(x, narrower, fmt),), ())
+        return SplitWords((x if narrower is None else stages.convert(x, narrower, fmt),), ())
     aligned: Lane = 0
     if largest is not None:
         scaled = convert(x, fp32, IEEE_FP32, p.common + fp32.bias - 1 - largest)
@@ -133,15 +133,15 @@ def words_of(
             wholes.append(whole(x, stages))
         left = wholes[-1].down.result if wholes else x
         codes.append(stages.code("word", [left], convert(left, fp32, p.rounding), fmt))
-    return Words(tuple(codes), tuple(rests), aligned, tuple(wholes))
+    return SplitWords(tuple(codes), tuple(rests), aligned, tuple(wholes))
 
 
 def _run(
     p: Emulated,
     part: Part,
     blocks: range,
-    a: Sequence[Words],
-    b: Sequence[Words],
+    a: Sequence[SplitWords],
+    b: Sequence[SplitWords],
     total: Lane,
     commons: Sequence[Common],
     stages: Stages,

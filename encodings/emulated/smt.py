@@ -49,7 +49,7 @@ class Whole(NamedTuple):
     down: Addition
 
 
-class Words(NamedTuple):
+class SplitWords(NamedTuple):
     """A factor's words, and what each but the last leaves; with an exponent in common, how each became an integer."""
 
     codes: tuple[BitVec, ...]
@@ -79,8 +79,8 @@ class SumRun(NamedTuple):
 class EmulatedStep:
     """The interfaces of one step, in order."""
 
-    a: tuple[Words, ...]
-    b: tuple[Words, ...]
+    a: tuple[SplitWords, ...]
+    b: tuple[SplitWords, ...]
     runs: tuple[SumRun, ...]
     result: BitVec
     commons: tuple[Common, ...] = ()  #: of a and b
@@ -106,12 +106,12 @@ def words(
     common: Common | None = None,
     own: Format | None = None,
     stages: Stages | None = None,
-) -> Words:
+) -> SplitWords:
     """Words of `fmt`, of a factor of fp32, or, without φ, of its `own` format (by default `fmt`)."""
     rounding = parameters.rounding
     stages = Stages() if stages is None else stages
     if rounding is None:
-        return Words((factor if own is None else stages.convert(factor, own, fmt),), ())
+        return SplitWords((factor if own is None else stages.convert(factor, own, fmt),), ())
     left, aligned = factor, None
     if common is not None:  # 2^(common − (largest − bias + 1)); 255 − largest is its complement
         low = parameters.common + fp32.bias - 1 - ((1 << fp32.exponent_bits) - 1)
@@ -132,7 +132,7 @@ def words(
             wholes += (whole(left, stages),)
         last = wholes[-1].down.result if wholes else left
         codes += (stages.code("word", [last], rescale(last, fp32, rounding), fmt),)
-    return Words(codes, rests, aligned, wholes)
+    return SplitWords(codes, rests, aligned, wholes)
 
 
 def common_exponent(factors: Sequence[BitVec]) -> Common:
@@ -154,8 +154,8 @@ def descaled(sum_: BitVec, part: Part, parameters: Emulated, commons: Sequence[C
 def block_sum(
     parameters: Emulated,
     part: Part,
-    a: Sequence[Words],
-    b: Sequence[Words],
+    a: Sequence[SplitWords],
+    b: Sequence[SplitWords],
     total: BitVec,
     commons: Sequence[Common],
     stages: Stages,

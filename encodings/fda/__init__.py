@@ -16,7 +16,7 @@ from mmaformal.limits import (
     most_places,
     own_bits,
     product_bound,
-    scaled,
+    scale_arguments,
     widest,
     zero,
 )
@@ -96,4 +96,4 @@ class Fda(Parameters):
             "cut": self.cut.name,
             "chain": spec.k // self.L,
         }
-        return "fda", {**own, **factors(spec), **zero(self.e_zero), **scaled(spec)}
+        return "fda", {**own, **factors(spec), **zero(self.e_zero), **scale_arguments(spec)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaformal.formats import e2m1
-from mmaformal.limits import LANE, aligned, check_exponent, factors, own_bits, scaled, widest, zero
+from mmaformal.limits import LANE, aligned, check_exponent, factors, own_bits, scale_arguments, widest, zero
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd, LossModel, Parameters
 from mmaformal.summation import Node, groups
@@ -95,4 +95,4 @@ class Gdfs(Parameters):
         if spec.k != self.L or spec.c_format != spec.d_format:
             return None
         own = {"k": self.L, "group": self.G, "frac_bits": self.F, "rho": self.rho}
-        return "gfda", {**own, **factors(spec), **zero(self.e_zero), **scaled(spec)}
+        return "gfda", {**own, **factors(spec), **zero(self.e_zero), **scale_arguments(spec)}

@@ -19,7 +19,7 @@ from mmaformal.spaces.common import (
     Types,
     conversions,
     divisors,
-    known,
+    named_conversion,
     orders,
     valid,
     varied,
@@ -42,7 +42,7 @@ def choices(types: Types, k: int) -> Iterator[Lowered]:
             None,
             None,
             tuple(range(L)),
-            known(replace(rho, name=f"{rho.name}±0", signed_zero=True)),
+            named_conversion(replace(rho, name=f"{rho.name}±0", signed_zero=True)),
         )
         yield from valid(Lowered, *given, cut=Rounding.RO, nan=NanRule.DEFAULT)
     for L in reversed(divisors(k)):

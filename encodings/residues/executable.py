@@ -49,7 +49,7 @@ PART, SCALE = 40, 24
 _MASK = (1 << PART) - 1
 
 
-class Division(NamedTuple):
+class ByteRemainders(NamedTuple):
     """The remainders of a number, byte by byte from the top."""
 
     parts: tuple[Lane, ...]  #: r ← (256·r + byte) mod p
@@ -59,12 +59,12 @@ class Division(NamedTuple):
         return self.parts[-1]
 
 
-class Word(NamedTuple):
+class FactorWord(NamedTuple):
     """A factor cut to an integer, and its remainders, as int8 holds them."""
 
     magnitude: Lane
     bytes: tuple[Lane, ...]  #: the lowest first
-    left: tuple[Division, ...]  #: of each modulus
+    left: tuple[ByteRemainders, ...]  #: of each modulus
     remainders: tuple[Lane, ...]
 
 
@@ -74,7 +74,7 @@ class SumOfRemainders(NamedTuple):
     products: tuple[Lane, ...]
     total: Lane  #: as int32 holds it
     bytes: tuple[Lane, ...]
-    division: Division
+    division: ByteRemainders
 
 
 class Digit(NamedTuple):
@@ -107,8 +107,8 @@ class ResiduesStep(NamedTuple):
     operands: tuple[tuple[Operand, Operand], ...]
     special: Special
     tops: tuple[Lane, Lane]  #: the largest exponents
-    a: tuple[Word, ...]
-    b: tuple[Word, ...]
+    a: tuple[FactorWord, ...]
+    b: tuple[FactorWord, ...]
     sums: tuple[SumOfRemainders, ...]
     digits: tuple[Digit, ...]
     whole: Whole
@@ -132,13 +132,13 @@ def bytes_of(x: Lane, count: int) -> tuple[Lane, ...]:
     return tuple((x >> (8 * place)) & 0xFF for place in range(count))
 
 
-def _divide(parts: Sequence[Lane], p: int) -> Division:
+def _divide(parts: Sequence[Lane], p: int) -> ByteRemainders:
     """The remainder of a number of these bytes."""
     left, found = parts[0] * 0, []
     for each in reversed(parts):
         left = remainder((left << 8) + each, p)
         found.append(left)
-    return Division(tuple(found))
+    return ByteRemainders(tuple(found))
 
 
 def next_to_zero(sign: Lane, left: Lane, p: int) -> Lane:
@@ -147,16 +147,16 @@ def next_to_zero(sign: Lane, left: Lane, p: int) -> Lane:
     return where(left > (p - 1) // 2, left - p, left)
 
 
-def word(x: Operand, largest: Lane, fmt: Format, p: Residues) -> Word:
+def word(x: Operand, largest: Lane, fmt: Format, p: Residues) -> FactorWord:
     """A factor's word and its remainders."""
     magnitude = x.significand >> clamp(largest - x.exponent + (fmt.fraction_bits + 1 - p.bits), 0, 63)
     parts = bytes_of(magnitude, -(-p.bits // 8))
     left = tuple(_divide(parts, each) for each in p.moduli)
     signed = (next_to_zero(x.sign, r.left, each) for r, each in zip(left, p.moduli, strict=True))
-    return Word(magnitude, parts, left, tuple(signed))
+    return FactorWord(magnitude, parts, left, tuple(signed))
 
 
-def left_of_sum(total: Lane, t: int, p: Residues) -> tuple[tuple[Lane, ...], Division]:
+def left_of_sum(total: Lane, t: int, p: Residues) -> tuple[tuple[Lane, ...], ByteRemainders]:
     """The bytes of ⌊P/2⌋ + a sum, and a multiple of p_t that makes it positive; and what they leave."""
     modulus, bound = p.moduli[t], p.products << PRODUCT_BITS
     more = -(-bound // modulus) * modulus + p.offset % modulus
@@ -164,7 +164,9 @@ def left_of_sum(total: Lane, t: int, p: Residues) -> tuple[tuple[Lane, ...], Div
     return parts, _divide(parts, modulus)
 
 
-def sum_of_remainders(a: Sequence[Word], b: Sequence[Word], t: int, p: Residues) -> SumOfRemainders:
+def sum_of_remainders(
+    a: Sequence[FactorWord], b: Sequence[FactorWord], t: int, p: Residues
+) -> SumOfRemainders:
     """The sum of products of the t-th remainders, and what it and ⌊P/2⌋ leave."""
     products = tuple(u.remainders[t] * v.remainders[t] for u, v in zip(a, b, strict=True))
     total = sum(products[1:], products[0])

@@ -40,7 +40,7 @@ from mmaformal.spec import DotAdd
 BYTE, MODULUS, WIDE = 8, 9, SUM_BITS + 1
 
 
-class Word(NamedTuple):
+class FactorWord(NamedTuple):
     """A factor cut to an integer, and its remainders, in 8 bits of two's complement."""
 
     magnitude: BitVec
@@ -70,8 +70,8 @@ class ResiduesStep(NamedTuple):
     operands: tuple[tuple[Operand, Operand], ...]
     special: Special
     tops: tuple[BitVec, BitVec]  #: the largest exponent fields
-    a: tuple[Word, ...]
-    b: tuple[Word, ...]
+    a: tuple[FactorWord, ...]
+    b: tuple[FactorWord, ...]
     sums: tuple[SumOfRemainders, ...]
     digits: tuple[Digit, ...]
     wholes: tuple[BitVec, ...]  #: the number of the digits, from the last one on
@@ -113,13 +113,13 @@ def next_to_zero(sign: BitVec, left: BitVec, modulus: int) -> BitVec:
     return resize(z3.If(sign == 1, minus, plus), BYTE)
 
 
-def word(x: Operand, largest: BitVec, fmt: Format, p: Residues) -> Word:
+def word(x: Operand, largest: BitVec, fmt: Format, p: Residues) -> FactorWord:
     shifted = shift_right(x.significand, largest - x.field)
     magnitude = z3.Extract(fmt.fraction_bits, fmt.fraction_bits + 1 - p.bits, shifted)
     parts = bytes_of(magnitude)
     left = tuple(_divide(parts, each) for each in p.moduli)
     signed = (next_to_zero(x.sign, r[-1], each) for r, each in zip(left, p.moduli, strict=True))
-    return Word(magnitude, parts, left, tuple(signed))
+    return FactorWord(magnitude, parts, left, tuple(signed))
 
 
 def positive(total: BitVec, t: int, p: Residues) -> BitVec:
@@ -129,7 +129,9 @@ def positive(total: BitVec, t: int, p: Residues) -> BitVec:
     return resize(z3.SignExt(2, total) + more, (bound + more).bit_length())
 
 
-def sum_of_remainders(a: Sequence[Word], b: Sequence[Word], t: int, p: Residues) -> SumOfRemainders:
+def sum_of_remainders(
+    a: Sequence[FactorWord], b: Sequence[FactorWord], t: int, p: Residues
+) -> SumOfRemainders:
     extend = WIDE - BYTE
     total = sum_of(
         [

@@ -13,8 +13,8 @@ from functools import cached_property
 import ml_dtypes
 import numpy as np
 
-from mmaformal.checked import integer, text, truth
-from mmaformal.formats import FORMATS, Format
+from mmaformal.checked import integer, some_text, truth
+from mmaformal.formats import FORMATS, Format, exponent_of
 
 #: The paper's names of formats (Table 2.1), and the names here.
 TABLE_2_1 = {
@@ -79,7 +79,7 @@ class FloatArithmetic:
     bounded: bool = True
 
     def __post_init__(self) -> None:
-        text(self.name, "an arithmetic's name")
+        some_text(self.name, "an arithmetic's name")
         for name in ("t", "e_min", "e_max"):
             object.__setattr__(self, name, integer(getattr(self, name), f"{self.name}: {name}"))
         for name in ("subnormals", "bounded"):
@@ -120,7 +120,7 @@ class FloatArithmetic:
     @classmethod
     def named(cls, name: str, *, subnormals: bool = True, bounded: bool = True) -> FloatArithmetic:
         """Return the arithmetic of a format by its name here or in the paper's Table 2.1, or of a type of ml_dtypes."""
-        text(name, "a format's name")
+        some_text(name, "a format's name")
         known = {paper.lower(): ours for paper, ours in TABLE_2_1.items()}.get(name.lower(), name)
         if known in FORMATS:
             return cls.of(FORMATS[known], subnormals=subnormals, bounded=bounded)
@@ -196,12 +196,6 @@ class FloatArithmetic:
         if not self.bounded or abs(x) >= self.f_min:
             return place
         return self.step
-
-
-def exponent_of(x: Fraction) -> int:
-    """The e of 2^e ≤ x < 2^(e + 1), of a positive x."""
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    return e if Fraction(2) ** e <= x else e - 1
 
 
 def _largest(fmt: Format) -> Fraction:

@@ -62,7 +62,7 @@ def _codes(
     return found
 
 
-def scales_of(i: Instruction, k: int, rng: np.random.Generator) -> dict[str, NDArray[np.unsignedinteger]]:
+def draw_scales(i: Instruction, k: int, rng: np.random.Generator) -> dict[str, NDArray[np.unsignedinteger]]:
     """Codes near 1 for the block scales of a product of k; none where the instruction takes none."""
     fmt = i.spec.scale_format
     if fmt is None:

@@ -20,8 +20,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from mmaformal.analysis.riscv_freedom import NAN, TooManyError, lowest, top, trees
-from mmaformal.formats import fp32
+from mmaformal.analysis.riscv_freedom import NAN, TooManyError, lowest, trees
+from mmaformal.formats import exponent_of, fp32
 from mmaformal.spec import DotAdd
 
 _TOO_LARGE: Final = Fraction(2) ** (fp32.max_exponent + 1)
@@ -95,7 +95,7 @@ def _nearest(x: Fraction, place: int) -> Fraction | Zero:
 
 def _last_place(x: Fraction) -> int:
     """Returns the place of fp32's last bit of a number."""
-    return max(top(x) - fp32.fraction_bits, _LAST)
+    return max(exponent_of(x) - fp32.fraction_bits, _LAST)
 
 
 def _cuts(x: Number) -> Iterator[Number]:
@@ -122,7 +122,7 @@ def _repeated(x: Number) -> Iterator[Number]:
 def _single(x: Number) -> int:
     """Returns the code of x, rounded to fp32."""
     if isinstance(x, Fraction):
-        sign, e = fp32.sign_mask if x < 0 else 0, max(top(x), fp32.min_exponent)
+        sign, e = fp32.sign_mask if x < 0 else 0, max(exponent_of(x), fp32.min_exponent)
         if e > fp32.max_exponent:
             return sign | 0x7F800000
         whole = round(abs(x) / Fraction(2) ** (e - fp32.fraction_bits))

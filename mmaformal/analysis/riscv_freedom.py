@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final, TypeVar
 
-from mmaformal.formats import Format, bf16, e4m3, e5m2, fp32
+from mmaformal.formats import Format, bf16, e4m3, e5m2, exponent_of, fp32
 from mmaformal.spec import DotAdd
 
 Value = Fraction | float  #: a number, or an infinity or a NaN
@@ -45,12 +45,6 @@ def is_of_standard(spec: DotAdd) -> bool:
     return types and spec.k & (spec.k - 1) == 0 and not spec.scale_block
 
 
-def top(x: Fraction) -> int:
-    """Returns the exponent of a number that is not zero."""
-    e = abs(x.numerator).bit_length() - x.denominator.bit_length()
-    return e if abs(x) >= Fraction(2) ** e else e - 1
-
-
 def lowest(x: Fraction) -> int:
     """Returns the place of the last bit of a dyadic number that is not zero."""
     return (x.numerator & -x.numerator).bit_length() - x.denominator.bit_length()
@@ -70,7 +64,7 @@ def cuts(x: Value) -> Iterator[Value]:
         return
     if abs(x) >= _TOO_LARGE:
         yield math.copysign(math.inf, x)
-    last = max(top(x) - _Q + 1, fp32.min_exponent - _Q + 1)
+    last = max(exponent_of(x) - _Q + 1, fp32.min_exponent - _Q + 1)
     for place in range(lowest(x) + 1, last + 1):
         yield to_odd(x, place)
 
@@ -84,7 +78,7 @@ def single(x: Value) -> int:
     sign = fp32.sign_mask if x < 0 else 0
     if abs(x) >= _TOO_LARGE:
         return sign | 0x7F800000
-    e = max(top(x), fp32.min_exponent)
+    e = max(exponent_of(x), fp32.min_exponent)
     place = e - _Q + 1
     whole = int(abs(to_odd(x, place)) / Fraction(2) ** place)
     return sign | whole + ((e - fp32.min_exponent) << fp32.fraction_bits)

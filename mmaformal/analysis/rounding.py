@@ -45,7 +45,7 @@ class DoubleArithmetic(NamedTuple):
 
 
 @inlined
-def nearest(x: float, magic: float, f_min: float, low_magic: float, f_max: float) -> float:
+def _nearest(x: float, magic: float, f_min: float, low_magic: float, f_max: float) -> float:
     """x rounded; infinity beyond f_max.  A zero has any sign."""
     power = np.int64(np.float64(x).view(np.int64) & _EXPONENT).view(np.float64)
     m = power * magic if power >= f_min else low_magic
@@ -62,11 +62,11 @@ def round_all(x: Floats, magic: float, f_min: float, low_magic: float, f_max: fl
     """Round the elements of a flat array, in place."""
     vectorised()
     for i in range(x.size):
-        x[i] = nearest(x[i], magic, f_min, low_magic, f_max)
+        x[i] = _nearest(x[i], magic, f_min, low_magic, f_max)
 
 
 @driver
-def accumulate(
+def _accumulate(
     a: Floats,
     b: Floats,
     total: Floats,
@@ -86,8 +86,8 @@ def accumulate(
         for i in range(m):
             x = a[i, k]
             for j in range(q):
-                product = scale * nearest(x * b[k, j], magic, f_min, low_magic, f_max)
-                total[i, j] = nearest(total[i, j] + product, magic, f_min, low_magic, f_max)
+                product = scale * _nearest(x * b[k, j], magic, f_min, low_magic, f_max)
+                total[i, j] = _nearest(total[i, j] + product, magic, f_min, low_magic, f_max)
 
 
 @driver
@@ -102,7 +102,7 @@ def accumulate_as_it_is(a: Floats, b: Floats, total: Floats, scale: float) -> No
                 total[i, j] += scale * (x * b[k, j])
 
 
-def rounded(x: Floats, arithmetic: FloatArithmetic) -> Floats:
+def round_to(x: Floats, arithmetic: FloatArithmetic) -> Floats:
     """fl(x): every element rounded; infinity where it overflows."""
     check_processor()
     result = np.array(x, np.float64, order="C")
@@ -112,11 +112,13 @@ def rounded(x: Floats, arithmetic: FloatArithmetic) -> Floats:
     return result
 
 
-def add_products(a: Floats, b: Floats, total: Floats, scale: float, arithmetic: FloatArithmetic) -> None:
+def add_rounded_products(
+    a: Floats, b: Floats, total: Floats, scale: float, arithmetic: FloatArithmetic
+) -> None:
     """Add scale · a·b to `total`, product by product, every operation rounded."""
     check_processor()
     limits = DoubleArithmetic.of(arithmetic)
     if limits.rounds:
-        accumulate(a, b, total, scale, *limits[1:])
+        _accumulate(a, b, total, scale, *limits[1:])
     else:
         accumulate_as_it_is(a, b, total, scale)

@@ -40,7 +40,7 @@ from mmaformal.analysis.rounding import Floats
 from mmaformal.cases.one_step import one_step
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.acc_e9s12 import AccE9s12
-from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of
+from mmaformal.encodings.dpa_e9s12.proofs.losses import places_kept
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
@@ -250,7 +250,7 @@ def _stages(spec: DotAdd) -> tuple[SumStage, ...]:
             n = max(losses.below, losses.above)
         case LossModel.HALVES:
             none = spec.a_format == fp16 or (spec.a_format, L) == (fp32, 1)
-            n = Fraction(0) if none else places_of(one).n
+            n = Fraction(0) if none else places_kept(one).n
         case (
             LossModel.PASSES
         ):  # argued: each term, c's two and what is accumulated in each pass lose less than one

@@ -438,7 +438,7 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
         base = name.strip().partition("@")[0]
         if (why := products.why_not_modelled(base)) is not None:
             return f"no model of {base}: {why} (`mmaformal list --devices` has what is)"
-        if (near := products.nearest(base, [*self._builders, *self._unlisted])) is not None:
+        if (near := products.nearest_name(base, [*self._builders, *self._unlisted])) is not None:
             return f"no architecture {base!r}; did you mean {near}?"
         return f"no architecture {base!r}; there are {', '.join(self._builders)}"
 

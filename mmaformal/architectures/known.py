@@ -30,7 +30,7 @@ def known_as(spec: DotAdd) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)
-def drawn() -> frozenset[str]:
+def algorithms_on_paper() -> frozenset[str]:
     """The algorithms that designs on paper alone have."""
     built, on_paper = (
         {
@@ -46,7 +46,7 @@ def drawn() -> frozenset[str]:
 
 def rarity(spec: DotAdd) -> int:
     """0 for instructions of the registry, 2 for designs on paper, 1 for others: in this order models are named."""
-    return 0 if known_as(spec) else 2 if spec.parameters.algorithm in drawn() else 1
+    return 0 if known_as(spec) else 2 if spec.parameters.algorithm in algorithms_on_paper() else 1
 
 
 @lru_cache(maxsize=1)

@@ -70,7 +70,7 @@ def _told(path: Path, error: BaseException) -> str:
 
 
 @contextmanager
-def known(model: Architecture) -> Iterator[None]:
+def known_models(model: Architecture) -> Iterator[None]:
     """Within this block `ARCHITECTURES` has the model too.  Raises ModelError if its name is taken."""
     name = model.name.lower()
     if ARCHITECTURES.canonical(name) == name:

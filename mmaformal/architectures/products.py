@@ -177,14 +177,9 @@ def why_not_modelled(name: str) -> str | None:
     return next((_NONE_BY_KEY[key] for key in keys if key in _NONE_BY_KEY), None)
 
 
-def nearest(name: str, others: Iterable[str] = ()) -> str | None:
+def nearest_name(name: str, others: Iterable[str] = ()) -> str | None:
     """The name of a device, or one of the others, that a wrong name is most like; None if it is like none."""
     names = {squeezed(each): each for each in [*(x for each in PRODUCTS for x in each.names), *others]}
     names |= {key.removeprefix("rtx"): each for key, each in names.items() if key[3:] in _BY_KEY}
     near = difflib.get_close_matches(squeezed(name), names, n=1)
     return names[near[0]] if near else None
-
-
-def names_of(architecture: str) -> tuple[str, ...]:
-    """The devices of an architecture."""
-    return tuple(name for each in PRODUCTS if each.architecture == architecture for name in each.names)

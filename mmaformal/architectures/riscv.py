@@ -66,7 +66,7 @@ def bulk_normalised(n: int, a: Format, b: Format) -> Lowered:
     )
 
 
-def added(order: str) -> AdderTree:
+def added_in_order(order: str) -> AdderTree:
     """Returns a step of products of fp32, rounded, that are added to each other and c in an order, each sum rounded."""
     return AdderTree(IEEE_FP32, (IEEE_FP32,), IEEE_FP32, order, NanRule.DEFAULT)
 
@@ -99,7 +99,7 @@ def _sets(size: int, name: str, summary: str) -> Revision:
     def revise(i: Instruction) -> Instruction:
         n = min(size, i.k)
         if i.a_format == fp32:
-            spec = i.spec.replace(parameters=added(f"c+{_in_pairs(0, n)}"))
+            spec = i.spec.replace(parameters=added_in_order(f"c+{_in_pairs(0, n)}"))
             return replace(i, spec=spec, sources=_SOURCES_FP32)
         return replace(i, spec=i.spec.replace(parameters=bulk_normalised(n, i.a_format, i.b_format)))
 

@@ -138,7 +138,7 @@ def is_finite(code: Code, fmt: Format) -> Fact:
     return negation(either(is_nan(code, fmt), is_infinite(code, fmt)))
 
 
-def same(x: Code, y: Code, fmt: Format) -> Fact:
+def same_code(x: Code, y: Code, fmt: Format) -> Fact:
     """Say that x and y are one code, a NaN's payload aside."""
     return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)))
 
@@ -152,7 +152,7 @@ def same_number(x: Code, y: Code, fmt: Format) -> Fact:
 # ---- how large a case of terms is, for minimal witnesses ---------------------------------------------------------
 
 
-def at_most(terms: Sequence[z3.BitVecRef], bound: int) -> list[z3.BoolRef]:
+def sum_at_most(terms: Sequence[z3.BitVecRef], bound: int) -> list[z3.BoolRef]:
     """The sum of unsigned terms is at most `bound`.  A bound of 0 is said term by term, which simplifies further."""
     if bound == 0:
         return [term == 0 for term in terms]

@@ -66,7 +66,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
         assert fmt is not None
         if z3.is_bv_value(code):
             return tracer.lift(_signed(code.as_long(), fmt))
-        return tracer.input(code, sample(fmt, rng))
+        return tracer.input(code, sample_codes(fmt, rng))
 
     lanes = InputLanes(
         tuple(lane(x, spec.a_format) for x in inputs.a),
@@ -132,7 +132,7 @@ def _signed(code: int, fmt: Format) -> int:
     return code - (1 << 64) if code >> 63 else code
 
 
-def sample(fmt: Format, rng: np.random.Generator) -> Sample:
+def sample_codes(fmt: Format, rng: np.random.Generator) -> Sample:
     """Codes of a format: any, and, as many, finite ones whose exponents are near 0, with all or no fraction bits; and
     as many of which most are zero, and the others' exponents are farther apart."""
     third = SAMPLES // 3
@@ -173,7 +173,7 @@ def wraps(spec: DotAdd, codes: Codes) -> str | None:
     return None
 
 
-def compare(instruction: Instruction, codes: Codes) -> CaseWitness | None:
+def compare_encodings(instruction: Instruction, codes: Codes) -> CaseWitness | None:
     """Run both encodings on codes; None if they give the same code, NaNs included, and nothing wraps."""
     spec = instruction.spec
     (in_executable,), in_smt = run(instruction, [codes]), smt_result(spec, codes)
@@ -184,7 +184,7 @@ def compare(instruction: Instruction, codes: Codes) -> CaseWitness | None:
     return CaseWitness(instruction, runs, notes=(f"wraps: {where}",) if where else ())
 
 
-def codes_of(inputs: Inputs, model: Mapping[str, int]) -> Codes:
+def codes_of_model(inputs: Inputs, model: Mapping[str, int]) -> Codes:
     """The codes that a model stands for."""
 
     def code(term: z3.BitVecRef) -> int:

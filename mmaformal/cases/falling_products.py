@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mmaformal.cases.codes import negated
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown
+from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown_falling
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
 from mmaformal.instruction import Instruction
@@ -62,7 +62,7 @@ def product_cases(
     for low, high in equal_products(spec, rng, 2 * count):
         if len(out) >= count:
             break
-        exponent = exponent_of(spec, high)
+        exponent = exponent_of_factors(spec, high)
         base, other = zeros(spec), {}
         places = order or range(spec.k)  # neighbours in one step
         if rng.random() < 0.6:
@@ -88,7 +88,7 @@ def product_cases(
     return out
 
 
-def exponent_of(spec: DotAdd, factors: tuple[int, int]) -> int:
+def exponent_of_factors(spec: DotAdd, factors: tuple[int, int]) -> int:
     """The sum of the exponents of two factors, those that their fields have."""
     formats = spec.a_format, spec.b_format
     return sum(max(fmt.fields(x)[1], 1) - fmt.bias for x, fmt in zip(factors, formats, strict=True))
@@ -108,7 +108,7 @@ def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
     for factors in product(range(1, a.sign_mask), range(1, b.sign_mask)):
         if a.is_finite(factors[0]) and b.is_finite(factors[1]):
             value = a.value(factors[0]) * b.value(factors[1])
-            alike.setdefault(value, {})[exponent_of(spec, factors)] = factors
+            alike.setdefault(value, {})[exponent_of_factors(spec, factors)] = factors
     raised = [(max(each), min(each), value) for value, each in alike.items() if len(each) > 1]
     out: list[Pair] = []
     for high, low, value in sorted(raised, key=lambda case: (-case[0], case[1], case[2]))[:12]:
@@ -176,7 +176,7 @@ def falls_with_a_product(
     )
     nonzero = sum(value_of_product(spec, first, k) != 0 for k in range(spec.k))
     minimality = (f"{nonzero} nonzero products, the fewest found; at least one is needed to be changed",)
-    witness = shown(instruction, first, second, what, minimality)
+    witness = shown_falling(instruction, first, second, what, minimality)
     return OutOfOrder(witness, "d depends on how a product is made of its factors")
 
 

@@ -80,7 +80,7 @@ class HasCodes(Protocol):
     def scale_b(self) -> Iterable[int]: ...
 
 
-def codes_of(case: HasCodes) -> Codes:
+def plain_codes(case: HasCodes) -> Codes:
     """Return the codes of a case as plain integers."""
     a, b, scale_a, scale_b = (tuple(map(int, side)) for side in (case.a, case.b, case.scale_a, case.scale_b))
     return Codes(a, b, int(case.c), scale_a, scale_b)

@@ -68,11 +68,3 @@ class Multiplies(Decodes, Protocol):
 
 
 StepT = TypeVar("StepT")
-
-
-def steps_of(steps: Sequence[object], kind: type[StepT]) -> list[StepT]:
-    """The steps of a trace, of either encoding, which are of this kind."""
-    found = [step for step in steps if isinstance(step, kind)]
-    if len(found) != len(steps):
-        raise TypeError(f"steps that are no {kind.__module__}.{kind.__name__}")
-    return found

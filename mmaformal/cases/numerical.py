@@ -22,7 +22,7 @@ _BATCH = 200  #: cases that are run at once
 _STARTS = 2  #: of those that show something, how many are made smaller
 
 
-def exact(spec: DotAdd, codes: Codes) -> Fraction | None:
+def exact_of(spec: DotAdd, codes: Codes) -> Fraction | None:
     """The exact c + Σ a·b; None if an input is an infinity or a NaN."""
     return exact_dot_add(spec, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
 
@@ -58,10 +58,10 @@ def _cancelling(instruction: Instruction, cases: Sequence[Codes]) -> list[Codes]
     return [replace(codes, c=d ^ turned) for codes, d in given if spec.d_format.is_finite(d)]
 
 
-def shown(
+def shown_exact(
     instruction: Instruction, codes: Codes, notes: Sequence[str], minimality: Sequence[str] = ()
 ) -> CaseWitness:
     """A case beside its exact sum.  Raises WitnessError if the encodings do not agree on it."""
     spec = instruction.spec
     run_of = Run("", spec, codes, run_both(instruction, codes))
-    return CaseWitness(instruction, (run_of,), exact(spec, codes), tuple(notes), tuple(minimality))
+    return CaseWitness(instruction, (run_of,), exact_of(spec, codes), tuple(notes), tuple(minimality))

@@ -84,7 +84,7 @@ def descends(instruction: Instruction, first: Codes, second: Codes) -> bool:
     return x is not None and y is not None and x > y
 
 
-def shown(
+def shown_falling(
     instruction: Instruction, first: Codes, second: Codes, what: str, minimality: tuple[str, ...]
 ) -> CaseWitness:
     """Two inputs in order whose results are not, `what` being larger in the second.
@@ -196,5 +196,5 @@ def search(
             above = larger(spec, least)
             assert above is not None
             minimal = ("made smaller step by step, not proved minimal",)
-            return OutOfOrder(shown(instruction, least, above, what, minimal), why)
+            return OutOfOrder(shown_falling(instruction, least, above, what, minimal), why)
     return None

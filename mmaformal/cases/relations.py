@@ -131,7 +131,7 @@ _TRIES = 3  #: times that, with other random numbers
 _STARTS = 3  #: cases of few products that are made smaller, to see which gets smallest
 
 
-def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
+def sample_broken(relation: Relation, rows: int = _ROWS) -> Codes | None:
     """A case among random ones that breaks the relation, made smaller; of long chains there are fewer."""
     spec = relation.left
 

@@ -33,7 +33,7 @@ def run_trace(spec: DotAdd, codes: Columns) -> Trace[AnyExecutableStep]:
         return executable.dot_add(spec, sides[0], sides[1], c, sides[2], sides[3])
 
 
-def as_codes(lane: Lane, fmt: Format) -> NDArray[np.uint64]:
+def codes_in_lane(lane: Lane, fmt: Format) -> NDArray[np.uint64]:
     """The codes in a lane."""
     codes: NDArray[np.uint64] = np.asarray(lane, np.int64).astype(np.uint64) & np.uint64(fmt.codes - 1)
     return codes
@@ -41,7 +41,7 @@ def as_codes(lane: Lane, fmt: Format) -> NDArray[np.uint64]:
 
 def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
     """The codes of d that the executable encoding gives for columns of codes."""
-    return as_codes(run_trace(spec, codes).result, spec.d_format)
+    return codes_in_lane(run_trace(spec, codes).result, spec.d_format)
 
 
 def compiled_results(spec: DotAdd, codes: Columns | Rows) -> NDArray[np.uint64]:
@@ -64,7 +64,7 @@ def run(instruction: Instruction, cases: Sequence[Codes]) -> list[int]:
 # ---- the SMT encoding ------------------------------------------------------------------------------------------------
 
 
-def values(spec: DotAdd, codes: Codes) -> Inputs:
+def code_values(spec: DotAdd, codes: Codes) -> Inputs:
     """The codes of one case as bit-vector values."""
 
     def side(codes: Sequence[int], fmt: Format | None) -> tuple[z3.BitVecRef, ...]:
@@ -81,7 +81,7 @@ def values(spec: DotAdd, codes: Codes) -> Inputs:
 
 def smt_result(spec: DotAdd, codes: Codes) -> int:
     """The code of d that the SMT encoding gives for one case."""
-    x = values(spec, codes)
+    x = code_values(spec, codes)
     result: int = z3.simplify(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).result).as_long()
     return result
 

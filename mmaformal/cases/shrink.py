@@ -30,7 +30,7 @@ def size(spec: DotAdd, x: Codes) -> tuple[int, ...]:
 
 def shrink(spec: DotAdd, codes: Codes, shows: Shows, candidates: Candidates | None = None) -> Codes:
     """The smallest of the `candidates` that shows the same, of that again, and so on."""
-    candidates = candidates or smaller
+    candidates = candidates or smaller_cases
 
     def measure(x: Codes) -> tuple[int, ...]:
         return (*size(spec, x), sum(map(bool, (*x.a, *x.b, x.c))))
@@ -63,7 +63,7 @@ def fewer_products(spec: DotAdd, x: Codes) -> Iterator[Codes]:
     yield replace(x, c=0)
 
 
-def smaller(spec: DotAdd, x: Codes) -> Iterator[Codes]:
+def smaller_cases(spec: DotAdd, x: Codes) -> Iterator[Codes]:
     """Cases a little smaller than x, and some that are not."""
     yield from fewer_products(spec, x)
     yield from _simpler_products(spec, x)

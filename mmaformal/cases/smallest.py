@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import z3
 
 from mmaformal.cases.codes import (
-    at_most,
     exponent_distance,
     is_zero,
     sign_bit,
     significand_bits,
+    sum_at_most,
 )
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.questions import Bound, FoundCase, Places, Questions
@@ -49,7 +49,7 @@ class Objective:
     from_above: bool = False  #: whether a refutation is dear, so that bounds are tried from above
 
     def at_most(self, bound: int) -> Bound:
-        return lambda inputs, active: at_most(self.terms(inputs, active), bound)
+        return lambda inputs, active: sum_at_most(self.terms(inputs, active), bound)
 
 
 class SmallestSearch(Questions):

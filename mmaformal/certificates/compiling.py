@@ -10,7 +10,7 @@ import numba
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def compiled(function: F) -> F:
+def compiled_function(function: F) -> F:
     """Return a function compiled at its first call."""
     try:
         result: F = numba.njit(nogil=True, cache=True)(function)

@@ -27,7 +27,7 @@ class ElaborationError(Exception):
 
 
 @dataclass(frozen=True, repr=False)
-class Step(ShortRepr):
+class ElaboratedClause(ShortRepr):
     """A clause, and the numbers of the clauses that it follows from, in the order in which they become unit."""
 
     number: int
@@ -48,7 +48,7 @@ def drat_steps(drat: str) -> Iterator[tuple[bool, Clause]]:
             yield forgotten, tuple(literals)
 
 
-def elaborated(variables: int, clauses: Sequence[Clause], drat: str) -> list[Step]:
+def elaborated(variables: int, clauses: Sequence[Clause], drat: str) -> list[ElaboratedClause]:
     """Return the steps to the empty clause.  Raises ElaborationError if one does not follow."""
     known: dict[Clause, list[int]] = {}
     every: list[Clause] = []
@@ -77,7 +77,7 @@ def elaborated(variables: int, clauses: Sequence[Clause], drat: str) -> list[Ste
     return _needed(len(clauses), int(state.counts[1]), steps, every)
 
 
-def _needed(given: int, count: int, steps: Steps, every: Sequence[Clause]) -> list[Step]:
+def _needed(given: int, count: int, steps: Steps, every: Sequence[Clause]) -> list[ElaboratedClause]:
     """Return the steps that the last of `count` rests on, numbered after the clauses that are given."""
     ends, hints = steps.ends.tolist(), steps.hints.tolist()
     wanted = {count - 1}
@@ -90,5 +90,7 @@ def _needed(given: int, count: int, steps: Steps, every: Sequence[Clause]) -> li
         which, unit = int(steps.clauses[step]), int(steps.units[step])
         clause = every[which - 1] if which else (unit,) if unit else ()
         named = hints[ends[step] : ends[step + 1]]
-        found.append(Step(here, clause, tuple(hint if hint > 0 else number[-1 - hint] for hint in named)))
+        found.append(
+            ElaboratedClause(here, clause, tuple(hint if hint > 0 else number[-1 - hint] for hint in named))
+        )
     return found

@@ -11,7 +11,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.certificates.compiling import compiled
+from mmaformal.certificates.compiling import compiled_function
 
 _Bytes = NDArray[np.uint8]
 _SPACE, _MINUS, _ZERO, _END = 32, 45, 48, 10
@@ -27,7 +27,7 @@ def accepts(clauses: str, derivation: str) -> bool:
     return bool(_accepts(given, steps, int(told[1]), int(told[2])))
 
 
-@compiled
+@compiled_function
 def _integer(text: _Bytes, at: int) -> tuple[int, int]:
     """Return the integer at a place, and where what follows it begins; -1 if there is none of at most nine digits."""
     sign = 1
@@ -42,7 +42,7 @@ def _integer(text: _Bytes, at: int) -> tuple[int, int]:
     return sign * value, at
 
 
-@compiled
+@compiled_function
 def _row(text: _Bytes, at: int, row: NDArray[np.int64]) -> tuple[int, int]:
     """Read a line of integers; return how many there are and where the next line begins, -1 if it is none or longer."""
     count = 0
@@ -60,7 +60,7 @@ def _row(text: _Bytes, at: int, row: NDArray[np.int64]) -> tuple[int, int]:
     return 0, -1
 
 
-@compiled
+@compiled_function
 def _store(
     row: NDArray[np.int64], count: int, arena: NDArray[np.int64], used: int, variables: int
 ) -> NDArray[np.int64]:
@@ -74,7 +74,7 @@ def _store(
     return arena
 
 
-@compiled
+@compiled_function
 def _accepts(body: _Bytes, derivation: _Bytes, variables: int, given: int) -> bool:
     lines = given + 2
     for byte in derivation:
@@ -115,7 +115,7 @@ def _accepts(body: _Bytes, derivation: _Bytes, variables: int, given: int) -> bo
     return False
 
 
-@compiled
+@compiled_function
 def _follows(
     clause: NDArray[np.int64],
     hints: NDArray[np.int64],

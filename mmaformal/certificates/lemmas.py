@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmaformal.certificates.blaster import clauses_of
 from mmaformal.certificates.check import RefusedError, texts_of
-from mmaformal.certificates.elaboration import ElaborationError, Step, elaborated
+from mmaformal.certificates.elaboration import ElaboratedClause, ElaborationError, elaborated
 from mmaformal.certificates.expressions import ScriptError
 from mmaformal.certificates.refuting import NotRefutedError, dimacs, refutation, sat_solver
 from mmaformal.display import ShortRepr
@@ -78,7 +78,7 @@ def write_certificate(script: str, folder: Path, seconds: float) -> LemmaFiles |
     return NoCertificate(name, why or f"not settled in {seconds:g} s", time.monotonic() - start)
 
 
-def kept(folder: Path, name: str, entry: Mapping[str, str]) -> LemmaFiles | None:
+def kept_lemma(folder: Path, name: str, entry: Mapping[str, str]) -> LemmaFiles | None:
     """Return what was written of a lemma before, as its manifest tells it; None if the files are others."""
     try:
         _, clauses, derivation = texts_of(folder / "lemmas", name, entry, "lrat")
@@ -94,7 +94,7 @@ def _tries(seconds: float) -> Iterator[tuple[float, bool]]:
             yield min(patience, seconds), multiplied_out
 
 
-def derivation_text(steps: list[Step]) -> str:
+def derivation_text(steps: list[ElaboratedClause]) -> str:
     """Return steps as LRAT text."""
     lines = (" ".join(map(str, (step.number, *step.clause, 0, *step.hints, 0))) for step in steps)
     return "".join(f"{line}\n" for line in lines)

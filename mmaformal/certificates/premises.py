@@ -13,7 +13,7 @@ from mmaformal.certificates.lemmas import write_whole
 from mmaformal.certificates.refuting import dimacs
 
 
-def met(script: str, values: Mapping[str, int]) -> dict[str, str]:
+def premises_met(script: str, values: Mapping[str, int]) -> dict[str, str]:
     """Return the texts of a script, its clauses and their assignment by values of its constants; the others are 0.
 
     Raises ScriptError if the script is not read or has no such constant, RefusedError if a clause is not met.
@@ -41,8 +41,8 @@ def met(script: str, values: Mapping[str, int]) -> dict[str, str]:
 
 
 def write_met(script: str, values: Mapping[str, int], folder: Path) -> dict[str, str]:
-    """Write the texts of `met` to a folder, named by the first one's SHA-256; return the SHA-256 of each."""
-    texts = met(script, values)
+    """Write the texts of `premises_met` to a folder, named by the first one's SHA-256; return the SHA-256 of each."""
+    texts = premises_met(script, values)
     digests = {kind: hashlib.sha256(text.encode()).hexdigest() for kind, text in texts.items()}
     for kind, text in texts.items():
         write_whole(folder / f"{digests['smt2']}.{kind}", text)

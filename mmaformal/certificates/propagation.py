@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.certificates.compiling import compiled
+from mmaformal.certificates.compiling import compiled_function
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -70,12 +70,12 @@ def clauses_held(variables: int, starts: Longs, literals: Ints) -> Clauses:
     )
 
 
-@compiled
+@compiled_function
 def _index(literal: int) -> int:
     return 2 * literal if literal > 0 else 1 - 2 * literal
 
 
-@compiled
+@compiled_function
 def _assign(state: Clauses, literal: int, reason: int) -> None:
     """Make a literal true."""
     state.value[_index(literal)], state.value[_index(-literal)] = 1, -1
@@ -84,7 +84,7 @@ def _assign(state: Clauses, literal: int, reason: int) -> None:
     state.counts[_SIZE] += 1
 
 
-@compiled
+@compiled_function
 def _propagate(state: Clauses, at: int) -> int:
     """Follow unit clauses from place `at` of the trail; return a clause that is false, or 0."""
     literals, starts, value = state.literals, state.starts, state.value
@@ -119,7 +119,7 @@ def _propagate(state: Clauses, at: int) -> int:
     return 0
 
 
-@compiled
+@compiled_function
 def _attach(state: Clauses, clause: int) -> int:
     """Add a clause where nothing is assumed, and follow it; return a clause that is false, or 0."""
     literals, begin, end = state.literals, state.starts[clause], state.starts[clause + 1]
@@ -143,7 +143,7 @@ def _attach(state: Clauses, clause: int) -> int:
     return 0
 
 
-@compiled
+@compiled_function
 def _with_room(state: Clauses, steps: Steps, hints: int) -> Steps:
     """Return steps with room for one more, and for so many hints."""
     clauses, units, ends, held = steps
@@ -157,13 +157,13 @@ def _with_room(state: Clauses, steps: Steps, hints: int) -> Steps:
     return Steps(clauses, units, ends, held)
 
 
-@compiled
+@compiled_function
 def _hint(state: Clauses, steps: Steps, hint: int) -> None:
     steps.hints[state.counts[_HINTS]] = hint
     state.counts[_HINTS] += 1
 
 
-@compiled
+@compiled_function
 def _end_step(state: Clauses, steps: Steps, clause: int, unit: int) -> int:
     """End a step; return the hint that names it."""
     number = state.counts[_STEPS]
@@ -173,7 +173,7 @@ def _end_step(state: Clauses, steps: Steps, clause: int, unit: int) -> int:
     return -1 - int(number)
 
 
-@compiled
+@compiled_function
 def _explain(state: Clauses, steps: Steps, clause: int, low: int) -> Steps:
     """Append the hints under which `clause` is false: those of literals that are known, then the reasons of those that
     stand from `low` on the trail, in their order, then its own."""
@@ -209,7 +209,7 @@ def _explain(state: Clauses, steps: Steps, clause: int, low: int) -> Steps:
     return steps
 
 
-@compiled
+@compiled_function
 def _derive(state: Clauses, steps: Steps, clause: int) -> tuple[bool, Steps]:
     """Write the step of a learnt clause; return whether it follows."""
     low, true, conflict = state.counts[_SIZE], 0, 0
@@ -238,7 +238,7 @@ def _derive(state: Clauses, steps: Steps, clause: int) -> tuple[bool, Steps]:
     return True, steps
 
 
-@compiled
+@compiled_function
 def _note_units(state: Clauses, steps: Steps, low: int) -> Steps:
     """Write a step for each literal that has become known."""
     for at in range(low, state.counts[_SIZE]):
@@ -257,7 +257,7 @@ def _note_units(state: Clauses, steps: Steps, low: int) -> Steps:
     return steps
 
 
-@compiled
+@compiled_function
 def derive_all(state: Clauses, given: int, script: Longs) -> tuple[bool, Steps]:
     """Add the given clauses, then follow a script (+n: clause n is learnt, -n: it is forgotten).
 

@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem
 
 from mmaformal.apple.operand import NUMBERS, OPS
 from mmaformal.cli import options
-from mmaformal.cli.claims import listed, require_known, settle
+from mmaformal.cli.claims import listed, require_known, settle_claims
 from mmaformal.cli.running import UsageError
 from mmaformal.cli.solving import Solving, solving
 
@@ -82,4 +82,4 @@ def amx(
             f"of {', '.join(_ONLY.get(claims[0], OPS))} it does"
         )
     with AmxProver(request.solvers or None, request.memory) as prover:
-        return settle(prover, wanted, request, "amx", (6, 15))
+        return settle_claims(prover, wanted, request, "amx", (6, 15))

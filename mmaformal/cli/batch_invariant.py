@@ -26,7 +26,7 @@ _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
     help="A product in three files; repeatable.",
 )
 @options.ran_on
-@options.formats("a", "b", "c", "d")
+@options.format_options("a", "b", "c", "d")
 @options.model
 @options.timeout(120.0)
 @options.json

@@ -78,7 +78,7 @@ def certify(
     else:
         assert arch is not None
         instructions = [options.instruction_of(arch, name)] if name else list(arch)
-    with options.remembering(evidence, no_cache), Status() as status:
+    with options.remembering_option(evidence, no_cache), Status() as status:
         found = write(
             instructions,
             out,

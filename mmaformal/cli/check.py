@@ -36,7 +36,7 @@ from mmaformal.recordings.states import StatesReport
 )
 @options.replace
 @options.model
-@options.table
+@options.table_options
 def check(
     files: tuple[Path, ...],
     as_json: bool,

@@ -22,7 +22,7 @@ class ClaimProver(Protocol):
     def prove(self, claim: str, name: str, timeout: float, /) -> Answer: ...
 
 
-def settle(
+def settle_claims(
     prover: ClaimProver,
     wanted: Iterable[tuple[str, str]],
     request: Solving,

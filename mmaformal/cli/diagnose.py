@@ -17,7 +17,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Recalled, RecallKey, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
+from mmaformal.cli.signoff import DesignOptions, design_unit, is_design, unit_options
 from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status
 
@@ -118,7 +118,7 @@ def _recordings(
     if not is_design(files, given):
         yield files
         return
-    unit = unit_of(files, k, types, given)
+    unit = design_unit(files, k, types, given)
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         path = Path(folder) / f"{unit.name}.npz"
         unit.record(path, _ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mmaformal.cli.claims import listed, require_known, settle
+from mmaformal.cli.claims import listed, require_known, settle_claims
 from mmaformal.cli.running import UsageError
 from mmaformal.cli.solving import Solving, solving
 
@@ -48,4 +48,4 @@ def e9s12(
     if not wanted:
         raise UsageError(f"{', '.join(claims)} says nothing of {', '.join(names)}")
     with E9s12Prover(request.solvers or None, request.memory) as prover:
-        return settle(prover, wanted, request, "e9s12", (11, 20))
+        return settle_claims(prover, wanted, request, "e9s12", (11, 20))

@@ -23,7 +23,7 @@ _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": U
 @click.argument("files", nargs=-1, required=True, metavar="D A B", type=options.FILE)
 @click.option("--c", "c", type=options.FILE, metavar="FILE", help="C, which A·B is added to.")
 @options.ran_on
-@options.formats("a", "b", "c", "d")
+@options.format_options("a", "b", "c", "d")
 @options.scales
 @click.option("--every-block", is_flag=True, help="Try blocks of every size, not the usual structures alone.")
 @click.option(

@@ -10,7 +10,7 @@ import click
 
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, answered, wrong_use
-from mmaformal.cli.signoff import DesignOptions, design_options, unit_of
+from mmaformal.cli.signoff import DesignOptions, design_options, design_unit
 from mmaformal.cli.terminal import Status
 
 
@@ -50,7 +50,7 @@ def identify(
     from mmaformal.probes import probe as probed
     from mmaformal.queries.identify import identify as identified
 
-    unit = unit_of(files, k, types, given)
+    unit = design_unit(files, k, types, given)
     with wrong_use(HardwareError):
         if out is not None:
             count = unit.record(out, rows)

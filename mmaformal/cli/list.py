@@ -38,7 +38,7 @@ from mmaformal.listing import (
 @click.option("--sources", is_flag=True, help="The papers and manuals that parameters are taken from.")
 @click.option("--source", metavar="NAME", help="What rests on one of these: MMA-Sim, 'Arm ARM', SDM.")
 @options.json
-@options.table
+@options.table_options
 @options.model
 def list_(
     wanted: str | None,

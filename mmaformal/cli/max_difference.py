@@ -73,7 +73,7 @@ def max_difference(
     """
     left = options.instruction_of(x, name, (), chain)
     right = options.instruction_of(y, other or name, changes, chain)
-    with options.remembering(evidence, no_cache) as store:
+    with options.remembering_option(evidence, no_cache) as store:
 
         def ask() -> Apart:
             return _asked(left, right, where, proving, timeout, memory, solvers)

@@ -52,7 +52,7 @@ THEOREM_NAMES = ("3.1", "4.1")
 )
 @click.option("--no-plot", is_flag=True, help="Draw no figure, which needs matplotlib.")
 @options.json
-@options.table
+@options.table_options
 def narrow_range(
     what: str | None,
     input_: str | None,
@@ -139,12 +139,14 @@ def _measured(
         for row in narrow_range.measure(wanted, stem.with_name(f"{stem.name}.jsonl"), lengths, seed):
             rows.append(row)
             status.show(f"{len(rows)} of {len(wanted) * len(lengths)}: n = {row.n}, {row.combination}")
-        found = {} if published is None else {c.combination: c for c in curves.compare(rows, published)}
-        text = curves.table(rows, found, curves.FIGURE_ABOVE if of_figure else 0)
+        found = (
+            {} if published is None else {c.combination: c for c in curves.compare_curves(rows, published)}
+        )
+        text = curves.published_table(rows, found, curves.FIGURE_ABOVE if of_figure else 0)
         stem.with_name(f"{stem.name}.md").write_text(text + "\n", encoding="utf-8")
         if not no_plot:
             status.show("drawing")
-            figures.draw(
+            figures.draw_figures(
                 f"Figure {name}" if of_figure else name, rows, found, stem.with_name(f"{stem.name}.png")
             )
     violated = [row for row in rows if row.violated]

@@ -87,7 +87,7 @@ def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | Non
 _DESIGN = re.compile(r".+(\.(sv|v|btor2?|c|cc|cpp)|\.(c|cc|cpp|py):[\w$.]+)")
 
 
-def is_design(name: str) -> bool:
+def is_design_file(name: str) -> bool:
     """Whether a word names the file of a design, or a function of a program, by its suffix."""
     return _DESIGN.fullmatch(name) is not None
 
@@ -100,7 +100,7 @@ class _ArchitectureOrDesign(ArchitectureName):
     def convert(
         self, value: Architecture | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Architecture | str:
-        if isinstance(value, str) and is_design(value):
+        if isinstance(value, str) and is_design_file(value):
             return value
         return super().convert(value, param, ctx)
 
@@ -276,11 +276,11 @@ OUTPUT_FOLDER = _Writable(folder=True)
 
 def _know_model(ctx: click.Context, _: click.Parameter, models: tuple[str, ...]) -> tuple[str, ...]:
     """Put models into the table of architectures while a command runs; returns them as they were given."""
-    from mmaformal.architectures.models import ModelError, known, load
+    from mmaformal.architectures.models import ModelError, known_models, load
 
     for text in models:
         try:
-            ctx.with_resource(known(load(text)))
+            ctx.with_resource(known_models(load(text)))
         except ModelError as error:
             raise UsageError(f"--model: {error}", ctx) from None
     return models
@@ -303,7 +303,7 @@ def name(required: bool = True) -> Callable[[Command], Command]:
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def table(command: Command) -> Command:
+def table_options(command: Command) -> Command:
     """`--csv` and `--latex`: how a table is printed (`display.TABLES`)."""
     latex = click.option("--latex", "table", flag_value="latex", help="Print a LaTeX table.")
     return click.option("--csv", "table", flag_value="csv", help="Print CSV.")(latex(command))
@@ -344,7 +344,7 @@ def ran_on(command: Command) -> Command:
     return click.option("--device", type=ARCHITECTURE, metavar="ARCH", help=said)(command)
 
 
-def formats(*operands: str) -> Callable[[Command], Command]:
+def format_options(*operands: str) -> Callable[[Command], Command]:
     """`--a-format FORMAT` and so on, of bit patterns and of wider floats."""
 
     def decorated(command: Command) -> Command:
@@ -393,7 +393,7 @@ replace = click.option(
 )
 
 
-def models(told: bool) -> Callable[[Command], Command]:
+def model_options(told: bool) -> Callable[[Command], Command]:
     """`--model`; the command is given what was named, as `models`, where it is `told`."""
     return click.option(
         "--model",
@@ -407,7 +407,7 @@ def models(told: bool) -> Callable[[Command], Command]:
     )
 
 
-model = models(told=False)
+model = model_options(told=False)
 
 where = click.option(
     "--where",
@@ -518,7 +518,7 @@ def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] 
 
 
 @contextmanager
-def remembering(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore | None]:
+def remembering_option(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore | None]:
     """Within this block what is proved is recorded, and what was recorded is not asked again.
 
     Where the user's cache cannot be written, nothing is; a file that was named has to be a store of evidence.

@@ -11,7 +11,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
-from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
+from mmaformal.cli.signoff import DesignOptions, design_unit, is_design, unit_options
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--svg", type=options.OUTPUT_FILE, metavar="FILE", help="Draw the order of summation, as SVG.")
 @options.timeout(600.0)
 @options.json
-@options.table
+@options.table_options
 def probe(
     arch: Architecture | str | None,
     name: str | None,
@@ -92,4 +92,4 @@ def _unit(
     named = [Path(each) for each in (arch, name) if each is not None] + list(files)
     if not is_design(named, given):
         raise UsageError("name an ARCH and an INSTRUCTION, or the files of a DESIGN")
-    return unit_of(named, k, types, given)
+    return design_unit(named, k, types, given)

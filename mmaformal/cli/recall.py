@@ -133,7 +133,7 @@ class RecallKey:
             return
         self.key, self.shipped_key = (
             hashlib.sha256("\n".join([of, kind, *models, *words]).encode()).hexdigest()
-            for of in (source(), source_of_models())
+            for of in (source_digest(), source_of_models())
         )
 
     def ask(
@@ -193,7 +193,7 @@ class RecallKey:
         path = self._path(store)
         if path is None or answer.to_json().get("answer") == "unknown":
             return
-        record = {**recorded(answer, timeout), "key": self.key}
+        record = {**answers_recorded(answer, timeout), "key": self.key}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
@@ -209,7 +209,7 @@ class RecallKey:
         return store.path.parent / FOLDER / f"{self.key}.json"
 
 
-def recorded(answer: Told, timeout: float) -> dict[str, object]:
+def answers_recorded(answer: Told, timeout: float) -> dict[str, object]:
     """Return what is kept of an answer that had so many seconds: the fields of `Recalled`, but for its key."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
@@ -305,7 +305,7 @@ def source_files() -> list[Path]:
 
 
 @lru_cache(maxsize=1)
-def source() -> str:
+def source_digest() -> str:
     """Return the digest of all of them: where it is another, so may be the answers."""
     return _digest_of(source_files())
 

@@ -15,7 +15,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstruct
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
-from mmaformal.cli.signoff import DesignOptions, is_design, unit_of, unit_options
+from mmaformal.cli.signoff import DesignOptions, design_unit, is_design, unit_options
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -148,7 +148,7 @@ def record(
 
     named = [Path(each) for each in (name,) if each is not None] + list(files)
     if is_design(named, given):
-        return _of_design(unit_of(named, k, types, given), _required(out), rows, seed)
+        return _of_design(design_unit(named, k, types, given), _required(out), rows, seed)
     _check_one(name, files, outputs, library, source)
     if library is not None:
         stored = _layouts(by_columns)

@@ -111,7 +111,7 @@ class Commands(click.Group):
 
 def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal") -> int:
     """Run a command, whatever happens; returns the exit status."""
-    streams.prepare()
+    streams.prepare_streams()
     asked = os.environ.get(COMPLETE_VARIABLE)
     if asked:
         return shell_complete(command, {}, name, COMPLETE_VARIABLE, asked)

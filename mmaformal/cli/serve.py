@@ -32,7 +32,7 @@ from mmaformal.cli.terminal import said
     metavar="ARGUMENTS",
     help="To be signed off: what `mmaformal signoff` takes, in quotes; repeatable.",
 )
-@options.models(told=True)
+@options.model_options(told=True)
 def serve(
     site: Path | None,
     port: int,

@@ -11,7 +11,13 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered
 from mmaformal.cli.terminal import width
 from mmaformal.corridor import corridor_text
-from mmaformal.listing import architecture_table, as_json_object, in_words, spelled_examples, spellings
+from mmaformal.listing import (
+    architecture_table,
+    as_json_object,
+    instruction_in_words,
+    spelled_examples,
+    spellings,
+)
 from mmaformal.survival import survival
 
 
@@ -51,7 +57,7 @@ def show(
     if as_json:
         return answered(json.dumps(as_json_object(instruction), indent=2), SETTLED)
     drawn = corridor_text(instruction.spec, width() or 0)
-    told = [in_words(instruction), *([f"drawn to scale:\n{drawn}"] if drawn else [])]
+    told = [instruction_in_words(instruction), *([f"drawn to scale:\n{drawn}"] if drawn else [])]
     if drawn and (kept := survival(instruction.spec)) is not None:
         told.append(
             f"bits kept of {kept.bits} of a product, by how much larger c's exponent is:\n  {kept.in_words}"

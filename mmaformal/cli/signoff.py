@@ -86,10 +86,10 @@ class DesignOptions(TypedDict):
 
 def is_design(files: Sequence[Path], given: DesignOptions) -> bool:
     """Whether files and options are of a hardware design."""
-    return bool(given["lists"]) or any(options.is_design(str(path)) for path in files)
+    return bool(given["lists"]) or any(options.is_design_file(str(path)) for path in files)
 
 
-def unit_of(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> DesignUnit:
+def design_unit(files: Sequence[Path], k: int | None, types: str | None, given: DesignOptions) -> DesignUnit:
     """The design that files and options say, compiled as a function of codes.  Raises UsageError where it is none."""
     from mmaformal.hardware.blackbox import from_rtl
     from mmaformal.hardware.module import HardwareError

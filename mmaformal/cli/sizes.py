@@ -79,7 +79,7 @@ def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
 @options.model
 @options.timeout(900.0, "for each datapath")
 @options.json
-@options.table
+@options.table_options
 def sizes(
     kinds: tuple[str, ...],
     groups: tuple[int, ...] | None,

@@ -67,7 +67,7 @@ class Solving:
         afresh: do not look for one, as where all of it is to be written to files.  whole, improvable: as `RecallKey`
         takes them.
         """
-        with options.remembering(self.evidence, self.no_cache) as store:
+        with options.remembering_option(self.evidence, self.no_cache) as store:
             kept = store if self.evidence is None and self.smtlib is None and not afresh else None
             brief = not (self.as_json or self.verbose)
             return key.ask(kept, self.timeout, work, whole=whole, improvable=improvable, shipped=brief)
@@ -100,7 +100,7 @@ def solving(
     chosen = [options.timeout(timeout, of)]
     chosen += [options.memory(_MEMORY), options.solver] if solvers else []
     chosen += [options.evidence, *([options.verbose] if verbose else []), options.json]
-    chosen += [*([options.table] if table else []), *([options.smtlib] if smtlib else [])]
+    chosen += [*([options.table_options] if table else []), *([options.smtlib] if smtlib else [])]
 
     def decorated(function: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(function)

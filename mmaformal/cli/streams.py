@@ -94,7 +94,7 @@ def _degrade(error: UnicodeError) -> tuple[str | bytes, int]:
 codecs.register_error("mmaformal", _degrade)
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Make stdin, stdout and stderr usable, whatever the command was started with.
 
     A stream that is closed is /dev/null from here on: its number must not become that of the next file opened.  A sign

@@ -57,7 +57,7 @@ NETWORK_NAMES = STUDIES["digits"]
 @options.cluster
 @click.option("--no-plot", is_flag=True, help="Draw no figures, which need matplotlib.")
 @options.json
-@options.table
+@options.table_options
 def training(
     out: Path,
     study: str,
@@ -82,10 +82,10 @@ def training(
     try:
         from mmaformal.statistics import matplotlib_pyplot
         from mmaformal.studies.training import figures, report, sweep
-        from mmaformal.studies.training.networks import digits
+        from mmaformal.studies.training.networks import digit_images
 
         if study == "digits":
-            digits()
+            digit_images()
         if not no_plot:
             matplotlib_pyplot()
     except ImportError as error:
@@ -99,13 +99,13 @@ def training(
     with Status() as status:
         _trained(wanted, results, jobs or os.cpu_count() or 1, cluster, status)
         whole = report.StudyReport(results, found, chosen, seeds)
-        told = report.text(whole)
+        told = report.report_text(whole)
         (out / "training.md").write_text(told, encoding="utf-8")
         if not no_plot:
             status.show("drawing")
-            figures.draw(whole, out)
+            figures.draw_training(whole, out)
     if table is not None:
-        return tabulated(table, report.rows(whole), SETTLED)
+        return tabulated(table, report.report_rows(whole), SETTLED)
     if as_json:
         rows = [vars(results[job]) for job in wanted]
         return answered(json.dumps({"results": rows}, indent=2), SETTLED)
@@ -122,4 +122,6 @@ def _trained(wanted: list[Job], results: Results, width: int, cluster: str | Non
     status.show(f"0 of {len(wanted)}: starting {width} workers")
     workers = pool.processes(width) if cluster is None else pool.cluster(cluster, width)
     with workers as executor:
-        sweep.run(wanted, results, executor, width, lambda done, of: status.show(f"{done} of {of} trainings"))
+        sweep.run_sweep(
+            wanted, results, executor, width, lambda done, of: status.show(f"{done} of {of} trainings")
+        )

@@ -79,18 +79,18 @@ def unit_study(
     out.mkdir(parents=True, exist_ok=True)
     rows, widths = [], {}
     with Status() as status:
-        for row in study.measure(wanted, out / "unit-study.jsonl", samples, seed, jobs):
+        for row in study.measure_errors(wanted, out / "unit-study.jsonl", samples, seed, jobs):
             rows.append(row)
             status.show(f"{len(rows)} of {len(wanted)}: {row.design}")
         if not no_proof and cut == "RZ":
             widths = _derived(wanted, request, status)
     told = {curve: f"{each.F}{'' if each.proved else ' (not proved)'}" for curve, each in widths.items()}
-    text = unit_tables.table(rows, told)
+    text = unit_tables.unit_table(rows, told)
     stem = out / f"unit-study-{factors}-{rho}-{cut}"
     Path(f"{stem}.md").write_text(text + "\n", encoding="utf-8")
     if not no_plot:
         title = f"{factors} × {factors} + fp32, {rho}, alignment cut {cut}; {samples:,} normal samples"
-        unit_tables.draw(
+        unit_tables.draw_unit_study(
             rows, {curve: each.F for curve, each in widths.items()}, Path(f"{stem}.png"), title=title
         )
     code = SETTLED if all(each.proved for each in widths.values()) else UNKNOWN
@@ -123,7 +123,7 @@ def _derived(wanted: list[Design], request: Solving, status: Status) -> dict[tup
 
     found = {}
     curves, timeout = {(each.kind, each.k): each for each in wanted}, request.timeout
-    with options.remembering(request.evidence, request.no_cache):
+    with options.remembering_option(request.evidence, request.no_cache):
         for curve, each in curves.items():
             status.show(f"proving the error bound of {each.kind}, K = {each.k}")
             width = enough(lambda F, each=each: replace(each, frac_bits=F).instruction, timeout=timeout)  # type: ignore[misc]

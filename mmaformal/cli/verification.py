@@ -95,7 +95,7 @@ class Verified(ShortRepr):
         return self.told
 
 
-def run(args: Request, keep: Callable[[Verified, EvidenceStore], None] | None = None) -> int:
+def run_campaign(args: Request, keep: Callable[[Verified, EvidenceStore], None] | None = None) -> int:
     """Verify what is asked for, printing as it goes; returns the exit code.  Where all is proved, `keep` is given it.
 
     Raises ValueError for wrong use, EvidenceError, NoSolverError, WitnessError.
@@ -300,7 +300,7 @@ def _report(
     if args.table is not None:
         for line in said:
             progress.note(line)
-        print(TABLES[args.table](rows(whole)), end="", flush=True)
+        print(TABLES[args.table](campaign_rows(whole)), end="", flush=True)
     elif args.as_json:
         print(json.dumps(whole, indent=2), flush=True)
     else:
@@ -332,7 +332,7 @@ def _summary(told: _Told, confirm: bool) -> str:
     return ", ".join(parts) + tail
 
 
-def rows(told: Mapping[str, object]) -> list[dict[str, object]]:
+def campaign_rows(told: Mapping[str, object]) -> list[dict[str, object]]:
     """The lines of the table: what was found of each instruction, from all that is told as JSON."""
     answers = told["answers"]
     assert isinstance(answers, list)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @options.timeout(600.0, "for each obligation, half as many to confirm one")
 @options.memory(2048)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
-@options.table
+@options.table_options
 def verify(
     arch: Architecture | None,
     name: str | None,
@@ -77,7 +77,7 @@ def verify(
         assert arch is not None
         instructions = [options.instruction_of(arch, name)] if name else list(arch)
 
-    from mmaformal.cli.verification import Request, Verified, run
+    from mmaformal.cli.verification import Request, Verified, run_campaign
     from mmaformal.solver.evidence import EvidenceError, EvidenceStore
 
     question = RecallKey("verify", tuple(instructions))
@@ -90,7 +90,7 @@ def verify(
             question.remember(store, found, limits["timeout"])
 
     try:
-        return run(Request(instructions, cluster=cluster, **limits), keep)
+        return run_campaign(Request(instructions, cluster=cluster, **limits), keep)
     except EvidenceError as error:
         if limits["evidence"] is not None:
             raise
@@ -110,8 +110,8 @@ def _known(question: RecallKey, timeout: float) -> Recalled | None:
 
 def _told_again(known: Recalled, as_json: bool, table: str | None) -> int:
     """Print what was proved before, and return the status of that: only what is proved is kept."""
-    from mmaformal.cli.verification import rows
+    from mmaformal.cli.verification import campaign_rows
 
     if table is not None:
-        return tabulated(table, rows(known.to_json()), SETTLED)
+        return tabulated(table, campaign_rows(known.to_json()), SETTLED)
     return answered(json.dumps(known.to_json(), indent=2) if as_json else str(known), SETTLED)

@@ -28,12 +28,12 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fixed_sums import (
     Placed,
-    place,
+    limited,
+    placed_term,
     prove_accumulated,
     prove_error,
     prove_errors_add_up,
     total_of,
-    within,
 )
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.kernel import demand
@@ -100,7 +100,7 @@ class Ranges:
     c: tuple[int, int]
 
 
-def ranges_of(spec: DotAdd, x: Fused) -> Ranges:
+def exponent_ranges(spec: DotAdd, x: Fused) -> Ranges:
     far, c = (x.low[0], x.high[0]), (x.low[-1], x.high[-1])
     if spec.scale_format is None:
         return Ranges(far, far, c)
@@ -110,7 +110,7 @@ def ranges_of(spec: DotAdd, x: Fused) -> Ranges:
 
 def cases_of(spec: DotAdd, x: Fused) -> tuple[Case, Case]:
     """Return the losses where c has the largest exponent, and those where a product has it."""
-    p, r, group = spec.parameters, ranges_of(spec, x), group_reach(spec)
+    p, r, group = spec.parameters, exponent_ranges(spec, x), group_reach(spec)
     assert isinstance(p, (Fda, Gdfs))
     product, c = x.summands[0], x.summands[-1]
     f, M, count = product.fraction_bits, c.fraction_bits, len(x.summands) - 1
@@ -148,7 +148,9 @@ def count_in_block(spec: DotAdd) -> int:
 # ---- fda and gdfs: proof -------------------------------------------------------------------------------------------
 
 
-def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: KnownTerm | None = None) -> z3.BoolRef:
+def prove_fused_losses(
+    proving: Composing, spec: DotAdd, x: Fused, known: KnownTerm | None = None
+) -> z3.BoolRef:
     """Prove that no more is lost than `cases_of` says, or what is `known`, and d is ρ of the sum; returns what was
     proved of both."""
     p = spec.parameters
@@ -158,7 +160,9 @@ def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: KnownTerm | N
     prove_total(proving, x, at_most)
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
     _claim_finite(proving, x, none)
-    losses = Alignment(proving, spec, x, none, known or KnownTerm(ranges_of(spec, x), cases_of(spec, x)))
+    losses = Alignment(
+        proving, spec, x, none, known or KnownTerm(exponent_ranges(spec, x), cases_of(spec, x))
+    )
     losses.within_ranges(at_most, some)
     facts = [losses.of_product(k, below) for k, below in enumerate(at_most[:-1])]
     blocks = [losses.of_block(b, facts) for b in range(losses.blocks)]
@@ -189,7 +193,9 @@ def placed_terms(x: Fused | AlignedTerms) -> list[Placed]:
     terms = []
     for s in x.summands:
         below, lift = x.e_max - s.term.exponent, x.F - s.fraction_bits
-        terms.append(place(s.name, s.term.sign, s.term.significand, below, s.aligned, places, bits, lift))
+        terms.append(
+            placed_term(s.name, s.term.sign, s.term.significand, below, s.aligned, places, bits, lift)
+        )
     return terms
 
 
@@ -362,15 +368,15 @@ class Alignment:
         def bound(n: int, error: z3.BitVecRef) -> z3.BoolRef:
             some = z3.And(self.when_block(b), seen[n - 1])
             return z3.And(
-                z3.Implies(self.when_block(b), within(error, n * near)),
-                z3.Implies(some, within(error, (n - 1) * near + at_top)),
+                z3.Implies(self.when_block(b), limited(error, n * near)),
+                z3.Implies(some, limited(error, (n - 1) * near + at_top)),
                 self.apart(n, error),
             )
 
         terms = [self.terms[k] for k in members]
         added = prove_errors_add_up(self.proving, terms, [facts[k] for k in members], bound)
         error, n = total_of([term.error for term in terms]), len(members)
-        least = z3.Implies(self.when_block(b), within(error, (n - 1) * near + at_top))
+        least = z3.Implies(self.when_block(b), limited(error, (n - 1) * near + at_top))
         text = "of a block whose products have the largest exponent, one loses least"
         claim = z3.And(least, self.apart(n, error))
         return self.proving.claim("error of a block", text, claim, [added])
@@ -378,8 +384,8 @@ class Alignment:
     def apart(self, n: int, error: z3.BitVecRef) -> z3.BoolRef:
         """The bound of n products' errors, where none of their block has the largest exponent."""
         under_c, far = (self.fixed(case.far.units) for case in self.cases)
-        of_product = z3.Implies(self.when_product, within(error, n * far))
-        return z3.And(z3.Implies(self.when_c, within(error, n * under_c)), of_product)
+        of_product = z3.Implies(self.when_product, limited(error, n * far))
+        return z3.And(z3.Implies(self.when_c, limited(error, n * under_c)), of_product)
 
 
 def errors_together(
@@ -399,7 +405,7 @@ def errors_together(
     running, seen = errors[0], at.any_of(0)
 
     def bound(m: int, error: z3.BitVecRef, seen: z3.BoolRef) -> z3.BoolRef:
-        least = z3.Implies(z3.And(at.when_product, seen), within(error, (m - 1) * at.each * far + one))
+        least = z3.Implies(z3.And(at.when_product, seen), limited(error, (m - 1) * at.each * far + one))
         return z3.And(least, at.apart(m * at.each, error))
 
     known, text = bound(1, running, seen), "errors of blocks add up"
@@ -410,13 +416,13 @@ def errors_together(
         known = bound(b + 1, running, seen)
     own = at.terms[-1].error
     most = at.fixed(max(case.n for case in at.cases))
-    bounded = z3.Implies(none, within(running + own, most))
+    bounded = z3.Implies(none, limited(running + own, most))
     text = "with c, they are at most n units"
     proving.claim("error", text, bounded, [known, *of_c, some])
     total = total_of([term.error for term in at.terms])
     same = proving.claim("order", "the order of adding errors does not matter", total == running + own)
     off = linked.arg(0)
-    claim = z3.Implies(none, within(off, most))
+    claim = z3.Implies(none, limited(off, most))
     text = "so the sum is off by at most n units"
     return proving.claim("error of the sum", text, claim, [linked, same, bounded])
 

@@ -32,7 +32,7 @@ LONG_CHAIN = 64
 _PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
 
 
-def forget() -> None:
+def forget_equalities() -> None:
     """Forget what was proved in this process, so that it is asked again."""
     _PROVED.clear()
 
@@ -54,7 +54,7 @@ def _proof(instruction: Instruction, asker: Asker) -> Answer:
         and all(x is y for x, y in zip(before, now, strict=True))
     ):
         return Holds(equality.question_of(instruction), proof, 0.0)
-    answer = equality.settle(instruction, asker)
+    answer = equality.settle_equality(instruction, asker)
     if isinstance(answer, Holds):
         _PROVED[instruction.spec] = now, answer.proof
     return answer

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.cases.encodings import codes_of, compare, trace
+from mmaformal.cases.encodings import codes_of_model, compare_encodings, trace
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.just_below import just_below
@@ -18,8 +18,8 @@ from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError, Tracer
-from mmaformal.proof.encoding_links import same_code
-from mmaformal.proof.failure import named, with_failure
+from mmaformal.proof.encoding_links import link_code
+from mmaformal.proof.failure import labelled, with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
@@ -40,7 +40,7 @@ def question_of(instruction: Instruction) -> str:
     return f"both encodings of {instruction.label} give the same code for every input, and nothing wraps"
 
 
-def argue(spec: DotAdd) -> Argument:
+def argue_equality(spec: DotAdd) -> Argument:
     """The argument that both encodings agree, and its lemmas, none of them proved.
 
     Raises UnsupportedError; LaneError or ArgumentError if the encodings do not have the structure to argue about.
@@ -49,23 +49,23 @@ def argue(spec: DotAdd) -> Argument:
     traces = trace(spec, symbolic_inputs(spec), tracer)
     argument = Argument(tracer)
     argument.interfaces = lambda: (
-        *named("executable", traces.executable),
-        *named("smt", traces.smt),
+        *labelled("executable", traces.executable),
+        *labelled("smt", traces.smt),
     )
     facts_of(spec).equal(argument, traces)
     # Whatever an argument ends with: it is the code of d that has to be the same.
     argument.conclude(
-        "in both encodings d is the same code", same_code(traces.executable.result, traces.smt.result)
+        "in both encodings d is the same code", link_code(traces.executable.result, traces.smt.result)
     )
     return argument
 
 
-def settle(instruction: Instruction, asker: Asker) -> Answer:
+def settle_equality(instruction: Instruction, asker: Asker) -> Answer:
     """`Holds`, `Fails` or `Unknown` in the time that the asker has left."""
     question = question_of(instruction)
     known: tuple[Obligation, ...] = ()
     try:
-        return Holds(question, prove(asker, argue(instruction.spec)), asker.elapsed)
+        return Holds(question, prove(asker, argue_equality(instruction.spec)), asker.elapsed)
     except UnsupportedError as error:
         return Unknown(question, str(error), (), asker.elapsed)
     except (LaneError, ArgumentError, NotProvedError) as error:
@@ -97,8 +97,8 @@ def find_witness(asker: Asker, instruction: Instruction) -> CaseWitness | None:
                 left.append(inputs)
             if outcome.verdict != "sat":
                 continue
-            codes = codes_of(inputs, outcome.model)
-            witness = compare(instruction, codes)
+            codes = codes_of_model(inputs, outcome.model)
+            witness = compare_encodings(instruction, codes)
             if witness is None:
                 raise WitnessError(f"symbolic lanes or a solver are wrong: both encodings agree on {codes}")
             return witness
@@ -118,7 +118,7 @@ def _sample(instruction: Instruction) -> CaseWitness | None:
         found = [codes for codes, shown in zip(cases, shows(cases), strict=True) if shown]
         if found:
             least = min(found, key=lambda codes: size(spec, codes))
-            return compare(instruction, shrink(spec, least, shows, fewer_products))
+            return compare_encodings(instruction, shrink(spec, least, shows, fewer_products))
     return None
 
 

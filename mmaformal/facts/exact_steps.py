@@ -38,7 +38,7 @@ from mmaformal.encodings.smt.blocks import (
     exponent_range,
     product_range,
 )
-from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of, step_top
+from mmaformal.facts.exact_terms import prove_links, prove_specials, prove_terms, smt_step, step_top
 from mmaformal.facts.exactness import (
     Exact,
     claims_of,
@@ -65,7 +65,7 @@ from mmaformal.proof.sticky_sums import (
 from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
-from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.fixed_point import Shifted, WideNumbers
 from mmaformal.theory.rounded_sums import KeptIntegers, KeptTerm, NearSum, Shown, Span
 
 StepT = TypeVar("StepT", bound=AnyStep)
@@ -102,7 +102,7 @@ def prove_claims(proving: Composing, spec: DotAdd, given: Inputs | None = None) 
     input is a number.  Raises NotProvedError."""
     p, inputs = spec.parameters, given or symbolic_inputs(one_step(spec))
     assert isinstance(p, (Sfma, Efda))
-    step = step_of(spec, inputs)
+    step = smt_step(spec, inputs)
     prove_specials(proving, spec, inputs, step)
     prove_terms(proving, spec, inputs, step)
     if isinstance(step, sfma.SfmaStep):
@@ -120,10 +120,10 @@ def prove_claims(proving: Composing, spec: DotAdd, given: Inputs | None = None) 
 Claims: TypeAlias = Callable[[Composing, DotAdd], z3.BoolRef]
 
 
-def prove_step(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> None:
+def prove_each_step_rounds(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> None:
     """Prove of each step of a chain what `prove` proves of one, and conclude it.  Raises NotProvedError."""
     numbers = prove(proving, spec)
-    prove_chain(proving, spec)
+    prove_links(proving, spec)
     proving.rests_on(FIXED_POINT)
     proving.conclude_all(numbers)
 
@@ -146,7 +146,9 @@ def error_bound(instruction: Instruction, proving: Composing, prove: Claims = pr
     """n = 0: each rounding is of an exact sum."""
     n = Number("n", 0, "what a sum is off before it is rounded")
     question = f"{instruction.label}: {n.text}, each rounding is of an exact sum"
-    return settle_bound(question, proving, (n,), lambda: prove_step(proving, instruction.spec, prove), ())
+    return settle_bound(
+        question, proving, (n,), lambda: prove_each_step_rounds(proving, instruction.spec, prove), ()
+    )
 
 
 def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
@@ -171,7 +173,7 @@ class RoundsExactSums(Facts[StepT]):
         return error_bound(instruction, proving, self.rounding(instruction.spec))
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        prove_step(proving, spec, self.rounding(spec))
+        prove_each_step_rounds(proving, spec, self.rounding(spec))
 
 
 def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
@@ -296,17 +298,17 @@ class TwoTerms:
     terms: Sticky
     said: Mapping[str, z3.BoolRef]  #: the claims of `prove_sticky`, by their names
 
-    def size(self, x: Term, bits: int) -> Scaled:
+    def size(self, x: Term, bits: int) -> Shifted:
         """The magnitude of one of the two terms, of so many fraction bits."""
         low = self.terms.exponents.low
-        return Scaled(x.significand, fit(x.exponent, self.w.exponent_bits) + (low - bits))
+        return Shifted(x.significand, fit(x.exponent, self.w.exponent_bits) + (low - bits))
 
     @property
-    def first(self) -> Scaled:
+    def first(self) -> Shifted:
         return self.size(self.terms.x, self.terms.x_bits)
 
     @property
-    def addend(self) -> Scaled:
+    def addend(self) -> Shifted:
         return self.size(self.terms.y, self.terms.y_bits)
 
     @property
@@ -322,8 +324,8 @@ class TwoTerms:
         sizes, ranges = (self.first, self.addend), []
         for size, known in zip(sizes, s.invariants, strict=True):
             ranges.append(w.in_range(size.t, [known]))
-        x = KeptTerm(s.x.sign, Scaled(s.sum.x, u), self.first)
-        y = KeptTerm(s.y.sign, Scaled(s.sum.y, u), self.addend)
+        x = KeptTerm(s.x.sign, Shifted(s.sum.x, u), self.first)
+        y = KeptTerm(s.y.sign, Shifted(s.sum.y, u), self.addend)
         given = [kept.prove(part, [in_u, each]) for part, each in zip((x, y), ranges, strict=True)]
         given += kept.sum_of_two(total, x, y)
         values = [(kept.kept(part), kept.number(part)) for part in (x, y)]

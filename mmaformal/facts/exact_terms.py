@@ -70,7 +70,7 @@ AnySticky: TypeAlias = (
 AnyFused: TypeAlias = fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep | fdrda.FdrdaStep | gfdrda.GfdrdaStep
 
 
-def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
+def smt_step(spec: DotAdd, x: Inputs) -> AnySticky:
     p = spec.parameters
     if isinstance(p, Sfma):
         return sfma.step(p.rho, x.a[0], x.b[0], x.c, p.nan)
@@ -83,7 +83,7 @@ def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
 # ---- the chain ---------------------------------------------------------------------------------------------------
 
 
-def prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
+def prove_links(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """Prove that d is the last step's result, and each step one of its own, whose c is the result before."""
     one, x, L = one_step(spec), symbolic_inputs(spec), spec.parameters.step_products
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
@@ -172,7 +172,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
     if isinstance(step, efda.FixedStep):
         _prove_fixed(proving, spec, step)
     for name, sum_, signs in _sums(step):
-        prove_sum(proving, name, sum_, signs)
+        prove_total(proving, name, sum_, signs)
 
 
 def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
@@ -469,7 +469,7 @@ def _sums(step: AnySticky) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.
     ]
 
 
-def prove_sum(
+def prove_total(
     proving: Composing, name: str, sum_: StickySum, signs: tuple[z3.BitVecRef, z3.BitVecRef]
 ) -> None:
     wide = sum_.total.size() + 2

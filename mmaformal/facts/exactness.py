@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.cases.inputs import symbolic_inputs, with_products, zeros
-from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.numerical import exact_of, shown_exact
 from mmaformal.cases.witness import CaseWitness
-from mmaformal.facts.exact_terms import AnyFused, prove_chain, prove_inputs
+from mmaformal.facts.exact_terms import AnyFused, prove_inputs, prove_links
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import is_rounded, last_index, read
+from mmaformal.proof.definitions import code_parts, is_rounded, last_index
 from mmaformal.proof.fixed_sums import FIXED_POINT, Placed, total_of
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
@@ -37,18 +37,18 @@ class Exact:
     letters: tuple[z3.BoolRef, ...]  #: of the conclusion, each one letter as a whole
     text: str  #: what it says
     chain: Callable[[Composing, DotAdd], Sequence[z3.BoolRef]] = (
-        prove_chain  #: proves what a chain of steps is
+        prove_links  #: proves what a chain of steps is
     )
 
 
-def conclude(proving: Composing, spec: DotAdd, exact: Exact) -> str:
+def conclude_exact(proving: Composing, spec: DotAdd, exact: Exact) -> str:
     """Prove that where every input is a number, the conclusion holds, of each step of a chain; return it in words.
 
     Raises NotProvedError.
     """
     claim, text = z3.Implies(exact.ordinary, exact.conclusion), f"of numbers: {exact.text}"
     if spec.k > spec.parameters.step_products:
-        claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
+        claim = z3.And(claim, prove_exact_steps(proving, spec, exact.chain))
         text += CHAIN
     proving.conclude("where every input is a number, d is exact as far as is said", claim, exact.letters)
     return text
@@ -99,7 +99,7 @@ def prove_number(
     drop = rho.format.fraction_bits - rho.fraction_bits
     of_code = z3.Extract(rho.format.storage_bits - 2, drop, code)
     index = z3.BitVec("index", of_code.size())
-    is_it = z3.And(z3.ULT(index, last_index(rho)), is_sharp(*read(index, t.size(), rho), m, t))
+    is_it = z3.And(z3.ULT(index, last_index(rho)), is_sharp(*code_parts(index, t.size(), rho), m, t))
     claim = z3.Implies(is_it, of_code == index)
     text = f"if the sum is one of {rho}'s numbers, d is that number"
     proving.claim(f"number of {rho}", text, z3.Implies(none, claim), [rounded], [code, m, negative, t, none])
@@ -112,13 +112,13 @@ def prove_own_numbers(proving: Composing, rho: Conversion) -> z3.BoolRef:
     code = z3.BitVec("code", fmt.storage_bits)
     of_code = z3.Extract(fmt.storage_bits - 2, drop, code)
     index, negative = z3.BitVec("index", of_code.size()), z3.Bool("negative")
-    m, t = read(index, fmt.exponent_bits + fmt.fraction_bits.bit_length() + 4, rho)
+    m, t = code_parts(index, fmt.exponent_bits + fmt.fraction_bits.bit_length() + 4, rho)
     given = z3.And(z3.ULT(index, last_index(rho)), is_rounded(m, t, code, rho, negative))
     text = f"{rho} of a number of {rho}'s is that number"
     return proving.claim(f"numbers of {rho}", text, z3.Implies(given, of_code == index))
 
 
-def prove_steps(
+def prove_exact_steps(
     proving: Composing, spec: DotAdd, chain: Callable[[Composing, DotAdd], Sequence[z3.BoolRef]]
 ) -> z3.BoolRef:
     """Prove of a chain that each step is one of the model, with the result before as its c; and that where the results
@@ -141,7 +141,7 @@ def prove_exact_so_far(proving: Composing, count: int, bits: int) -> z3.BoolRef:
 def prove_errors_of_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """Prove that each step of a chain is one step of the model, with the result before as its c; and that the error
     of the last result is the sum of the errors of all."""
-    claims, count = prove_chain(proving, spec), spec.k // spec.parameters.step_products
+    claims, count = prove_links(proving, spec), spec.k // spec.parameters.step_products
     bits = 4 << spec.d_format.exponent_bits
     proving.rests_on(FIXED_POINT)
     d = [z3.BitVec(f"d{i}", bits) for i in range(count + 1)]  # c, and the results
@@ -220,7 +220,7 @@ def flushed(instruction: Instruction) -> CaseWitness:
     a, b = 1 << spec.a_format.ignored_low_bits, spec.b_format.code(f"0x1p{spec.b_format.max_exponent}")
     codes = with_products(zeros(spec), {0: (a, b)})
     notes = ("a subnormal factor counts as zero, so a product that d's format holds exactly is lost",)
-    witness, value = shown(instruction, codes, notes), exact(spec, codes)
+    witness, value = shown_exact(instruction, codes, notes), exact_of(spec, codes)
     if (
         value is None
         or witness.results != (0,)

@@ -217,7 +217,7 @@ def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRe
     e_max, total, special = x.step.e_max, x.step.total, x.step.special
     reach = sum(x.bounds)
     t = unit_exponent(e_max, x.exponents, x.F)
-    return prove_rounded(
+    return prove_fused_rounded(
         proving,
         x.step.result,
         total=total,
@@ -229,7 +229,7 @@ def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRe
     )
 
 
-def prove_rounded(
+def prove_fused_rounded(
     proving: Composing,
     code: z3.BitVecRef,
     total: z3.BitVecRef,

@@ -18,9 +18,9 @@ from mmaformal.facts.monotone_addition import AdditionOfC, MonotoneLastAddition
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Link, OrderedSums, prove_chain, same_results
+from mmaformal.theory.monotone import Link, OrderedSums, prove_chain_in_order, same_results
 from mmaformal.theory.numbers import CodeNumbers, larger_product
-from mmaformal.theory.rounded_sums import ExactSum, RoundsExactly, Span, conclude, prove_finite
+from mmaformal.theory.rounded_sums import RoundsExactly, Span, SumTheorem, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -37,7 +37,7 @@ def prove_pair(
     model: RoundsExactly,
     terms: Sticky,
     factors: Sequence[tuple[Operand, Operand]],
-) -> ExactSum:
+) -> SumTheorem:
     """Return the theorem that a model's step rounds the sum of both products once.  Raises NotProvedError.
 
     `terms` are the products, with what is known of them, and `factors` those of each.
@@ -117,12 +117,12 @@ def _prove_in_product(theory: Theory, spec: DotAdd, k: int, grows: _Grows) -> No
     same_results(theory, f"pair {k}", text, pairs, (own_pairs[0], own_pairs[1]), fmt)
     last, theorem = grows.with_pair
     results = first[i].result, second[i].result
-    prove_chain(theory, last.step, theorem, pairs, [([(last.other, c)], results)])
+    prove_chain_in_order(theory, last.step, theorem, pairs, [([(last.other, c)], results)])
     if grows.with_c is not None:
         last, theorem = grows.with_c
         rest = zip(first[i + 1 :], second[i + 1 :], strict=True)
         links: list[Link] = [([(last.other, grows.taken(x)[1])], (x.result, y.result)) for x, y in rest]
-        prove_chain(theory, last.step, theorem, results, links)
+        prove_chain_in_order(theory, last.step, theorem, results, links)
     ends = tuple(trace.result for trace in runs.traces)
     text = "the result is the last step's"
     same_results(theory, f"result, {k}", text, (ends[0], ends[1]), (first[-1].result, second[-1].result), fmt)

@@ -17,7 +17,7 @@ from mmaformal.encodings.muladd import smt as muladd
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.smt import INVALID, flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.one_code import prove_equal
+from mmaformal.facts.one_code import prove_codes_equal
 from mmaformal.facts.protocol import LastAddition
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import fp32
@@ -70,7 +70,7 @@ def of_exact_products(asker: Asker, spec: DotAdd) -> LastAddition | None:
         return None
     same: tuple[Proof, ...] = ()
     if added != spec:
-        proof = prove_equal(asker, spec, added, z3.BoolVal(True))
+        proof = prove_codes_equal(asker, spec, added, z3.BoolVal(True))
         if proof is None:
             return None
         same = (proof,)

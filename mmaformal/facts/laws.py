@@ -230,7 +230,7 @@ class AnyProduct:
 _SETTLED: dict[tuple[str, DotAdd], tuple[Obligation, ...] | None] = {}
 
 
-def forget() -> None:
+def forget_laws() -> None:
     """Forget what is known of models, since the encodings have changed."""
     _SETTLED.clear()
 
@@ -295,7 +295,7 @@ class Laws:
             for order in orders.within_blocks(one):
                 if asker.left <= 0:
                     return None
-                proved += prove(asker, orders.argument(one, order)).obligations
+                proved += prove(asker, orders.argue_order(one, order)).obligations
         except ArgumentError:
             return False
         except NotProvedError as error:

@@ -43,7 +43,7 @@ class AdditionOfC:
         return negate_if(self.big.sign, fit(self.total, self.total.size() + 1))
 
 
-def added(
+def addition_of_c(
     addition: Addition, after: Callable[[z3.BitVecRef], z3.BitVecRef] = lambda code: code
 ) -> AdditionOfC:
     x = addition
@@ -54,7 +54,7 @@ def ieee_addition(
     rho: Conversion, nan: int, c_first: bool = True
 ) -> Callable[[z3.BitVecRef, z3.BitVecRef], AdditionOfC]:
     """Return the addition of c and another code, rounded with ρ, which has one NaN."""
-    return lambda c, other: added(ieee.add(*((c, other) if c_first else (other, c)), rho, nan))
+    return lambda c, other: addition_of_c(ieee.add(*((c, other) if c_first else (other, c)), rho, nan))
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,11 @@ from mmaformal.encodings.smt.blocks import ExponentRange, Term, negate_if, sum_o
 from mmaformal.facts.fused_steps import AlignedTerms, fused_step, prove_e_max, prove_highest, prove_small
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import Accumulated, accumulate, between, wide, within
+from mmaformal.proof.fixed_sums import Accumulated, accumulate, is_between, limited, wide
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Neighbours, OneStep, flags, prove_steps
+from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps, special_flags
 from mmaformal.theory.rounding import At, OrderedRounding
 
 
@@ -172,7 +172,7 @@ def prove_rounded_in_order(theory: Theory, pair: SumsPair, totals: Sequence[tupl
 
     After claims of the ranges of e_max and of both totals, and of `OrderedRounding` theorems where c covers all.
     """
-    rule, ex = rounding_of(pair), pair.exponents
+    rule, ex = rounding_of_pair(pair), pair.exponents
     ends = At(pair.x.total, pair.E[0]), At(pair.y.total, pair.E[1])
     steps = pair.runs.small, pair.runs.large
     linked = (
@@ -187,7 +187,7 @@ def prove_rounded_in_order(theory: Theory, pair: SumsPair, totals: Sequence[tupl
             pair.x.total,
             pair.y.total,
             pair.runs.sign,
-            *(f for step in steps for f in flags(step)),
+            *(f for step in steps for f in special_flags(step)),
         ]
         if linked and rise.number is not None:
             given += [*linked, *rule.of_sums(theory, *ends, rise.number)]
@@ -197,7 +197,7 @@ def prove_rounded_in_order(theory: Theory, pair: SumsPair, totals: Sequence[tupl
         theory.claim(name, text, z3.Implies(rise.happens, pair.runs.ordered), given, hint)
 
 
-def rounding_of(pair: SumsPair) -> OrderedRounding:
+def rounding_of_pair(pair: SumsPair) -> OrderedRounding:
     x = pair.x
     return OrderedRounding(pair.rho, x.exponents, x.F, pair.lowest, x.total.size(), sum(x.bounds))
 
@@ -265,7 +265,7 @@ class PairedSums:
         """Prove that a coarser unit is not too large: what a term loses has places to spare."""
         if not rise.cut:
             return []
-        claim = between(0, rise.lost(1), 1 << self.pair.places)
+        claim = is_between(0, rise.lost(1), 1 << self.pair.places)
         text = "what a term loses has places to spare"
         return [self.proving.claim("coarser unit", text, claim)]
 
@@ -277,7 +277,7 @@ class PairedSums:
         given = [*lost, *self.totals, *(each[n] for each in self.ranges)]
         if rise.cut:
             scaled = [rise.finer(each) for each in (self.sums[1][n], wide(pair.y.total, pair.bits))]
-            small = within(scaled[0], sum(pair.x.bounds) << pair.places)
+            small = limited(scaled[0], sum(pair.x.bounds) << pair.places)
             more = "the sum with the larger c has places to spare"
             given.append(proving.claim(f"finer sum, {rise.name}", more, small, [self.ranges[1][n]]))
             same, more = scaled[0] == scaled[1], "the accumulator in finer units is the sum"
@@ -296,7 +296,7 @@ class PairedSums:
         """
         claims = [bounded(D, rise.lost(k))]
         if rise.cut:
-            claims.append(between(0, rise.lost(k), k << self.pair.places))
+            claims.append(is_between(0, rise.lost(k), k << self.pair.places))
         if not self.pair.covers:
             inner = rise.lost(k - 1)
             claims += [z3.Implies(inner < D, k <= R), z3.Implies(-inner > D, -k >= R)]
@@ -378,7 +378,7 @@ def _prove_in_order(
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
     pair = FusedPair(spec, runs, x.whole, y.whole, x.rho, x.least)
     if pair.covers:
-        rounding_of(pair).prove(proving)
+        rounding_of_pair(pair).prove(proving)
     (_, _, s0), (_, _, s1) = pair.c
     larger, M = z3.And(s0 != 0, s1 == s0 + 1, s0 != -1), spec.c_format.fraction_bits
     step = runs.prove_next(proving, *pair.c, larger, M, from_zero=[_from_zero(pair)])
@@ -446,9 +446,9 @@ def _of_c(proving: Composing, pair: FusedPair, rise: Rise, given: Sequence[z3.Bo
         at_least = pair.E[1] == pair.least
         up, down = z3.And(up, z3.Or(at_least, least <= A)), z3.And(down, z3.Or(at_least, -least >= A))
     plus = sign == 0
-    small = [within(each, pair.x.bounds[-1]) for each in (A, B)]
+    small = [limited(each, pair.x.bounds[-1]) for each in (A, B)]
     if rise.cut:
-        small.append(within(rise.finer(B), pair.x.bounds[-1] << pair.places))
+        small.append(limited(rise.finer(B), pair.x.bounds[-1] << pair.places))
     claim = z3.And(*small, z3.Implies(plus, up), z3.Implies(z3.Not(plus), down))
     text = f"where e_max rises by {rise.name}, c is larger by at least what {min(pair.terms, gains)} terms can lose"
     claims = z3.Implies(rise.happens, claim)

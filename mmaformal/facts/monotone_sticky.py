@@ -28,9 +28,9 @@ from mmaformal.facts.monotone_fused import (
     SumsPair,
     bounded,
     prove_rounded_in_order,
-    rounding_of,
+    rounding_of_pair,
 )
-from mmaformal.proof.fixed_sums import within
+from mmaformal.proof.fixed_sums import limited
 from mmaformal.proof.fused import Summand
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd, LossModel
@@ -136,7 +136,7 @@ def _prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> N
 
 def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
     """Prove for a pair of runs what `_prove_in_order` proves.  Raises NotProvedError."""
-    rounding_of(pair).prove(theory)
+    rounding_of_pair(pair).prove(theory)
     (low, high), (x, y) = (pair.exponents.constant(n) for n in (pair.least, pair.exponents.high)), pair.c
     ranges = z3.UGE(x.exponent, low), z3.ULE(y.exponent, high)
     larger, places = z3.UGE(y.significand, x.significand), pair.x.summands[-1].fraction_bits
@@ -154,7 +154,7 @@ def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
         term = theory.claim(f"term on two grids, {rise.name}", text, changed, [maxima])
         gained = rise.finer(D) - C
         more = pair.runs.in_turn(gained >= most, gained <= -most)
-        more = z3.And(more, *(within(each, pair.x.bounds[1]) for each in (C, D)))
+        more = z3.And(more, *(limited(each, pair.x.bounds[1]) for each in (C, D)))
         text = f"and c by {2 * int(rise.name)} at least"
         of_c = theory.claim(
             f"c on two grids, {rise.name}", text, z3.Implies(rise.happens, more), [step, maxima]

@@ -1,6 +1,6 @@
 """Two models that round one exact sum once, by the definition of rounding, give one code.
 
-Each model has its theorem (`rounded_sums.ExactSum`): wherever nothing is special, d is the sum of the codes' numbers
+Each model has its theorem (`rounded_sums.SumTheorem`): wherever nothing is special, d is the sum of the codes' numbers
 rounded, and has its sign.  Then:
 
 1. *order*:    equal numbers are rounded to codes in either order (`Grid.keeps_order`), so to one, or to zeros;
@@ -29,16 +29,16 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import any_special
-from mmaformal.theory.numbers import CodeNumbers, number, numbers_of
-from mmaformal.theory.rounded_sums import ExactSum, RoundsExactly, Span, grid_of
+from mmaformal.theory.monotone import is_special
+from mmaformal.theory.numbers import CodeNumbers, coded_number, numbers_of
+from mmaformal.theory.rounded_sums import RoundsExactly, Span, SumTheorem, grid_of
 
 
 def _zeros(spec: DotAdd, x: Inputs) -> list[z3.BoolRef]:
     """Return for each product, and for c last, whether it is zero."""
 
     def zero(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
-        return number(code, fmt).significand == 0
+        return coded_number(code, fmt).significand == 0
 
     pairs = zip(x.a, x.b, strict=True)
     products = [z3.Or(zero(a, spec.a_format), zero(b, spec.b_format)) for a, b in pairs]
@@ -70,7 +70,7 @@ class ModelPair:
     def same_zero(self) -> z3.BoolRef:
         """Whether an exact zero has one sign in both models, or not every term is −0, or something is special."""
         minus = all_minus_zero(self.first.spec, self.first.inputs)
-        return z3.Or(self.first.zero == self.second.zero, z3.Not(minus), any_special(self.first.step))
+        return z3.Or(self.first.zero == self.second.zero, z3.Not(minus), is_special(self.first.step))
 
     @property
     def statement(self) -> z3.BoolRef:
@@ -81,13 +81,13 @@ class ModelPair:
     @property
     def special(self) -> z3.BoolRef:
         """Both are special of the same inputs, and give the same code then."""
-        (d, e), some = self.results, any_special(self.first.step)
-        alike = z3.And(z3.Implies(some, d == e), some == any_special(self.second.step))
+        (d, e), some = self.results, is_special(self.first.step)
+        alike = z3.And(z3.Implies(some, d == e), some == is_special(self.second.step))
         return z3.Implies(self.given, alike)
 
     @property
     def nothing_special(self) -> z3.BoolRef:
-        none = [z3.Not(any_special(model.step)) for model in (self.first, self.second)]
+        none = [z3.Not(is_special(model.step)) for model in (self.first, self.second)]
         return z3.And(*none, self.first.given, self.second.given)
 
     @property
@@ -100,7 +100,7 @@ class ModelPair:
         equal = z3.And([u == v for u, v in zip(steps[0].special, steps[1].special, strict=True)])
         text = "the same inputs are special"
         same = theory.claim("special", text, z3.Implies(self.given, equal))
-        some = any_special(steps[0])
+        some = is_special(steps[0])
         text = "what is special has one code"
         code = theory.claim("special code", text, z3.Implies(z3.And(some, equal), d == e))
         text = "both are special of the same inputs, and give the same code then"
@@ -114,8 +114,8 @@ class OneCode:
 
     theory: Theory
     pair: ModelPair
-    x: ExactSum
-    y: ExactSum
+    x: SumTheorem
+    y: SumTheorem
 
     @property
     def codes(self) -> CodeNumbers:
@@ -221,7 +221,10 @@ class OneCode:
     def _prove_no_zero(self, k: int, zero: z3.BoolRef) -> z3.BoolRef:
         """Prove that a product is zero only where a factor is."""
         x, spec = self.codes.inputs, self.codes.spec
-        factors = [number(x.a[k], spec.a_format).significand, number(x.b[k], spec.b_format).significand]
+        factors = [
+            coded_number(x.a[k], spec.a_format).significand,
+            coded_number(x.b[k], spec.b_format).significand,
+        ]
         product = self.codes.numbers[k].significand
         larger = [
             self.theory.claim(
@@ -254,7 +257,7 @@ def _result(spec: DotAdd) -> z3.BitVecRef:
     return smt.dot_add(spec, x.a, x.b, x.c).result
 
 
-def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proof | None:
+def prove_codes_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proof | None:
     """Prove that two models of one step give one code of all inputs that are allowed; None if their facts do not say
     it."""
     if any(spec.k != spec.parameters.step_products or spec.product_order for spec in (x, y)):

@@ -12,7 +12,7 @@ from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.proof.encoding_links import (
     OperandLinks,
-    decode,
+    link_operand,
 )
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.spec import DotAdd
@@ -43,14 +43,14 @@ def step_operands(
     """The operands of one step: each product's a and b, and c."""
     a, b, c = codes
     x = [
-        decode(argument, a[k], u, v, spec.a_format)
+        link_operand(argument, a[k], u, v, spec.a_format)
         for k, u, v in zip(products, executable.a, smt.a, strict=True)
     ]
     y = [
-        decode(argument, b[k], u, v, spec.b_format)
+        link_operand(argument, b[k], u, v, spec.b_format)
         for k, u, v in zip(products, executable.b, smt.b, strict=True)
     ]
-    return x, y, decode(argument, c, executable.c, smt.c, spec.c_format)
+    return x, y, link_operand(argument, c, executable.c, smt.c, spec.c_format)
 
 
 class Begins(Adds, Judged, Protocol):

@@ -10,14 +10,14 @@ from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Image
 from mmaformal.encodings import smt
-from mmaformal.facts.related import argue
+from mmaformal.facts.related import argue_related
 from mmaformal.proof.related_runs import Pairing, Runs, Same, same
 from mmaformal.spec import DotAdd
 
 Order = tuple[int, ...]  #: the k-th product of the second run is this one of the first's
 
 
-def blocks(spec: DotAdd) -> list[list[int]]:
+def products_together(spec: DotAdd) -> list[list[int]]:
     """The products that are summed together: those of one step, of one group of it, and with the same scales."""
     members: dict[Hashable, list[int]] = {}
     for k, key in enumerate(symmetry_classes(spec, spec)):
@@ -28,7 +28,7 @@ def blocks(spec: DotAdd) -> list[list[int]]:
 def within_blocks(spec: DotAdd) -> list[Order]:
     """Permutations that generate all those of each block."""
     orders = []
-    for block in blocks(spec):
+    for block in products_together(spec):
         if len(block) > 1:
             orders.append(_moved(spec, block[:2], [block[1], block[0]]))
         if len(block) > 2:
@@ -38,7 +38,7 @@ def within_blocks(spec: DotAdd) -> list[Order]:
 
 def across_blocks(spec: DotAdd) -> list[Order]:
     """Exchanges of two products that, with those within blocks, generate all permutations there are."""
-    orders, every = [], blocks(spec)
+    orders, every = [], products_together(spec)
     for one, other in pairwise(every):
         if spec.scale_format is None or one[0] // spec.scale_block == other[0] // spec.scale_block:
             orders.append(_moved(spec, [one[0], other[0]], [other[0], one[0]]))
@@ -71,7 +71,7 @@ def reordered(spec: DotAdd, order: Order) -> Image:
     return image
 
 
-def alike(x: DotAdd, y: DotAdd) -> Pairing:
+def argue_alike(x: DotAdd, y: DotAdd) -> Pairing:
     """Argue that two models that take their products in another order give the same code.
 
     Raises ArgumentError if products are of another step.
@@ -80,10 +80,10 @@ def alike(x: DotAdd, y: DotAdd) -> Pairing:
     left, right = (smt.dot_add(spec, inputs.a, inputs.b, inputs.c) for spec in (x, y))
     (c,) = pairing.derive("inputs", "both read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])
     runs = Runs(Same(), x, y, left, right, range(x.k))
-    return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
+    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
-def argument(spec: DotAdd, order: Order) -> Pairing:
+def argue_order(spec: DotAdd, order: Order) -> Pairing:
     """Argue that a permutation within blocks leaves the result as it is."""
     pairing, inputs = Pairing(), symbolic_inputs(spec)
     other = reordered(spec, order)(inputs)
@@ -92,4 +92,4 @@ def argument(spec: DotAdd, order: Order) -> Pairing:
     c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
         0
     ]
-    return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
+    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))

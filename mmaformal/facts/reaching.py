@@ -8,7 +8,7 @@ from functools import cache
 
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
-from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.numerical import exact_of, shown_exact
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
@@ -20,7 +20,7 @@ from mmaformal.facts.alignment import (
     NOTHING,
     Case,
     cases_of,
-    ranges_of,
+    exponent_ranges,
 )
 from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.formats import Format, e2m1
@@ -36,7 +36,7 @@ def reaching(spec: DotAdd, x: Fused, case: Case) -> Codes | None:
     """An input of one step that loses `case.n` units."""
     p, M = spec.parameters, spec.c_format.fraction_bits
     assert isinstance(p, (Fda, Gdfs))
-    r, f = ranges_of(spec, x), x.summands[0].fraction_bits
+    r, f = exponent_ranges(spec, x), x.summands[0].fraction_bits
     high = r.c[1] if case.largest == "c" else r.far[1]
     low = r.c[0] if case.largest == "c" else r.far[0]
     for e_max in sorted(range(low, high + 1), key=abs):
@@ -188,9 +188,9 @@ def reach(instruction: Instruction) -> CaseWitness | None:
     if codes is None:
         return None
     single = as_one_step(instruction)
-    value = exact(spec, codes)
+    value = exact_of(spec, codes)
     total, e_max = rounded_sum(spec, x, codes)
     if value is None or abs(total - value) != case.n * Fraction(2) ** (e_max - x.F):
         raise WitnessError(f"{instruction.label}: {codes} was to lose {case.n} units, and does not")
     notes = (f"S − exact = {(total - value) / Fraction(2) ** (e_max - x.F)} · 2^({e_max} − {x.F})",)
-    return shown(single, codes, notes)
+    return shown_exact(single, codes, notes)

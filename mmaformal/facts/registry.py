@@ -11,7 +11,7 @@ from mmaformal.spec import DotAdd
 
 
 @lru_cache(maxsize=1)
-def found() -> dict[str, Facts[AnyStep]]:
+def all_facts() -> dict[str, Facts[AnyStep]]:
     """The facts of every algorithm that has some, by name: each has them as `FACTS`."""
     proofs = {name: part(name, "proofs") for name in with_part("proofs")}
     return {name: module.FACTS for name, module in proofs.items() if module is not None}
@@ -20,7 +20,7 @@ def found() -> dict[str, Facts[AnyStep]]:
 def facts_of(spec: DotAdd) -> Facts[AnyStep]:
     """Those of the algorithm of a `DotAdd`; with no method, if there is no folder for it."""
     name = spec.parameters.algorithm
-    facts = found().get(name) or Facts(name)
+    facts = all_facts().get(name) or Facts(name)
     return _signed(facts) if spec.is_signed else facts
 
 

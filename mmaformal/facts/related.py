@@ -17,7 +17,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.facts.registry import facts_of
 from mmaformal.proof import related_stages
-from mmaformal.proof.failure import named
+from mmaformal.proof.failure import labelled
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import (
     Opposite,
@@ -38,7 +38,7 @@ def _decodes_c(step: RelatedStep[AnyStep]) -> TypeGuard[RelatedStep[Classifies]]
     return isinstance(getattr(step.left, "c", None), Operand)
 
 
-def chain(argument: Pairing, runs: Runs, c: Link, known: Sequence[Link] = ()) -> Link:
+def argue_chain(argument: Pairing, runs: Runs, c: Link, known: Sequence[Link] = ()) -> Link:
     """From the link of c, and of other codes that are made before, step by step, to that of d.
 
     Raises ArgumentError if products are not matched within steps.
@@ -91,7 +91,7 @@ def _unless_nan(step: RelatedStep[Classifies]) -> Link:
     return facts_of(step.runs.left_spec).related(step)
 
 
-def in_order(runs: Runs) -> Runs:
+def runs_in_order(runs: Runs) -> Runs:
     """Return the runs with products counted as they are taken."""
     if not (runs.left_spec.product_order or runs.right_spec.product_order):
         return runs
@@ -105,22 +105,22 @@ def in_order(runs: Runs) -> Runs:
     )
 
 
-def argue(
+def argue_related(
     runs: Runs, c: Link, statement: str, argument: Pairing, results: tuple[z3.BitVecRef, z3.BitVecRef]
 ) -> Pairing:
     """The argument that the results of both runs are related, from the link of both c.
 
     Whatever the last step gives: it is the codes of d that are to be related.
     """
-    runs = in_order(runs)
+    runs = runs_in_order(runs)
     if type(runs.kind) is Same and facts_of(runs.left_spec).nan_of_operands(runs.left_spec):
         runs = replace(runs, kind=SameButNans())
     argument.interfaces = lambda: (
-        *named("first.steps", runs.left.steps),
-        *named("second.steps", runs.right.steps),
+        *labelled("first.steps", runs.left.steps),
+        *labelled("second.steps", runs.right.steps),
     )
     if runs.left.inner is None:
-        chain(argument, runs, c)
+        argue_chain(argument, runs, c)
     else:
         _signed(argument, runs, c)
     argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))
@@ -158,7 +158,7 @@ def _signed(argument: Pairing, runs: Runs, c: Link) -> None:
         start = runs.kind.code(left.c, right.c, runs.left_spec.c_format)
         read = [c] if runs.left_spec.reads_c else []
         argument.derive("signs", "related c with their signs changed are related", [start], read)
-    chain(argument, within, start)
+    argue_chain(argument, within, start)
     if "d" in runs.left_spec.negated:
         given = runs.kind.code(left.result, right.result, fmt)
         link = runs.kind.code(runs.left.result, runs.right.result, fmt)

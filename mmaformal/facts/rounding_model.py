@@ -55,7 +55,9 @@ class Real(NamedTuple):
         return z3.If(self.up, 4 - g, z3.If(self.more, g + one, g))
 
 
-def argue(fmt: Format, *, subnormals: bool = True, nearest: bool = True, to_odd: bool = False) -> Theorem:
+def argue_rounding(
+    fmt: Format, *, subnormals: bool = True, nearest: bool = True, to_odd: bool = False
+) -> Theorem:
     """The theorem of a format with signs and zero; `nearest`, or toward zero, or `to_odd`."""
     M, bits = fmt.fraction_bits, fmt.storage_bits
     code = z3.BitVec("code", bits)

@@ -13,7 +13,7 @@ from mmaformal.cases.alike import Symmetries, Zeros, is_zero_product, symmetry_c
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Places
-from mmaformal.cases.relations import Relation, sample, witness_of
+from mmaformal.cases.relations import Relation, sample_broken, witness_of
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.encodings.lowered import smt as lowered
@@ -157,7 +157,7 @@ class _Smallest(SmallestSearch):
         )
 
 
-def smallest(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
+def smallest_breaking(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
     """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal."""
     search = _Smallest(asker, relation)
     found = least_from(search, codes, 1 / 2)
@@ -176,7 +176,7 @@ def settle(
     Raises WitnessError if a case does not hold when both encodings re-run it.
     """
     for relation in relations:
-        found = sample(relation)
+        found = sample_broken(relation)
         if found is not None:
             return fails(instruction, asker, question, relation, found)
     some = [_some_case(asker, relation) for relation in relations]
@@ -220,4 +220,4 @@ def fails(instruction: Instruction, asker: Asker, question: str, relation: Relat
         return Fails(question, witness, f"Not so: {witness.summary}.", asker.elapsed)
 
     asker.best = lambda: answer(codes, ["not made smaller (the time given was used up)"])
-    return answer(*smallest(asker, relation, codes))
+    return answer(*smallest_breaking(asker, relation, codes))

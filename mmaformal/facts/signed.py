@@ -26,7 +26,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import OutOfOrder, descends, not_below, shown, two_runs
+from mmaformal.cases.out_of_order import OutOfOrder, descends, not_below, shown_falling, two_runs
 from mmaformal.cases.shrink import size
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.stages import Stages
@@ -36,7 +36,7 @@ from mmaformal.facts.sums import StepSum
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.encoding_links import InnerTraces, inputs, same_code
+from mmaformal.proof.encoding_links import InnerTraces, link_code, link_inputs
 from mmaformal.proof.kernel import NotProvedError, Rule, demand
 from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.related_runs import Pairing
@@ -44,7 +44,7 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
-from mmaformal.theory.numbers import larger_product, number
+from mmaformal.theory.numbers import coded_number, larger_product
 
 SIGNS = Rule(
     "changes of signs",
@@ -65,7 +65,7 @@ def changed(spec: DotAdd, codes: Codes) -> Codes:
     return replace(codes, a=a, c=c if spec.reads_c else spec.c_format.sign_mask)
 
 
-def taken(spec: DotAdd, x: Inputs) -> Inputs:
+def changed_inputs(spec: DotAdd, x: Inputs) -> Inputs:
     """Return the terms that the plain unit is given for those that `spec` is, as `changed` does of codes."""
     stages = Stages()
     a = tuple(stages.change_sign(code, spec.a_format) for code in x.a) if "a" in spec.negated else x.a
@@ -90,7 +90,7 @@ class SignedFacts(Facts[AnyStep]):
 
     def equal(self, argument: Argument, traces: Traces[AnyStep]) -> None:
         """Derive that changed codes are equal, what the plain unit's facts derive, and that its changed result is."""
-        spec, codes = traces.spec, inputs(argument, traces)
+        spec, codes = traces.spec, link_inputs(argument, traces)
         mine, other = traces.executable.inner, traces.smt.inner
         demand(mine is not None and other is not None, "an encoding changes no signs")
         assert mine is not None
@@ -99,13 +99,13 @@ class SignedFacts(Facts[AnyStep]):
         a, c = list(codes.a), codes.c
         if "a" in spec.negated:
             a = [
-                argument.derive("signs", text, [same_code(x, y)], [link])[0]
+                argument.derive("signs", text, [link_code(x, y)], [link])[0]
                 for x, y, link in zip(mine.a, other.a, a, strict=True)
             ]
         if "c" in spec.negated:
-            (c,) = argument.derive("signs", text, [same_code(mine.c, other.c)], [c])
+            (c,) = argument.derive("signs", text, [link_code(mine.c, other.c)], [c])
         if not spec.reads_c:
-            (c,) = argument.derive("signs", "a c that is not read is −0", [same_code(mine.c, other.c)])
+            (c,) = argument.derive("signs", "a c that is not read is −0", [link_code(mine.c, other.c)])
         within = InnerTraces(
             spec.plain,
             replace(traces.inputs, a=other.a, c=other.c),
@@ -116,8 +116,8 @@ class SignedFacts(Facts[AnyStep]):
         )
         self.inner.equal(argument, within)
         if "d" in spec.negated:
-            given = same_code(mine.result, other.result)
-            result = same_code(traces.executable.result, traces.smt.result)
+            given = link_code(mine.result, other.result)
+            result = link_code(traces.executable.result, traces.smt.result)
             argument.derive("signs", text, [result], [given])
 
     # ---- two runs on related inputs
@@ -194,7 +194,7 @@ class SignedFacts(Facts[AnyStep]):
         if found is not None:
             return falls(instruction, lambda x: _other_c(spec, x), "another c")
         own, x = two_runs(spec.plain), symbolic_inputs(spec)
-        first, second = (taken(spec, replace(x, c=c)) for c in runs.c)
+        first, second = (changed_inputs(spec, replace(x, c=c)) for c in runs.c)
         back = "c" in spec.negated
         c = (second.c, first.c) if back else (first.c, second.c)
         pairs = [*zip(symbolic_inputs(spec.plain).a, first.a, strict=True), *zip(own.c, c, strict=True)]
@@ -215,7 +215,7 @@ class SignedFacts(Facts[AnyStep]):
         x = symbolic_inputs(spec)
         for k in range(spec.k):
             own, mine = larger_product(spec.plain, k), larger_product(spec, k)
-            said = instance(theory, own.statement, _moved([(x.c, taken(spec, x).c)]))
+            said = instance(theory, own.statement, _moved([(x.c, changed_inputs(spec, x).c)]))
             text = f"d is not smaller if product {k} is not"
             theory.claim(f"product {k}", text, mine.statement, [said])
             theory.theorem(text, mine.statement)
@@ -279,7 +279,7 @@ def falls(instruction: Instruction, others: Callable[[Codes], Iterator[Codes]], 
                 found = codes, other
     if found is None:
         raise NotProvedError("d grows", "unknown", "no input was found on which it falls")
-    witness = shown(instruction, *found, what, ("the smallest of some that were run",))
+    witness = shown_falling(instruction, *found, what, ("the smallest of some that were run",))
     return OutOfOrder(witness, f"d falls where the exact sum, {instruction.spec.exact_sum}, does")
 
 
@@ -317,7 +317,7 @@ def prove_signs(proving: Composing, spec: DotAdd) -> None:
     proving.rests_on(SIGNS)
     one = one_step(spec)
     x, stages = symbolic_inputs(one), Stages()
-    inner = taken(one, x)
+    inner = changed_inputs(one, x)
     d = smt.dot_add(one.plain, inner.a, inner.b, inner.c, x.scale_a, x.scale_b).result
     d = stages.change_sign(d, spec.d_format) if "d" in spec.negated else d
     own = smt.dot_add(one, x.a, x.b, x.c, x.scale_a, x.scale_b).result
@@ -326,7 +326,7 @@ def prove_signs(proving: Composing, spec: DotAdd) -> None:
     for name in spec.negated:
         fmt = getattr(spec, f"{name}_format")
         code = z3.BitVec(f"a code of {name}", fmt.storage_bits)
-        u, v = number(code, fmt), number(stages.change_sign(code, fmt), fmt)
+        u, v = coded_number(code, fmt), coded_number(stages.change_sign(code, fmt), fmt)
         alike = z3.And(
             u.infinite == v.infinite,
             u.sign != v.sign,

@@ -388,7 +388,7 @@ class SortedRuns(NamedTuple):
         return self.run.derive(stage, text, link, given, inputs)
 
 
-def same_number(step: SortedRuns, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
+def link_sorted_runs(step: SortedRuns, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
     """Return the link that says that both runs round one number, from the links of the normalised terms.
 
     `codes` are the inputs that each of the first run's terms is made of; none of c.

@@ -96,7 +96,7 @@ def sum_with_zero(what: str, each: StickySum, exponents: Sequence[z3.BitVecRef])
     return replace(both, bounds=(both.bounds[0], 0), signed=(both.signed[0], tuple(exponents)))
 
 
-def addition(each: Addition) -> StepSum:
+def sum_in_ieee(each: Addition) -> StepSum:
     """The sum of magnitudes, where signs are equal."""
     added = each.total.arg(1)
     terms = tuple(added.children())
@@ -113,7 +113,7 @@ def addition(each: Addition) -> StepSum:
     )
 
 
-def sum_of(
+def sum_of_terms(
     step: Adds, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Term, int, int]], e_max: z3.BitVecRef
 ) -> StepSum:
     terms = tuple(summands(total, len(parts)))
@@ -159,7 +159,7 @@ def significand_is_small(
         own = [step.c.significand] if constants_of(step.c.significand) else []  # or c is one code
         pairing.derive("multiply", text, [size], [], own)
         return
-    given, factors, made_of = [], [], parts_of(significand)
+    given, factors, made_of = [], [], constants_within(significand)
     for side, fmt, operands in (("a", spec.a_format, step.a), ("b", spec.b_format, step.b)):
         for x in operands:
             if x.significand.get_id() not in made_of:
@@ -174,7 +174,7 @@ def significand_is_small(
     pairing.derive("multiply", text, [size], given, factors)
 
 
-def parts_of(whole: z3.ExprRef) -> set[int]:
+def constants_within(whole: z3.ExprRef) -> set[int]:
     """The ids of all that a term is made of."""
     stack, seen = [whole], set()
     while stack:
@@ -193,7 +193,7 @@ def _top(fmt: Format, exponent: int) -> int:
     return ((field << fmt.fraction_bits) | ((1 << fmt.fraction_bits) - 1)) << fmt.ignored_low_bits
 
 
-def near(fmt: Format, exponent: int) -> int:
+def nearest_exponent(fmt: Format, exponent: int) -> int:
     return min(max(exponent, fmt.min_exponent), full_exponent(fmt))
 
 
@@ -210,10 +210,10 @@ def largest_case(spec: DotAdd) -> Codes:
     Where a format has no normal numbers of that exponent, at those nearest to it, with c's that of the products.
     """
     x, y, z = spec.a_format, spec.b_format, spec.c_format
-    e_a = near(x, 0)
-    e_b = near(y, near(z, e_a) - e_a)
-    e_a = near(x, near(z, e_a + e_b) - e_b)
-    return case_of(spec, e_a, e_b, near(z, e_a + e_b))
+    e_a = nearest_exponent(x, 0)
+    e_b = nearest_exponent(y, nearest_exponent(z, e_a) - e_a)
+    e_a = nearest_exponent(x, nearest_exponent(z, e_a + e_b) - e_b)
+    return case_of(spec, e_a, e_b, nearest_exponent(z, e_a + e_b))
 
 
 def full_exponent(fmt: Format) -> int:

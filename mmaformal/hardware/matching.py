@@ -36,7 +36,7 @@ from mmaformal.hardware.rounders import is_word, rounded, sums_of_codes
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
-from mmaformal.proof.failure import named
+from mmaformal.proof.failure import labelled
 from mmaformal.proof.kernel import Lemma, Theorem, cache_of, prove
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.solver.answers import Proof
@@ -180,7 +180,7 @@ class Follower(_Proving):
         self.design, self.inputs, self.progress = design, inputs, progress
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
         self.d, self.wanted = design.outputs["d"], self.trace.result
-        interfaces = list(named("", self.trace))
+        interfaces = list(labelled("", self.trace))
         self.exact = exact_sum(spec, self.trace.steps)
         fixed = [] if self.exact is None else [self.exact.total]
         self.model = self.graph.nodes([*(term for _, term in interfaces), *fixed, self.wanted])
@@ -189,7 +189,7 @@ class Follower(_Proving):
         self._columns = {**values_of(inputs, rows), **drawn(design, len(rows), _SEED)}
         self._count = len(rows)
         self.values = self._evaluated([*self.model, *self.nodes])
-        self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
+        self.theorem.interfaces = lambda: [*design.wires.items(), *labelled("model", self.trace)]
         self.sums = sums_of_codes(interfaces)
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.range_of = Bounds(self).of

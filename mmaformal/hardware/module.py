@@ -15,7 +15,7 @@ import z3
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.display import ShortRepr, counted, short_text
 from mmaformal.encodings import smt
-from mmaformal.proof.failure import named
+from mmaformal.proof.failure import labelled
 from mmaformal.spec import DotAdd
 
 #: The words before the name of a step's interface, in a name such as `smt.steps[0].e_max`.
@@ -118,7 +118,7 @@ def model_of(spec: DotAdd, name: str) -> Module:
 
 
 def _interfaces(trace: object, several: bool) -> Iterator[tuple[str, z3.ExprRef]]:
-    for path, term in named("", trace):
+    for path, term in labelled("", trace):
         step = _STEP.match(path := path.removeprefix("."))
         if step is None:
             continue

@@ -24,7 +24,7 @@ def products_exact(box: Box) -> Behaviour:
     return Behaviour(f"{case}, {places} places below its first, beside c", does, (row,))
 
 
-def carries(box: Box) -> Behaviour:
+def carries_seen(box: Box) -> Behaviour:
     """All terms 1, and all terms −1."""
     case, n = f"{box.k + 1} terms of 1", box.k + 1
     pair = [dict.fromkeys(range(n), Fraction(sign)) for sign in (1, -1)]

@@ -117,7 +117,7 @@ def _sign(x: Fraction) -> int:
     return 1 if x > 0 else -1
 
 
-def normalised(box: Box, places: tuple[int, int, int], kept: KeptPlaces) -> bool | None:
+def are_normalised(box: Box, places: tuple[int, int, int], kept: KeptPlaces) -> bool | None:
     """Whether a product of 2 or more is normalised before terms are aligned to it: then a term is lost that is kept
     beside 1; None where these types cannot tell."""
     x, y, small = places

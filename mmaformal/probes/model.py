@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.cases.codes import is_finite, same
+from mmaformal.cases.codes import is_finite, same_code
 from mmaformal.cases.generate import Mood, generate
 from mmaformal.cases.in_common import Trait, in_common
 from mmaformal.cases.inputs import Rows
@@ -415,7 +415,7 @@ def _changed(box: Box, rows: Rows, first: NDArray[np.uint64] | None = None) -> i
     if first is None:
         first = box.run(rows.a, rows.b, rows.c)
     again = box.run(rows.a[::-1], rows.b[::-1], rows.c[::-1])[::-1]
-    return int((~np.asarray(same(first.astype(np.int64), again.astype(np.int64), box.types.d))).sum())
+    return int((~np.asarray(same_code(first.astype(np.int64), again.astype(np.int64), box.types.d))).sum())
 
 
 def _compared(box: Box, rows: Rows, expected: Sequence[Fraction]) -> Check:

@@ -70,10 +70,3 @@ def agreeing(answers: Mapping[Fraction, Fraction | None]) -> tuple[str, ...]:
     return tuple(
         name for name, mode in MODES.items() if all(mode(x) == answer for x, answer in answers.items())
     )
-
-
-def _in_words(names: tuple[str, ...]) -> str:
-    """`toward zero (RZ)`; several with `or`; none is said to be none."""
-    if not names:
-        return "in a way that is none of those known"
-    return " or ".join(f"{WORDS[name]} ({name})" for name in names)

@@ -17,17 +17,17 @@ from mmaformal.display import counted, html_folded
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.box import Box, Response, Unit, power
-from mmaformal.probes.exactness import carries, products_exact
+from mmaformal.probes.exactness import carries_seen, products_exact
 from mmaformal.probes.kept import KeptPlaces
 from mmaformal.probes.masks import masked
 from mmaformal.probes.model import Check, ReadModel, checked
 from mmaformal.probes.modes import WORDS
 from mmaformal.probes.rounding import SumRounding
-from mmaformal.probes.special import Behaviour, Nans, nans, overflow, subnormals
-from mmaformal.probes.steps import steps
+from mmaformal.probes.special import Behaviour, Nans, nans, read_overflow, subnormals
+from mmaformal.probes.steps import read_steps
 from mmaformal.probes.sums import ProbedSum, read_sums
 from mmaformal.probes.tree import Tree, flat
-from mmaformal.probes.zeros import KnownZeros, ZeroExponent, ZeroSign, signs, zero_exponent
+from mmaformal.probes.zeros import KnownZeros, ZeroExponent, ZeroSign, read_zero_exponent, signs
 from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout, last_within
 from mmaformal.spaces.common import Types
@@ -328,9 +328,9 @@ def _nothing_read(box: Box, name: str) -> Probed:
 
 def _readings(box: Box, found: Probed, check: int) -> Iterator[Probed]:
     """The report with more and more of what is read, what takes few rows first."""
-    yield (found := replace(found, exact_products=products_exact(box), carries=carries(box)))
+    yield (found := replace(found, exact_products=products_exact(box), carries=carries_seen(box)))
     yield (found := replace(found, zeros=signs(box), nans=nans(box)))
-    yield (found := replace(found, subnormals=subnormals(box), overflow=overflow(box)))
+    yield (found := replace(found, subnormals=subnormals(box), overflow=read_overflow(box)))
     tree, order, evidence = _order(box)
     sums: tuple[ProbedSum, ...] = ()
     if tree is not None:
@@ -353,7 +353,7 @@ def _order(box: Box) -> tuple[Tree | None, str, tuple[Response, ...]]:
     tree = found.tree
     if tree is None or not tree.root.lossless or len(tree.nodes) > 1:
         return tree, found.says, found.rows
-    by_c, reach = steps(box, _fraction_bits(box)), found.large - found.small
+    by_c, reach = read_steps(box, _fraction_bits(box)), found.large - found.small
     far = reach > 2 * (box.types.d.fraction_bits + 1)  # farther than a sum of two results could keep
     if isinstance(by_c, str):
         if far:
@@ -392,4 +392,4 @@ def _zero_exponent(box: Box, sums: tuple[ProbedSum, ...]) -> ZeroExponent | None
         c=c_kept.places if c_kept and c_kept.cut and box.c in each.node.places else None,
         result=last.places if last.places == each.rounded.places and not last.more else None,
     )
-    return zero_exponent(box, known)
+    return read_zero_exponent(box, known)

@@ -49,7 +49,7 @@ class SumRounding(ShortRepr):
         return {**told, "cut_at": self.cut_at, "why_not": self.why_not, "rows": rows}
 
 
-def rounded(box: Box, slots: Sequence[int], kept: int | None) -> SumRounding:
+def read_rounding(box: Box, slots: Sequence[int], kept: int | None) -> SumRounding:
     """The rounding of a sum; `slots`: places that are added in it, one of each of its terms, c first if it is one.
 
     `kept`: places that it keeps below its largest term; None where that is not known.

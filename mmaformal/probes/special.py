@@ -115,7 +115,7 @@ def _subnormal_sum(box: Box) -> Behaviour:
 # ---- infinities and overflow -----------------------------------------------------------------------------------
 
 
-def overflow(box: Box) -> tuple[Behaviour, ...]:
+def read_overflow(box: Box) -> tuple[Behaviour, ...]:
     """Return the behaviour of results, products and sums that are too large."""
     return (_result_overflow(box), _between_overflow(box), _product_overflow(box), *_infinities(box))
 

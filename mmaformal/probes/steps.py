@@ -23,7 +23,7 @@ from mmaformal.summation import Node
 _SHOWN = 4
 
 
-def steps(box: Box, places: int) -> tuple[Node, tuple[Response, ...]] | str:
+def read_steps(box: Box, places: int) -> tuple[Node, tuple[Response, ...]] | str:
     """The sums that c goes through, or why they are not told; results have so many fractional places."""
     last = _last_place(box, places)
     if last is None:

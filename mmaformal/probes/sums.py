@@ -7,9 +7,17 @@ from dataclasses import dataclass, replace
 from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box
 from mmaformal.probes.groups import by_c, by_cancelling, with_groups
-from mmaformal.probes.kept import LEAVE_TRACES, BesideC, KeptPlaces, beside_c, cancelling, carried, normalised
+from mmaformal.probes.kept import (
+    LEAVE_TRACES,
+    BesideC,
+    KeptPlaces,
+    are_normalised,
+    beside_c,
+    cancelling,
+    carried,
+)
 from mmaformal.probes.modes import WORDS
-from mmaformal.probes.rounding import SumRounding, rounded
+from mmaformal.probes.rounding import SumRounding, read_rounding
 from mmaformal.probes.tree import Tree, flat
 from mmaformal.summation import Node
 
@@ -166,12 +174,12 @@ def _read(box: Box, node: Node, after: Node | None) -> ProbedSum:
         x, y, *more = own if len(own) > 2 else [*own, *(p for p in products if p not in own)]
         if more:
             product = cancelling(box, (x, y), more[0])
-            unlike = normalised(box, (x, y, more[0]), product) if product is not None else None
+            unlike = are_normalised(box, (x, y, more[0]), product) if product is not None else None
         if c is not None:
             small_c = cancelling(box, (x, y), c)
     kept = product or small_c
     order = [*([] if c is None else [c]), *products]
-    first = rounded(box, order, kept.places if kept else None)
+    first = read_rounding(box, order, kept.places if kept else None)
     if len(node.children) > 2 and c is not None and first.places is not None and own:
         tie = own[1] if len(own) > 1 else None
         beside = beside_c(box, first.places, tie, own[0], product.places if product else 0)
@@ -179,7 +187,7 @@ def _read(box: Box, node: Node, after: Node | None) -> ProbedSum:
             beside = None  # a product is seen beside c however much of it is cut
         elif kept is None or kept.more:
             kept = beside.kept
-            first = rounded(box, order, kept.places if kept else None)
+            first = read_rounding(box, order, kept.places if kept else None)
     fine = by_cancelling(box, own, product) if product is not None else None
     coarse = by_c(box, own, beside, own[1] if len(own) > 1 else None) if beside is not None else None
     told = fine is not None if c is None else coarse is not None and (fine is not None or not coarse)

@@ -96,7 +96,7 @@ class KnownZeros(ShortRepr):
     result: int | None  #: fractional places of the result
 
 
-def zero_exponent(box: Box, known: KnownZeros) -> ZeroExponent:
+def read_zero_exponent(box: Box, known: KnownZeros) -> ZeroExponent:
     """Return the exponent that zeros have in a fused sum, as far as it can be told."""
     rows: list[Response] = []
     bounds: list[int] = []

@@ -34,7 +34,7 @@ def of_sums(
     theory: Composing, name: str, statement: str, claim: z3.BoolRef, using: Sequence[z3.BoolRef], bits: int
 ) -> z3.BoolRef:
     """A claim about sums of integers of so many bits, whatever those integers are."""
-    return theory.claim(name, statement, claim, using, summands([claim, *using], bits))
+    return theory.claim(name, statement, claim, using, sum_parts([claim, *using], bits))
 
 
 def propositions(claims: Iterable[z3.BoolRef], whole: Iterable[z3.BoolRef] = ()) -> list[z3.ExprRef]:
@@ -73,7 +73,7 @@ def compared(claims: Iterable[z3.BoolRef], whole: Sequence[z3.BoolRef] = ()) -> 
     return list(found.values())
 
 
-def summands(claims: Iterable[z3.BoolRef], bits: int) -> list[z3.ExprRef]:
+def sum_parts(claims: Iterable[z3.BoolRef], bits: int) -> list[z3.ExprRef]:
     """The integers of `bits` bits that are no sums or negatives, what is compared with constants, and other claims."""
     found: dict[int, z3.ExprRef] = {}
     left, seen = [*claims], set()

@@ -209,7 +209,7 @@ def _rounds_alike(
     if drop:
         possible.append(z3.Extract(drop - 1, 0, code) == 0)
 
-    significand, q = read(index, t.size(), rho)
+    significand, q = code_parts(index, t.size(), rho)
     if rho.stays and rounding is not None:
         infinity = infinity - 1  # the largest number, of all that is larger
         possible.append(z3.ULE(index, infinity))
@@ -270,7 +270,7 @@ def _thresholds(
     """(lower, upper, q): where a stochastic rounding begins to go to the index-th number, and to the next, in units of
     2^(q - N - 2) (`_is_reached`)."""
     keep, places = rho.fraction_bits, rho.random_bits
-    significand, q = read(index, bits, rho)
+    significand, q = code_parts(index, bits, rho)
     own = z3.Concat(significand, z3.BitVecVal(0, places + 2))
     # From which part of the way to the next number on it is reached, in units of 2^-(N + 1).
     up = 2 * ((1 << places) - rho.random) - (rho.rounding is not Rounding.SA)
@@ -294,14 +294,14 @@ def midpoints(
 ) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
     """(lower, upper, q): `lower · 2^q` and `upper · 2^q` lie halfway between the index-th number and its neighbours."""
     keep = rho.fraction_bits
-    significand, q = read(index, bits, rho)
+    significand, q = code_parts(index, bits, rho)
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
     # Below a power of two the spacing is half that above it.
     down = z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, keep + 5), 2)
     return 4 * significand - down, 4 * significand + 2, q - 2
 
 
-def read(index: z3.BitVecRef, bits: int, rho: Conversion) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+def code_parts(index: z3.BitVecRef, bits: int, rho: Conversion) -> tuple[z3.BitVecRef, z3.BitVecRef]:
     """The index-th number of ρ's as (significand, q), `significand · 2^q`; q of `bits` bits, two's complement."""
     keep = rho.fraction_bits
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)

@@ -30,13 +30,13 @@ from mmaformal.proof.doubled_runs import (
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, Link, demand
 from mmaformal.proof.lemmas import at_most, within
-from mmaformal.proof.related_runs import Pairing, operand_codes, same, together
+from mmaformal.proof.related_runs import Pairing, all_links, operand_codes, same
 from mmaformal.proof.scaling import (
-    at_least,
-    between,
     halved,
     is_up,
     jammed_half,
+    link_at_least,
+    link_between,
     moves,
     no_more,
     normal,
@@ -47,7 +47,7 @@ from mmaformal.proof.scaling import (
 from mmaformal.stages import Stage
 
 
-def doubled(
+def link_doubled_runs(
     argument: Pairing,
     runs: tuple[Sequence[Stage], Sequence[Stage]],
     c: tuple[z3.BitVecRef, Link],
@@ -138,7 +138,7 @@ def _multiply(run: DoubledRuns, left: Stage, right: Stage) -> DoubledTerm:
     low = low if zero is None else min(low, zero)
     text = "a term's exponent goes up by one, unless it is zero"
     link = run.derive("multiply", text, moves(x, y, zero), given)
-    above = run.derive("multiply", "exponents are in range", at_least(x.exponent, low), given)
+    above = run.derive("multiply", "exponents are in range", link_at_least(x.exponent, low), given)
     below = run.derive("multiply", "exponents are in range", no_more(y.exponent, high), given)
     run.operands[id(x)] = operands
     return DoubledTerm(link, zero, low, above, high, below)
@@ -189,7 +189,7 @@ def as_term(
     link, text = moves(x, y, zero), "the exponent of a group's sum goes up by one, unless that is zero"
     run.derive("accumulate", text, link, [*sum_.where_up, sum_.up, *known])
     run.derive("accumulate", text, link, [*sum_.where_still, sum_.still, *known])
-    above, below = at_least(x.exponent, min(low, zero)), no_more(y.exponent, high)
+    above, below = link_at_least(x.exponent, min(low, zero)), no_more(y.exponent, high)
     run.derive("accumulate", "exponents are in range", above, [sum_.above()], [u.total, *mine])
     run.derive("accumulate", "exponents are in range", below, sum_.below, [v.total, *other])
     return DoubledTerm(link, zero, min(low, zero), above, high, below, sum_.size)
@@ -233,7 +233,9 @@ def _top(
     def above() -> Link:
         i, least = max(enumerate(term.low for term in terms), key=lambda each: each[1])
         order = run.argument.not_below("align", "exponents", top, exponents[0])[i]
-        return run.derive("align", "exponents are in range", at_least(top, least), [order, terms[i].above])
+        return run.derive(
+            "align", "exponents are in range", link_at_least(top, least), [order, terms[i].above]
+        )
 
     return DoubledSum(up, still, terms, [run.argument.at_most_all(other, highest, below)], above)
 
@@ -350,7 +352,7 @@ def _sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     first, second = _zeros(run, top, aligned, orders[1])
     if second is None:
         raise ArgumentError("no argument where the second term may be below the exponent of zeros")
-    small, text = together(within(x.total, 0), within(y.total, 0)), "the sum of zeros is zero"
+    small, text = all_links(within(x.total, 0), within(y.total, 0)), "the sum of zeros is zero"
     if first is None:
         text = "where it is that of zeros, the first term is cut at one place more in the first run"
         first = Link(x.x == jammed_half(y.x), (y.x,), ((x.x, jammed_half(y.x)),))
@@ -372,7 +374,7 @@ def _signs(run: DoubledRuns, lefts: Sequence[Term], rights: Sequence[Term]) -> l
 # ---- results --------------------------------------------------------------------------------------------------------
 
 
-def round_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
+def link_doubled_round_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
     """Derives the link of the codes, where the exponent goes up, and where it does not."""
     terms = [[x for x in stage.inputs if isinstance(x, Term)] for stage in (left, right)]
     signs = _signs(run, *terms)  # those that a sum of exactly zero has
@@ -405,9 +407,9 @@ def _add(run: DoubledRuns, left: Stage, right: Stage) -> None:
         low = min(each.low for each in bounds) - fmt.fraction_bits
         high = max(each.high for each in bounds) + 1
         for code, most in ((x.result, high), (y.result, high + 1)):
-            text, link = "a sum is zero or within bounds", between(code, low, most, fmt)
+            text, link = "a sum is zero or within bounds", link_between(code, low, most, fmt)
             known.append(Link(run.derive("accumulate", text, link, also).claim))
-        run.bounds[id(x.result)] = DoubledCode(low, high, between(x.result, low, high, fmt))
+        run.bounds[id(x.result)] = DoubledCode(low, high, link_between(x.result, low, high, fmt))
     run.add(x.result, _addition(run, x, y, fmt, also, known))
 
 
@@ -442,7 +444,7 @@ def _product(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     fmt, operands = left.given["fmt"], [run.of(x) for x in left.inputs]
     low, high = sum(x.fmt.min_exponent for x in operands), sum(x.fmt.max_exponent + 1 for x in operands) + 1
     given = [link for x in operands for link in (x.link, *x.finite())]
-    link, bounds = same_double(left.output, right.output, fmt), between(left.output, low, high, fmt)
+    link, bounds = same_double(left.output, right.output, fmt), link_between(left.output, low, high, fmt)
     run.derive("multiply", "a product doubles", link, given)
     run.derive("multiply", "a product is zero or within bounds", bounds, given)
     run.bounds[id(left.output)] = DoubledCode(low, high, bounds)
@@ -465,7 +467,7 @@ def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     x, y, fmt, text = left.output, right.output, left.given["fmt"], "flushed, it is the same"
     before = run.bounds.get(id(left.inputs[0]))
     if before is not None:
-        bounds = run.derive("encode", text, between(x, before.low, before.high, fmt), [before.link])
+        bounds = run.derive("encode", text, link_between(x, before.low, before.high, fmt), [before.link])
         run.bounds[id(x)] = before._replace(link=bounds)
     given = [run.of(left.inputs[0]), *([] if before is None else [before.link])]
     return run.derive("encode", text, same_double(x, y, fmt), given)
@@ -483,10 +485,10 @@ _LINKS: Mapping[str, LinkOf] = {
     "largest": _largest,
     "accumulate": _accumulate,
     "as_term": as_term,
-    "round": round_sum,
+    "round": link_doubled_round_sum,
     "round_product": _round_product,
     "sticky_sum": _sticky_sum,
-    "round_sum": round_sum,
+    "round_sum": link_doubled_round_sum,
     "add": _add,
     "product": _product,
     "flush": _flush,

@@ -48,7 +48,7 @@ class TermLinks(NamedTuple):
     significand: Link
 
 
-def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
+def link_code(lane: Lane, code: z3.BitVecRef) -> Link:
     """Return the link that says that a lane holds a code; one of 64 bits as a signed number."""
     return number(lane, code, signed=code.size() == BITS)
 
@@ -63,14 +63,14 @@ class InnerTraces(Traces[StepT]):
     links: CodeLinks
 
 
-def inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
+def link_inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
     """Both encodings read the same codes."""
     if isinstance(traces, InnerTraces):
         return traces.links
 
     def link(lane: Lane, code: z3.BitVecRef) -> Link:
         return argument.derive(
-            "inputs", "both encodings read the same codes", [same_code(lane, code)], inputs=[code]
+            "inputs", "both encodings read the same codes", [link_code(lane, code)], inputs=[code]
         )[0]
 
     def links(lanes: Sequence[Lane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
@@ -86,7 +86,7 @@ def inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
     )
 
 
-def decode(
+def link_operand(
     argument: Argument,
     code: Link,
     executable: executable_blocks.Operand,
@@ -111,7 +111,7 @@ def decode(
     return links
 
 
-def classify(
+def link_special(
     argument: Argument,
     given: Sequence[Link],
     executable: executable_blocks.Special,
@@ -134,7 +134,7 @@ def flags_and_zeros(operands: Sequence[OperandLinks]) -> list[Link]:
     return [link for x in operands for link in (x.sign, x.significand, x.infinite, x.nan)]
 
 
-def multiply(
+def link_product(
     argument: Argument,
     operands: Sequence[OperandLinks],
     executable: executable_blocks.Term,
@@ -169,7 +169,7 @@ def summands(total: z3.BitVecRef, count: int) -> list[z3.BitVecRef]:
     return [total, *reversed(terms)]
 
 
-def addends(total: Lane, count: int) -> list[Lane]:
+def link_addends(total: Lane, count: int) -> list[Lane]:
     """The lanes of a sum that was added up from the left; fewer if it was not."""
     lanes: list[Lane] = []
     while len(lanes) < count and total.op == "+":
@@ -178,7 +178,7 @@ def addends(total: Lane, count: int) -> list[Lane]:
     return lanes[::-1]
 
 
-def align(
+def link_aligned(
     argument: Argument,
     terms: Sequence[TermLinks],
     e_max: Link,
@@ -236,7 +236,7 @@ def round_and_encode(
     """From the links of the sum and its exponent to that of the result, which a special value may decide."""
     rounded = rounded_number(executable, smt, rho)
     argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
-    result = same_code(*results)
+    result = link_code(*results)
     text = f"{rho}: equal numbers and specials give the same code"
     argument.derive("encode", text, [result], [rounded, *([] if special is None else [special])])
     return result
@@ -259,7 +259,7 @@ def signed_total(executable: executable_blocks.Sum, sign: z3.BitVecRef, magnitud
     )
 
 
-def add_codes(
+def link_addition(
     argument: Argument,
     codes: Sequence[Link],
     executable: executable_ieee.Addition,
@@ -272,7 +272,7 @@ def add_codes(
     aligned magnitudes is the same, for there is the same number of bits below.
     """
     fmt = rho.format
-    special = classify(argument, codes, executable.special, smt.special)
+    special = link_special(argument, codes, executable.special, smt.special)
     total = signed_total(executable.total, smt.big.sign, smt.total)
     unit = number(executable.total.unit, smt.big.field, low=-fmt.bias - fmt.fraction_bits - 3)
     signs = executable.x.sign, executable.y.sign
@@ -412,7 +412,7 @@ def multiply_long(
     return TermLinks(sign, exponent, significand)
 
 
-def sticky_sum(
+def link_sticky_sum(
     argument: Argument,
     terms: tuple[TermLinks, TermLinks],
     executable: tuple[executable_blocks.Sum, limbs.WideSum | None],

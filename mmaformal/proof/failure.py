@@ -104,7 +104,7 @@ def place() -> str:
     return ""
 
 
-def named(prefix: str, x: object) -> Iterator[tuple[str, z3.ExprRef]]:
+def labelled(prefix: str, x: object) -> Iterator[tuple[str, z3.ExprRef]]:
     """The terms in nested tuples and dataclasses, with the way to them: `smt.steps[0].products[3].exponent`."""
     if isinstance(x, z3.ExprRef):
         yield prefix, x
@@ -112,13 +112,13 @@ def named(prefix: str, x: object) -> Iterator[tuple[str, z3.ExprRef]]:
         yield prefix, x.term
     elif isinstance(x, tuple) and hasattr(x, "_fields"):
         for name in x._fields:
-            yield from named(f"{prefix}.{name}", getattr(x, name))
+            yield from labelled(f"{prefix}.{name}", getattr(x, name))
     elif is_dataclass(x):
         for each in fields(x):
-            yield from named(f"{prefix}.{each.name}", getattr(x, each.name))
+            yield from labelled(f"{prefix}.{each.name}", getattr(x, each.name))
     elif isinstance(x, (tuple, list)):
         for i, each in enumerate(x):
-            yield from named(f"{prefix}[{i}]", each)
+            yield from labelled(f"{prefix}[{i}]", each)
 
 
 def examine(

@@ -32,16 +32,16 @@ def wide(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
     return z3.SignExt(bits - x.size(), x) if bits > x.size() else x
 
 
-def between(low: int, x: z3.BitVecRef, high: int) -> z3.BoolRef:
+def is_between(low: int, x: z3.BitVecRef, high: int) -> z3.BoolRef:
     bits = max(x.size(), *(abs(bound).bit_length() + 1 for bound in (low, high)))
     return z3.And(wide(x, bits) >= z3.BitVecVal(low, bits), wide(x, bits) <= z3.BitVecVal(high, bits))
 
 
-def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
-    return between(-bound, x, bound)
+def limited(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
+    return is_between(-bound, x, bound)
 
 
-def where(condition: z3.BoolRef, yes: z3.BoolRef, no: z3.BoolRef) -> z3.BoolRef:
+def if_else(condition: z3.BoolRef, yes: z3.BoolRef, no: z3.BoolRef) -> z3.BoolRef:
     """`yes` if the condition holds, `no` if not; with connectives alone."""
     return z3.And(z3.Implies(condition, yes), z3.Implies(z3.Not(condition), no))
 
@@ -51,7 +51,7 @@ def _doubled(x: z3.BitVecRef, times: int) -> z3.BitVecRef:
     return x * (1 << times)
 
 
-def scaled(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
+def shifted_by(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
     """x · 2^amount."""
     for i in range(amount.size()):
         x = z3.If(z3.Extract(i, i, amount) == 1, _doubled(x, 1 << i), x)
@@ -111,7 +111,7 @@ class Placed:
         return self.signed_kept - self.signed_exact
 
 
-def place(
+def placed_term(
     name: str,
     sign: z3.BitVecRef,
     significand: z3.BitVecRef,
@@ -160,7 +160,7 @@ def prove_error(
     kept, exact = x.kept, x.exact
     loss = exact - kept
     text = "a term's error is what is cut off its magnitude, with its sign or the other"
-    small = z3.Implies(when, z3.And(within(loss, most), within(-loss, most)))
+    small = z3.Implies(when, z3.And(limited(loss, most), limited(-loss, most)))
     if either_way:
         off = f"{why}, a term is off by at most {most} · 2^-{x.places} units"
         proving.claim(f"{x.name} off", off, small, premises, hint)
@@ -177,7 +177,7 @@ def prove_error(
         of_sums(proving, f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same), [], bits)
         for s, same in ((0, -loss), (1, loss))
     ]
-    claim = z3.Implies(when, within(x.error, most))
+    claim = z3.Implies(when, limited(x.error, most))
     return proving.claim(
         "signed error", text, claim, [small, *signed], compared([small, *signed, claim], [when])
     )
@@ -272,9 +272,9 @@ def accumulate(
             here, before, running, reach = running, reach, running + part, reach + bounds[k]
             sums.append(sums[-1] + terms[k])
             after = placed(wide(running, bits)) == placed(wide(here, bits)) + terms[k]
-            claim, known = z3.And(after, within(running, reach)), [within(here, before), small[k]]
+            claim, known = z3.And(after, limited(running, reach)), [limited(here, before), small[k]]
             given = [claims[-1], proving.claim(f"next sum {k}", text, claim, known)]
-        ranges = within(running, reach), within(sums[k], reach << places)
+        ranges = limited(running, reach), limited(sums[k], reach << places)
         same = z3.And(placed(wide(running, bits)) == sums[k], *ranges)
         claims.append(proving.claim(f"partial sum {k}", text, same, given))
     order = []
@@ -300,7 +300,7 @@ def prove_accumulated(
     difference = done.sums[-1] - total_of(exact) == total_of(errors)
     proving.claim("difference", text, difference)
     error = (wide(total, size) << places) - total_of(exact)
-    link = z3.And(error == total_of(errors), within(total, done.reach))
+    link = z3.And(error == total_of(errors), limited(total, done.reach))
     text = "so the accumulator's error is the sum of the terms' errors"
     proving.claim("error of the sum", text, link, [*done.known, difference])
     return link.arg(0), link.arg(1)

@@ -91,7 +91,7 @@ def last_places(x: Summand, e_max: z3.BitVecRef, F: int) -> tuple[z3.BitVecRef, 
     return fit(x.term.exponent, bits) - x.fraction_bits, fit(e_max, bits) - F
 
 
-def keeps(x: Summand, e_max: z3.BitVecRef, F: int) -> z3.BoolRef:
+def loses_no_bit(x: Summand, e_max: z3.BitVecRef, F: int) -> z3.BoolRef:
     """Whether no set bit of the term lies below 2^(e_max - F): a condition on its exponent and trailing zeros."""
     e, u = last_places(x, e_max, F)
     significand, gap = x.term.significand, u - e

@@ -49,7 +49,7 @@ def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
     return Link(right == left, (left,), ((right, left),))
 
 
-def together(*links: Link) -> Link:
+def all_links(*links: Link) -> Link:
     """One link that says what all of them say."""
     return Link(
         all_of([link.claim for link in links]),
@@ -161,12 +161,12 @@ class Pairing(Argument):
         xs, ys = summands(left, count), summands(right, count)
         text = "the sum of negated terms is the negated sum"
         if len(xs) != count or len(ys) != count:
-            return self.derive("accumulate", text, [opposite(left, right)], links)[0]
+            return self.derive("accumulate", text, [link_opposite(left, right)], links)[0]
         x, y, running = xs[0], ys[0], links[0]
         for n, (u, v, link) in enumerate(zip(xs[1:], ys[1:], links[1:], strict=True), 2):
             x, y = x + u, y + v
             bound = None if bits is None else n * ((1 << bits) - 1)
-            running = self.derive("accumulate", text, [opposite(x, y, bound)], [running, link])[0]
+            running = self.derive("accumulate", text, [link_opposite(x, y, bound)], [running, link])[0]
         return running
 
     def bounded(self, total: z3.BitVecRef, count: int) -> Link:
@@ -188,7 +188,7 @@ class Pairing(Argument):
         return running
 
 
-def opposite(left: z3.BitVecRef, right: z3.BitVecRef, bound: int | None = None) -> Link:
+def link_opposite(left: z3.BitVecRef, right: z3.BitVecRef, bound: int | None = None) -> Link:
     """Return the link that says that two's complement terms are each other's negatives, and not beyond ±bound."""
     claim = right == -left
     if bound is not None:
@@ -207,17 +207,17 @@ class Same:
         return same(left, right)
 
     def operand(self, left: Operand, right: Operand) -> Link:
-        return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
+        return all_links(*(same(x, y) for x, y in zip(left, right, strict=True)))
 
     def decoded(self, left: Operand, right: Operand) -> Link:
         """Return the link of what decoding related codes gives."""
         return self.operand(left, right)
 
     def term(self, left: Term, right: Term) -> Link:
-        return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
+        return all_links(*(same(x, y) for x, y in zip(left, right, strict=True)))
 
     def special(self, left: Special, right: Special) -> Link:
-        return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
+        return all_links(*(same(x, y) for x, y in zip(left, right, strict=True)))
 
     def summand(self, left: z3.BitVecRef, right: z3.BitVecRef, bits: int | None = None) -> Link:
         return same(left, right)
@@ -229,7 +229,9 @@ class Lenient(Same):
     def term(self, left: Term, right: Term) -> Link:
         claim = z3.Or(left.sign == right.sign, left.significand == 0)
         signs = Link(claim, (left.sign, right.sign, left.significand))
-        return together(signs, same(left.exponent, right.exponent), same(left.significand, right.significand))
+        return all_links(
+            signs, same(left.exponent, right.exponent), same(left.significand, right.significand)
+        )
 
 
 class SameButNans(Same):
@@ -256,7 +258,7 @@ class Opposite:
     def operand(self, left: Operand, right: Operand) -> Link:
         links = [same(x, y) for x, y in zip(left[1:], right[1:], strict=True)]
         infinity = Link(z3.Implies(left.infinite, left.significand != 0), (left.infinite, left.significand))
-        return together(self._sign(left, right), *links, infinity)
+        return all_links(self._sign(left, right), *links, infinity)
 
     def decoded(self, left: Operand, right: Operand) -> Link:
         """Opposite operands, or a NaN with whichever sign."""
@@ -264,10 +266,10 @@ class Opposite:
         claim = z3.Or(left.sign != right.sign, left.significand == 0, left.nan)
         sign = Link(claim, (left.sign, right.sign, left.significand, left.nan))
         infinity = Link(z3.Implies(left.infinite, left.significand != 0), (left.infinite, left.significand))
-        return together(sign, *links, infinity)
+        return all_links(sign, *links, infinity)
 
     def term(self, left: Term, right: Term) -> Link:
-        return together(
+        return all_links(
             self._sign(left, right),
             same(left.exponent, right.exponent),
             same(left.significand, right.significand),
@@ -281,7 +283,7 @@ class Opposite:
     def special(self, left: Special, right: Special) -> Link:
         """Infinities change places; and there is at most one special value."""
         exclusive = z3.Not(z3.And(left.positive_infinity, left.negative_infinity))
-        return together(
+        return all_links(
             same(left.nan, right.nan),
             same(left.positive_infinity, right.negative_infinity),
             same(left.negative_infinity, right.positive_infinity),
@@ -290,7 +292,7 @@ class Opposite:
 
     def summand(self, left: z3.BitVecRef, right: z3.BitVecRef, bits: int | None = None) -> Link:
         """Opposite numbers, of a magnitude of so many bits."""
-        return opposite(left, right, None if bits is None else (1 << bits) - 1)
+        return link_opposite(left, right, None if bits is None else (1 << bits) - 1)
 
 
 Kind = Same | Opposite

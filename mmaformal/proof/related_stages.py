@@ -21,7 +21,7 @@ from mmaformal.formats import Format
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, opposite, same
+from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, link_opposite, operand_codes, same
 from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
@@ -400,7 +400,7 @@ def _opposite_total(run: RelatedRuns, other: Stage, mine: Stage, terms: Sequence
         link = Link(z3.And(left == right, flip), (left, u.sign, v.sign), ((right, left),))
         text = "aligned terms are opposite"
         run.derive("align", text, link, [term, run.of(y.e_max)])
-        links.append(run.derive("align", text, opposite(s, t, (1 << bits) - 1), [link]))
+        links.append(run.derive("align", text, link_opposite(s, t, (1 << bits) - 1), [link]))
     return run.argument.opposite_sum(x.total, y.total, links, 2, bits)
 
 

@@ -27,7 +27,7 @@ def _one(fmt: Format) -> int:
     return 1 << (fmt.fraction_bits + fmt.ignored_low_bits)
 
 
-def doubled(code: Code, fmt: Format) -> Code:
+def double_of(code: Code, fmt: Format) -> Code:
     """The code of 2x, for a normal x whose double is a number too; zero stays zero."""
     return select(magnitude(code, fmt) == 0, code, code + _one(fmt))
 
@@ -60,8 +60,8 @@ def well_inside(code: Code, fmt: Format) -> Fact:
 
 def same_double(left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
     """Return the link that says that the second code is the double of the first, and both are zero or normal."""
-    claim = z3.And(right == doubled(left, fmt), normal_or_zero(left, fmt), normal_or_zero(right, fmt))
-    return Link(claim, (left,), ((right, doubled(left, fmt)),))
+    claim = z3.And(right == double_of(left, fmt), normal_or_zero(left, fmt), normal_or_zero(right, fmt))
+    return Link(claim, (left,), ((right, double_of(left, fmt)),))
 
 
 def one_up(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
@@ -74,7 +74,7 @@ def is_up(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
     return Link(one_up(x, y), (x,), ((y, x + 1),))
 
 
-def at_least(x: z3.BitVecRef, bound: int) -> Link:
+def link_at_least(x: z3.BitVecRef, bound: int) -> Link:
     return Link(z3.UGE(x, bound), (x,))
 
 
@@ -122,7 +122,7 @@ def normal(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     return z3.Or(magnitude(code, fmt) == 0, z3.UGE(magnitude(code, fmt), _one(fmt)))
 
 
-def between(x: z3.BitVecRef, low: int, high: int, fmt: Format) -> Link:
+def link_between(x: z3.BitVecRef, low: int, high: int, fmt: Format) -> Link:
     """Return the link that says that x is zero or 2^low ≤ |x| ≤ 2^high.  Raises ArgumentError if these are no normal
     numbers."""
     inside = fmt.min_exponent < low and high < fmt.max_exponent

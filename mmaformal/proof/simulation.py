@@ -15,19 +15,19 @@ from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
-    add_codes,
-    addends,
-    align,
-    classify,
-    decode,
     flags_and_zeros,
-    inputs,
     least_excluded,
-    multiply,
+    link_addends,
+    link_addition,
+    link_aligned,
+    link_code,
+    link_inputs,
+    link_operand,
+    link_product,
+    link_special,
+    link_sticky_sum,
     multiply_long,
     round_and_encode,
-    same_code,
-    sticky_sum,
     summands,
 )
 from mmaformal.proof.kernel import ArgumentError, demand
@@ -44,7 +44,7 @@ class Simulation:
     def __init__(self, argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink]) -> None:
         self.argument, self.traces = argument, traces
         self._of = {**_LINKS, **links}
-        codes = inputs(argument, traces)
+        codes = link_inputs(argument, traces)
         each = [*codes.a, *codes.b, codes.c, *codes.scale_a, *codes.scale_b]
         self._links: dict[int, tuple[Value, Value, Value]] = {
             id(link.lane): (link.lane, link, None) for link in each
@@ -88,7 +88,7 @@ def _code(run: Simulation, mine: Stage, other: Stage) -> Link:
     """A code that depends on what is given alone."""
     if any(mine.output is each for each in mine.inputs):
         return run.of(mine.output)  # type: ignore[no-any-return]
-    link = same_code(mine.output, other.output)
+    link = link_code(mine.output, other.output)
     links = [run.of(each) for each in mine.inputs]
     if mine.name == "first_nan":  # of operands and special values, no more than whether they are NaNs
         links = [each.nan if isinstance(each, OperandLinks) else each for each in links]
@@ -104,12 +104,12 @@ def _flat(links: Value) -> list[Link]:
 def _decode(run: Simulation, mine: Stage, other: Stage) -> Value:
     (code,), given = mine.inputs, other.given
     made = mine.output, other.output
-    return decode(run.argument, run.of(code), *made, given["fmt"], given.get("flushed", False))
+    return link_operand(run.argument, run.of(code), *made, given["fmt"], given.get("flushed", False))
 
 
 def _classify(run: Simulation, mine: Stage, other: Stage) -> Link:
     given = flags_and_zeros([run.of(x) for x in mine.inputs])
-    return classify(run.argument, given, mine.output, other.output)
+    return link_special(run.argument, given, mine.output, other.output)
 
 
 def _multiply(run: Simulation, mine: Stage, other: Stage) -> TermLinks:
@@ -118,7 +118,7 @@ def _multiply(run: Simulation, mine: Stage, other: Stage) -> TermLinks:
         x, y = operands
         made = mine.output, other.output
         return multiply_long(run.argument, (x, y), long, *made, other.given["low"], mine.given["shift"])
-    return multiply(run.argument, operands, mine.output, other.output, other.given["low"])
+    return link_product(run.argument, operands, mine.output, other.output, other.given["low"])
 
 
 def _scaled_sum(run: Simulation, mine: Stage, other: Stage) -> None:
@@ -127,7 +127,7 @@ def _scaled_sum(run: Simulation, mine: Stage, other: Stage) -> None:
     u, v = mine.output, other.output
     count = len(u.products)
     links, zeros = [], []
-    added = zip(addends(u.total, count), summands(v.total, count), strict=True)
+    added = zip(link_addends(u.total, count), summands(v.total, count), strict=True)
     for k, (lane, summand) in enumerate(added):
         significand, magnitude = u.products[k].significand, v.products[k][1]
         same = (significand.term == 0) == (magnitude == 0)
@@ -161,7 +161,7 @@ def _accumulate(run: Simulation, mine: Stage, other: Stage) -> tuple[Link, list[
     *terms, exponent = mine.inputs
     (e_max, below), added = run.of(exponent), summands(other.output.total, len(terms))
     places = _places(run, terms, other.inputs[:-1])
-    links = align(
+    links = link_aligned(
         run.argument,
         [run.of(x) for x in terms],
         e_max,
@@ -208,7 +208,9 @@ def _sticky_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     """The links of the exact sum, or of what is rounded alike, and of its exponent."""
     x, y = (run.of(term) for term in mine.inputs)
     sums, given = (mine.output, mine.given["wide"]), other.given
-    return sticky_sum(run.argument, (x, y), sums, other.output, given["low"], given["frame"], given["least"])
+    return link_sticky_sum(
+        run.argument, (x, y), sums, other.output, given["low"], given["frame"], given["least"]
+    )
 
 
 def _round_sum(run: Simulation, mine: Stage, other: Stage) -> Link:
@@ -221,7 +223,7 @@ def _round_sum(run: Simulation, mine: Stage, other: Stage) -> Link:
 def _round_flushed(run: Simulation, mine: Stage, other: Stage) -> Link:
     """The link of the code, whose number is rounded in one encoding before exponents have a least."""
     total, x, y = (run.of(each) for each in mine.inputs)
-    link = same_code(mine.output.result, other.output.result)
+    link = link_code(mine.output.result, other.output.result)
     text = "equal sums are rounded alike, and as tiny ones flushed"
     run.argument.derive("round", text, [link], [*total, x.sign, y.sign])
     run.add(mine.output.result, link)
@@ -241,7 +243,7 @@ def _encoded(
 
 def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
     codes = [run.of(x) for x in mine.inputs]
-    link = add_codes(run.argument, codes, mine.output, other.output, other.given["rho"])
+    link = link_addition(run.argument, codes, mine.output, other.output, other.given["rho"])
     run.add(mine.output.result, link)
     return link
 

@@ -16,7 +16,7 @@ from mmaformal.architectures import amd
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
-from mmaformal.recorder.program import RecorderError, RecorderProgram, found, source, words_of
+from mmaformal.recorder.program import RecorderError, RecorderProgram, program_source, tool_found, words_of
 from mmaformal.recorder.rows import RowLayout
 
 _ROWS = 1 << 16
@@ -94,7 +94,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
         label=instruction.label,
         architecture=instruction.architecture,
     )
-    text = source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
+    text = program_source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
     return RecorderProgram(text, ".hip", tools, ("-O2", f"--offload-arch={target}"))
 
 
@@ -122,7 +122,7 @@ def _vector(scalar: str, size: int, count: int) -> str:
 
 
 def _hipcc(instruction: Instruction) -> str:
-    compiler = found(("hipcc",))
+    compiler = tool_found(("hipcc",))
     if compiler is None:
         raise RecorderError(
             f"{instruction.label} needs an AMD GPU and hipcc, and there is no hipcc here: --source writes the program"

@@ -94,7 +94,7 @@ def record_product(
     if path.suffix != ".npz":
         raise RecorderError(f"{path}: a recording is written as .npz")
     rng = np.random.default_rng(seed)
-    A, B = factors(call, rng)
+    A, B = draw_factors(call, rng)
     D, told = LIBRARIES[library](call, A, B)
     rows, columns = (np.sort(rng.permutation(size)[:KEPT]) for size in D.shape)
     kept = {"A": A[rows], "B": B[:, columns], "D": D[np.ix_(rows, columns)], "rows": rows, "columns": columns}
@@ -117,7 +117,7 @@ def record_product(
     return read_product(path)
 
 
-def factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Words]:
+def draw_factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Words]:
     """A and B as bit patterns; every product along K but, of an odd K, the last has its opposite elsewhere.
 
     That one is about as small as what additions lose: else D would be it, and tell nothing of them.

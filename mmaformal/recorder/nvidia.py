@@ -17,7 +17,7 @@ from mmaformal.cuda import CHECKS, ROW, kernel_source
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.mma import mma_or_why_not
-from mmaformal.recorder.program import RecorderError, RecorderProgram, found, source, words_of
+from mmaformal.recorder.program import RecorderError, RecorderProgram, program_source, tool_found, words_of
 from mmaformal.recorder.rows import RowLayout
 
 #: Rows that are on the GPU at a time.
@@ -63,7 +63,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     if instruction.architecture not in GENERATIONS:
         raise RecorderError(f"{instruction.label}: no GPU of NVIDIA's is known to be of that architecture")
     generation = GENERATIONS[instruction.architecture]
-    kernel = kernel_of(instruction)
+    kernel = mma_kernel(instruction)
     unit = _UNIT.substitute(
         kernel=kernel.text,
         checks=CHECKS,
@@ -79,11 +79,11 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     tools: tuple[str, ...] = (compiler or "nvcc",)
     if here:
         tools = words_of(compiler) if compiler else (_nvcc(instruction),)
-    text = source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
+    text = program_source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
     return RecorderProgram(text, ".cu", tools, ("-O2", f"-arch=sm_{generation.first}{kernel.suffix}"))
 
 
-def kernel_of(instruction: Instruction) -> DeviceKernel:
+def mma_kernel(instruction: Instruction) -> DeviceKernel:
     """Return the kernel that runs the instruction, by `mma.sync` or `wgmma`.  Raises RecorderError if neither does."""
     mma, why = mma_or_why_not(instruction)
     if mma is not None:
@@ -91,11 +91,11 @@ def kernel_of(instruction: Instruction) -> DeviceKernel:
     unit = wgmma.wgmma_of(instruction)
     if unit is None or unit.k != instruction.k:
         raise RecorderError(f"{instruction.label}: there is no program for it: {why}")
-    return DeviceKernel(wgmma.kernel_source(unit), "kernel", 128, "a")
+    return DeviceKernel(wgmma.wgmma_source(unit), "kernel", 128, "a")
 
 
 def _nvcc(instruction: Instruction) -> str:
-    compiler = found(("nvcc",))
+    compiler = tool_found(("nvcc",))
     if compiler is None:
         raise RecorderError(
             f"{instruction.label} needs an NVIDIA GPU and nvcc, and there is no nvcc here: --source writes the program"

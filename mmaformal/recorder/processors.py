@@ -13,7 +13,7 @@ from string import Template
 
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import Intrinsic, function, preamble
-from mmaformal.recorder.program import RecorderError, RecorderProgram, found, source, words_of
+from mmaformal.recorder.program import RecorderError, RecorderProgram, program_source, tool_found, words_of
 from mmaformal.recorder.rows import RowLayout
 
 _COMPILERS = ("gcc", "cc", "clang")
@@ -116,7 +116,7 @@ def program(
         flag=unit.flag,
         label=instruction.label,
     )
-    text = source(layout, headers=preamble([(instruction, unit)]), unit=body, block=4096)
+    text = program_source(layout, headers=preamble([(instruction, unit)]), unit=body, block=4096)
     flags = ("-O2", *(["-static"] if tools[1] else []))
     return RecorderProgram(text, ".c", *tools[:1], flags, tools[1])
 
@@ -133,7 +133,7 @@ def emulator(program: RecorderProgram) -> str | None:
 
 
 def _native(instruction: Instruction) -> str:
-    compiler = found(_COMPILERS)
+    compiler = tool_found(_COMPILERS)
     if compiler is None:
         raise RecorderError(
             f"{instruction.label} needs a C compiler, and there is no {' or '.join(_COMPILERS)} here"

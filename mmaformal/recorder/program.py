@@ -87,7 +87,7 @@ int main(void) {
 """)
 
 
-def source(layout: RowLayout, *, headers: str, unit: str, block: int) -> str:
+def program_source(layout: RowLayout, *, headers: str, unit: str, block: int) -> str:
     """The text of a program; `unit` defines `prepare` and `run`, which gets at most `block` rows."""
     return _MAIN.substitute(
         types=layout.instruction.spec.types,
@@ -105,7 +105,7 @@ def source(layout: RowLayout, *, headers: str, unit: str, block: int) -> str:
 # ---- building and running ------------------------------------------------------------------------------------
 
 
-def found(names: Sequence[str]) -> str | None:
+def tool_found(names: Sequence[str]) -> str | None:
     """The first of these tools that is here."""
     return next((name for name in names if shutil.which(name)), None)
 
@@ -118,7 +118,7 @@ def words_of(compiler: str) -> tuple[str, ...]:
     return words
 
 
-def execute(
+def run_program(
     program: RecorderProgram, rows: Iterable[bytes], row_bytes: int, outputs: Path, progress: Progress | None
 ) -> None:
     """Build a program, feed it, and let it write to a file.  Raises RecorderError: what it, or the compiler, says."""

@@ -15,9 +15,9 @@ from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import unit_of
 from mmaformal.recorder import amd, nvidia, processors
-from mmaformal.recorder.program import RecorderError, RecorderProgram, execute
+from mmaformal.recorder.program import RecorderError, RecorderProgram, run_program
 from mmaformal.recorder.rows import Outputs, RowLayout, check_request, read_outputs, stream
-from mmaformal.recorder.writing import write
+from mmaformal.recorder.writing import write_outputs
 from mmaformal.recordings.layouts import layout_of, saver
 from mmaformal.recordings.read import Recording
 from mmaformal.recordings.schema import meta_of
@@ -49,7 +49,7 @@ def record(
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         outputs = Path(folder, "rows")
         say = None if progress is None else lambda done: progress(f"{done:,} of {rows:,} rows")
-        execute(program, stream(instruction, rows, seed), layout.dtype.itemsize, outputs, say)
+        run_program(program, stream(instruction, rows, seed), layout.dtype.itemsize, outputs, say)
         return _write(read_outputs(outputs), path, {"emulator": processors.emulator(program)})
 
 
@@ -127,4 +127,4 @@ def _write(outputs: Outputs, path: Path, more: Mapping[str, object]) -> Recordin
         **outputs.asked,
         "source": f"mmaformal {__version__}, record",
     }
-    return write(outputs, path, meta)
+    return write_outputs(outputs, path, meta)

@@ -13,7 +13,7 @@ from mmaformal.recordings.read import Recording, read
 from mmaformal.recordings.write import replacing
 
 
-def write(outputs: Outputs, path: Path, meta: Mapping[str, object]) -> Recording:
+def write_outputs(outputs: Outputs, path: Path, meta: Mapping[str, object]) -> Recording:
     """The recording of a program's outputs, by the path's suffix, read again before it takes its place.
 
     Raises OSError where nothing can be written, ValueError for another suffix than `.npz`, `.parquet` and `.csv`,

@@ -97,7 +97,7 @@ class Header(NamedTuple):
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive, with every way in which reading it can fail turned into a RecordingError."""
     try:
         with zipfile.ZipFile(path) as archive:

@@ -266,7 +266,7 @@ What stands behind each instruction's model. Made by `python tools/evidence.py`;
 """
 
 
-def page() -> str:
+def backing_page() -> str:
     """tables/evidence.md."""
     rows = [each for architecture in ARCHITECTURES.values() for i in architecture if (each := backing(i))]
     recorded = [each for each in rows if each.recorded]
@@ -362,7 +362,7 @@ def _is(each: Backing, architecture: str) -> bool:
     return each.instruction.architecture == architecture
 
 
-def save(facts: BackingFacts, path: Path) -> None:
+def save_backing(facts: BackingFacts, path: Path) -> None:
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     _facts.cache_clear()
     _recorded_instructions.cache_clear()

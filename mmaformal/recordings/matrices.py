@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import short_repr
 from mmaformal.formats import Format, format_called, format_of_dtype
-from mmaformal.recordings.archive import RecordingError, array_of, meta_of, reading, refuse_objects, take
+from mmaformal.recordings.archive import RecordingError, array_of, meta_of, open_archive, refuse_objects, take
 
 NAMES = ("A", "B", "D")
 SCALES = ("scale_a", "scale_b")
@@ -136,7 +136,7 @@ def read_tensors(path: Path, formats: dict[str, str | None] | None = None) -> Te
 
 
 def _said_by_meta(path: Path, formats: dict[str, str | None]) -> None:
-    with reading(path) as archive:
+    with open_archive(path) as archive:
         meta = meta_of(archive, path) or {}
     for name, said in formats.items():
         of_meta = meta.get(f"{name.lower()}_format")
@@ -169,7 +169,7 @@ def _of_npy(path: Path) -> Tensors:
 
 def _of_npz(path: Path) -> Tensors:
     found = {}
-    with reading(path) as archive:
+    with open_archive(path) as archive:
         for name in (each.removesuffix(".npy") for each in archive.namelist()):
             if name == "meta":
                 continue

@@ -29,7 +29,7 @@ from mmaformal.recordings.archive import (
     array_of,
     column,
     meta_of,
-    reading,
+    open_archive,
     require_codes,
     short,
 )
@@ -75,7 +75,7 @@ def read_product(path: str | Path) -> RecordedProduct:
     if is_of_matrices(path):
         matrices = read_matrices(path)
     else:
-        with reading(path) as archive:
+        with open_archive(path) as archive:
             meta = meta_of(archive, path) or {}
             matrices = {name: _matrix(archive, name, meta, path) for name in NAMES}
     for name, each in matrices.items():

@@ -28,7 +28,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.archive import RecordingError, short
 from mmaformal.recordings.layouts import ARRAYS, SCALES, Arrays, Description, Wanted, layout, layout_of
-from mmaformal.recordings.schema import formats_of, instruction_of, lacking, text_of
+from mmaformal.recordings.schema import formats_of, lacking, recorded_unit, text_of
 
 _BLOCK_ROWS = 1 << 14
 _MOST_TERMS = 256  # no matrix instruction, sparse ones included, has a longer K
@@ -152,7 +152,7 @@ def read(
     kind = layout_of(path)
     told = layout(kind).describe(path)
     meta = _meta(told, kind, path, architecture, instruction, modelled)
-    model = instruction_of(meta, path, overridden=instruction is not None, modelled=modelled)
+    model = recorded_unit(meta, path, overridden=instruction is not None, modelled=modelled)
     formats = formats_of(meta, model, path)
     scaled = any(name in told.shapes for name in SCALES)
     recording = Recording(

@@ -38,7 +38,7 @@ def text_of(meta: Mapping[str, object], name: str, path: Path) -> str | None:
     return value
 
 
-def instruction_of(
+def recorded_unit(
     meta: Mapping[str, object], path: Path, *, overridden: bool, modelled: bool = True
 ) -> Instruction | None:
     """The model of the instruction that meta names; None where there is none yet.

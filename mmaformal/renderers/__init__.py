@@ -7,7 +7,7 @@ from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.renderers import e9s12, emulated, fdrda, flags, flushed, integers, residues, stages
-from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_code
 from mmaformal.spec import DotAdd
 
 #: `(spec, trace, code of c)` to the rows of each step.
@@ -17,13 +17,13 @@ Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 #: Renderers of the algorithms that record no stages, or stages of their own alone.
 _BY_STEPS: Mapping[str, Renderer] = {
     "acc_e9s12": e9s12.passes,
-    "dpa_e9s12": e9s12.dot_product,
-    "emulated": emulated.words,
-    "fdrda": fdrda.groups,
-    "gfdrda": fdrda.groups,
+    "dpa_e9s12": e9s12.dot_product_rows,
+    "emulated": emulated.word_rows,
+    "fdrda": fdrda.group_rows,
+    "gfdrda": fdrda.group_rows,
     "fma_flags": flags.exceptions,
     "gps": flushed.pairwise,
-    "integer_dot": integers.sums,
+    "integer_dot": integers.sum_rows,
     "oddsum": flushed.pair,
     "pfma": flushed.fmas,
     "residues": residues.remainders,
@@ -40,5 +40,5 @@ def _by_stages(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
     if trace.stages:
         order = getattr(spec.parameters, "order", (0,))  # a tree's is text, and its products are in order
         return stages.steps(trace, c, order if isinstance(order, tuple) else (0,))
-    codes = [code_of(step.result, spec.d_format) for step in trace.steps]
+    codes = [operand_code(step.result, spec.d_format) for step in trace.steps]
     return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]

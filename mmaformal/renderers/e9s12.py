@@ -27,7 +27,7 @@ _HALVES = ("high·high", "high·low", "low·high", "low·low")
 _PLACES = 2 * (dpa_e9s12.BIAS + dpa_e9s12.FRACTION)  #: that a product's exponent is held above
 
 
-def dot_product(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int) -> Steps:
+def dot_product_rows(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int) -> Steps:
     """Returns the rows of each step."""
     p = spec.parameters_as(DpaE9s12)
 

@@ -8,17 +8,19 @@ from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import executable as emulated
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format, fp32
-from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text, sum_text
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_code, sum_text
 from mmaformal.spec import DotAdd
 
 
-def words(spec: DotAdd, trace: Trace[emulated.EmulatedStep], c: int) -> Steps:
+def word_rows(spec: DotAdd, trace: Trace[emulated.EmulatedStep], c: int) -> Steps:
     p = spec.parameters_as(Emulated)
     steps: Steps = []
     for n, step in enumerate(trace.steps):
         shown = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]
-        steps.append(ShownStep([*shown, Row("encode", "d", code_text(code_of(step.result, fp32), fp32))]))
-        c = code_of(step.result, fp32)
+        steps.append(
+            ShownStep([*shown, Row("encode", "d", code_text(operand_code(step.result, fp32), fp32))])
+        )
+        c = operand_code(step.result, fp32)
     return steps
 
 
@@ -58,10 +60,10 @@ def _runs(p: Emulated, step: emulated.EmulatedStep, total: int) -> Iterator[Row]
                 where = f" of block {block}" if p.blocks > 1 else ""
                 label = "c + Σ a·b" if p.rounding is None else f"words {i} of a, {j} of b"
                 label += where
-                yield Row("unit", label, code_text(code_of(trace.result, fp32), fp32))
+                yield Row("unit", label, code_text(operand_code(trace.result, fp32), fp32))
             if run.addition is not None:
-                scaled = code_of(run.scaled, fp32)
+                scaled = operand_code(run.scaled, fp32)
                 places = part.shift + sum(p.common + fp32.bias - 1 - each.largest for each in step.commons)
                 what = f"total + sum · 2^{-places}" if places else "total + sum"
-                yield Row("add", what, sum_text(total, scaled, code_of(run.result, fp32)))
-            total, done = code_of(run.result, fp32), done + 1
+                yield Row("add", what, sum_text(total, scaled, operand_code(run.result, fp32)))
+            total, done = operand_code(run.result, fp32), done + 1

@@ -22,7 +22,7 @@ from mmaformal.renderers.rows import (
 from mmaformal.spec import DotAdd
 
 
-def groups(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
+def group_rows(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
     """Returns the rows of each step: of all products, or of even and odd ones; and of their sum with c."""
     p = spec.parameters_as(Fdrda)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.encodings.fma_flags.executable import FlagsStep
-from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_code
 from mmaformal.spec import DotAdd
 
 
@@ -15,6 +15,6 @@ def exceptions(spec: DotAdd, trace: Trace[FlagsStep], c: int) -> Steps:
 
 def _step(spec: DotAdd, step: FlagsStep) -> ShownStep:
     names = [name for name, flag in step.raised._asdict().items() if flag]
-    code = code_of(step.result, spec.d_format)
+    code = operand_code(step.result, spec.d_format)
     rows = [Row("round", "raised by the sum", ", ".join(names) or "none")]
     return ShownStep([*rows, Row("encode", "d", code_text(code, spec.d_format))])

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.encodings.integer_dot import IntegerDot
 from mmaformal.encodings.integer_dot.executable import IntegerStep
-from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text, product_name
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_code, product_name
 from mmaformal.spec import DotAdd
 
 
-def sums(spec: DotAdd, trace: Trace[IntegerStep], c: int) -> Steps:
+def sum_rows(spec: DotAdd, trace: Trace[IntegerStep], c: int) -> Steps:
     """Returns the rows of each step; what is zero is not shown."""
     p = spec.parameters_as(IntegerDot)
     return [_step(spec, p, k, step) for k, step in enumerate(trace.steps)]
@@ -22,7 +22,7 @@ def _step(spec: DotAdd, p: IntegerDot, number: int, step: IntegerStep) -> ShownS
     rows = _shown("multiply", [product_name(first + k) for k in range(p.L)], step.products)
     rows += _shown("accumulate", [f"group {k}" for k in range(len(step.groups))], step.groups)
     rows.append(Row("accumulate", "sum with c", str(step.total)))
-    code = code_of(step.result, spec.d_format)
+    code = operand_code(step.result, spec.d_format)
     return ShownStep([*rows, Row("encode", "d", code_text(code, spec.d_format))], not any(step.products))
 
 

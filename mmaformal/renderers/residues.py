@@ -8,7 +8,7 @@ from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.encodings.executable.limbs import BITS
 from mmaformal.encodings.residues import Residues
 from mmaformal.encodings.residues import executable as residues
-from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text, rounded_text
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_code, rounded_text
 from mmaformal.spec import DotAdd
 
 
@@ -17,7 +17,7 @@ def remainders(spec: DotAdd, trace: Trace[residues.ResiduesStep], c: int) -> Ste
     steps: Steps = []
     for n, step in enumerate(trace.steps):
         steps.append(ShownStep([*_rows(spec, step, n * spec.parameters_as(Residues).products, c)]))
-        c = code_of(step.result, spec.d_format)
+        c = operand_code(step.result, spec.d_format)
     return steps
 
 
@@ -36,7 +36,7 @@ def _rows(spec: DotAdd, step: residues.ResiduesStep, first: int, c: int) -> Iter
     whole = step.whole
     total = (int(whole.total.high) << BITS) + int(whole.total.low)
     yield Row("join", "Σ words", f"{total}, in units of 2^{int(whole.unit)}")
-    dot, result = code_of(step.dot, fmt), code_of(step.result, fmt)
+    dot, result = operand_code(step.dot, fmt), operand_code(step.result, fmt)
     yield Row("round", "Σ a·b", code_text(dot, fmt))
     yield Row(
         "add",

@@ -77,7 +77,7 @@ def term_value(term: Term | Operand, fraction_bits: int) -> Fraction:
     return scaled(-term.significand if term.sign else term.significand, term.exponent - fraction_bits)
 
 
-def code_of(lane: int, fmt: Format) -> int:
+def operand_code(lane: int, fmt: Format) -> int:
     """The code in a lane, which is signed: one of 64 bits may be negative there."""
     return lane & (fmt.codes - 1)
 
@@ -96,7 +96,7 @@ def cut_row(stage: str, label: str, kept: Fraction, exact: Fraction, unit: int) 
 
 def special_rows(special: Special, result: int, d: Format) -> list[Row]:
     """The rows of a step that special values decide, or none."""
-    result = code_of(result, d)
+    result = operand_code(result, d)
     for flag, text in (
         (special.nan, "NaN"),
         (special.positive_infinity, "+∞"),
@@ -109,7 +109,7 @@ def special_rows(special: Special, result: int, d: Format) -> list[Row]:
 
 def ending_rows(total: Fraction, result: int, d: Format) -> list[Row]:
     """The sum, what its rounding dropped, and d."""
-    result = code_of(result, d)
+    result = operand_code(result, d)
     rows = [Row("accumulate", "sum", hex_text(total))]
     if d.is_finite(result):
         lost = total - d.value(result)
@@ -134,7 +134,7 @@ def sum_text(x: int, y: int, result: int) -> str:
 
 def addends(spec: DotAdd, trace: Trace[AnyExecutableStep], c: int) -> list[int]:
     """The c of every step, a code."""
-    return [c, *(code_of(step.result, spec.d_format) for step in trace.steps[:-1])]
+    return [c, *(operand_code(step.result, spec.d_format) for step in trace.steps[:-1])]
 
 
 def product_name(k: int) -> str:
@@ -160,7 +160,7 @@ def shown_steps(
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
         factors = [x for side in (step.a, step.b) for x in ([side] if isinstance(side, Operand) else side)]
-        passes_on = entering == code_of(step.result, spec.d_format)
+        passes_on = entering == operand_code(step.result, spec.d_format)
         special = special_rows(step.special, step.result, spec.d_format)
         shown = special or rows(number, step)
         steps.append(ShownStep(shown, is_idle(not any_product(step), factors) and passes_on))

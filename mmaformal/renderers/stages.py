@@ -13,12 +13,12 @@ from mmaformal.renderers.rows import (
     Row,
     ShownStep,
     Steps,
-    code_of,
     code_text,
     cut_row,
     ending_rows,
     hex_text,
     is_idle,
+    operand_code,
     product_name,
     rounded_text,
     scaled,
@@ -70,7 +70,7 @@ class _Shown:
         factors = [x for each in stages for x in _factors(each)]
         products = [x for each in stages for x in self.products_of(each)]
         fmt = _format(stages[-1])
-        passes_on = code_of(self.entering, fmt) == code_of(self.latest, fmt)
+        passes_on = operand_code(self.entering, fmt) == operand_code(self.latest, fmt)
         idle = bool(products) and is_idle(not any(products), factors) and passes_on
         return ShownStep(self.rows, idle)
 
@@ -193,15 +193,21 @@ def _add(run: _Shown, stage: Stage) -> list[Row]:
 def _change_sign(run: _Shown, stage: Stage) -> list[Row]:
     run.latest = stage.output
     return [
-        Row("signs", "its sign changed", code_text(code_of(stage.output, _format(stage)), _format(stage)))
+        Row(
+            "signs", "its sign changed", code_text(operand_code(stage.output, _format(stage)), _format(stage))
+        )
     ]
 
 
 def _first_nan(run: _Shown, stage: Stage) -> list[Row]:
     """Returns the NaN that is taken in the place of the result, if one is."""
     run.latest, fmt = stage.output, _format(stage)
-    code = code_of(stage.output, fmt)
-    return [] if code == code_of(stage.inputs[0], fmt) else [Row("encode", "first NaN", code_text(code, fmt))]
+    code = operand_code(stage.output, fmt)
+    return (
+        []
+        if code == operand_code(stage.inputs[0], fmt)
+        else [Row("encode", "first NaN", code_text(code, fmt))]
+    )
 
 
 _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mmaformal.instruction import Instruction
 
 
-def address(i: Instruction, root: str = "") -> str:
+def page_address(i: Instruction, root: str = "") -> str:
     """The page of an instruction, chained or not."""
     return f"{root}instruction/{i.architecture}/{i.name.partition('[')[0]}.html"
 

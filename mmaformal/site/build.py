@@ -15,7 +15,7 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.papers import PAPERS, resting_on
 from mmaformal.display import ShortRepr, counted
 from mmaformal.site import finding_pages, pages
-from mmaformal.site.addresses import address, proof_address
+from mmaformal.site.addresses import page_address, proof_address
 from mmaformal.site.bundle import archive, package_files
 from mmaformal.site.known_pairs import pair_slug
 from mmaformal.site.pair_pages import (
@@ -231,7 +231,7 @@ def _texts(atlas: Atlas, pyodide: bool, z3: bool, say: Callable[[str], object]) 
     for name in atlas.properties.statements:
         yield f"property/{name}.html", pages.property_page(atlas, name)
     for i in atlas.instructions:
-        yield address(i), pages.instruction_page(atlas, i)
+        yield page_address(i), pages.instruction_page(atlas, i)
     for claim in atlas.proofs.values():
         yield proof_address(claim.label, claim.property), proof_page(claim, z3)
     for slug, some in atlas.pairs.types().items():

@@ -29,7 +29,7 @@ class NoPackageError(Exception):
     """A folder has not the files of an npm package; the message says which ones are missing."""
 
 
-def modules() -> dict[str, Path]:
+def bundled_modules() -> dict[str, Path]:
     """The modules of this package that the playground imports, by name, with their files."""
     here = Path(__file__).parent
     start = _START.format(absent=str(here / "absent.py"))
@@ -48,7 +48,7 @@ def archive() -> bytes:
     """The modules as a zip archive; equal files give equal bytes."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, file in modules().items():
+        for name, file in bundled_modules().items():
             inside = name.replace(".", "/") + ("/__init__.py" if file.name == "__init__.py" else ".py")
             packed.writestr(zipfile.ZipInfo(inside), file.read_bytes(), zipfile.ZIP_DEFLATED)
     return made.getvalue()

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
-from mmaformal.cases.inputs import Codes, Rows, codes_of, with_products
+from mmaformal.cases.inputs import Codes, Rows, plain_codes, with_products
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import Shows, fewer_products, shrink, size
 from mmaformal.display import ShortRepr, counted
 from mmaformal.executors import telling_lost_workers, workers
 from mmaformal.kernels.rows import processors
 from mmaformal.queries.find_difference import find_difference
-from mmaformal.site.pairs import FunctionPair, PairAnswer, PairStore, comparisons, questions, types_of
+from mmaformal.site.pairs import FunctionPair, PairAnswer, PairStore, comparisons, questions, types_of_pair
 from mmaformal.solver.answers import Answer, Different, Equal
 from mmaformal.solver.session import Cache
 from mmaformal.spec import DotAdd
@@ -74,7 +74,7 @@ def _grouped(pairs: Mapping[str, FunctionPair]) -> Iterator[dict[str, FunctionPa
     """The pairs of each types and K, which can be run on the same rows."""
     groups: dict[tuple[object, ...], dict[str, FunctionPair]] = {}
     for key, pair in pairs.items():
-        groups.setdefault((*types_of(pair.x.spec), pair.x.k), {})[key] = pair
+        groups.setdefault((*types_of_pair(pair.x.spec), pair.x.k), {})[key] = pair
     yield from groups.values()
 
 
@@ -98,7 +98,7 @@ def found_by_running(pairs: Mapping[str, FunctionPair], seed: int = 0) -> dict[s
 # ---- solvers -------------------------------------------------------------------------------------------------------
 
 
-def smallest(
+def smallest_of_pair(
     pair: FunctionPair, known: Codes | None, timeout: float, memory: int, cache: Cache = False
 ) -> PairAnswer:
     """The answer of solvers on a pair within a time: equal, or the smallest input from one that is known.
@@ -117,7 +117,7 @@ def _of_answer(pair: FunctionPair, answer: Answer, known: Codes | None) -> PairA
     )
     if isinstance(answer, Different):
         witness = answer.witness
-        found = replace(plain, answer="different", why="", codes=codes_of(witness), d=witness.results)
+        found = replace(plain, answer="different", why="", codes=plain_codes(witness), d=witness.results)
         return replace(found, minimality=answer.minimality)
     if isinstance(answer, Equal):
         return replace(plain, answer="equal", why="", codes=None)
@@ -143,7 +143,7 @@ def _plain(pair: FunctionPair, known: Codes | None) -> PairAnswer:
 # ---- all of them ---------------------------------------------------------------------------------------------------
 
 
-def compare(pairs: Mapping[str, FunctionPair], store: PairStore, told: Told) -> None:
+def compare_pairs(pairs: Mapping[str, FunctionPair], store: PairStore, told: Told) -> None:
     """Put an input for each pair that the store has none of yet into it; where no row shows one, that it is open."""
     missing = {key: pair for key, pair in pairs.items() if key not in store.answers}
     left = len(missing)
@@ -201,7 +201,7 @@ def ask_solvers(
                 key = open_keys.pop(0)
                 known = store.answers[key].codes
                 future = executor.submit(
-                    smallest, pairs[key], known, asked.timeout, asked.memory, asked.cache
+                    smallest_of_pair, pairs[key], known, asked.timeout, asked.memory, asked.cache
                 )
                 running[future] = key
             if not running:
@@ -246,7 +246,7 @@ def compared_all(
     pairs = questions(comparisons([i for architecture in ARCHITECTURES.values() for i in architecture]))
     store = PairStore(path, pairs)
     try:
-        compare(pairs, store, told)
+        compare_pairs(pairs, store, told)
         if asked is not None:
             ask_solvers(pairs, store, told, asked, executor)
     finally:

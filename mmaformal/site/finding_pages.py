@@ -11,8 +11,8 @@ from mmaformal.architectures.papers import ADDRESSES, PAPERS, resting_on
 from mmaformal.display import ShortRepr, counted
 from mmaformal.instruction import Instruction
 from mmaformal.listing import parameters_in_words
-from mmaformal.site.addresses import address
-from mmaformal.site.html import Markup, link, page, table
+from mmaformal.site.addresses import page_address
+from mmaformal.site.html import Markup, html_table, link, page
 from mmaformal.site.records import CHAIN, Atlas, bits_kept
 from mmaformal.site.search import maker, search_words
 
@@ -49,7 +49,7 @@ def sources_page(atlas: Atlas) -> str:
         "<p>Papers, manuals and programs that parameters are taken from, and what rests on each. Units that a text "
         "alone specifies have no pages; <code>mmaformal list --sources</code> counts them, too.</p>\n"
     )
-    return page("Sources", intro + table(head, rows, "sources"))
+    return page("Sources", intro + html_table(head, rows, "sources"))
 
 
 def source_page(atlas: Atlas, name: str) -> str:
@@ -62,7 +62,7 @@ def source_page(atlas: Atlas, name: str) -> str:
             said.setdefault((p, values.get(p, ""), i.sources[p], i.architecture), []).append(i)
     rows, words = [], []
     for (parameter, value, where, architecture), some in said.items():
-        links = ", ".join(link(i.name, address(i, "../")) for i in some)
+        links = ", ".join(link(i.name, page_address(i, "../")) for i in some)
         listed = links if len(some) < 4 else f"<details><summary>{len(some)}</summary>{links}</details>"
         rows.append(
             (
@@ -76,7 +76,7 @@ def source_page(atlas: Atlas, name: str) -> str:
     address_ = f' <a href="{ADDRESSES[name]}">{escape(ADDRESSES[name])}</a>' if name in ADDRESSES else ""
     body = f"<p>{escape(PAPERS[name])}.{address_}</p>\n<p>{counted(len(resting), 'instruction')} rest on it.</p>\n"
     head = ("parameter", "architecture", "instructions", "where it stands")
-    return page(name, body + table(head, rows, f"what rests on {name}", words), depth=1)
+    return page(name, body + html_table(head, rows, f"what rests on {name}", words), depth=1)
 
 
 def written_sources(atlas: Atlas) -> dict[str, str]:
@@ -89,7 +89,7 @@ def written_sources(atlas: Atlas) -> dict[str, str]:
 
 
 @dataclass(frozen=True, repr=False)
-class Generation(ShortRepr):
+class BoundOfArchitecture(ShortRepr):
     """The instructions of an architecture that take some types and have one bound."""
 
     instructions: tuple[Instruction, ...]
@@ -97,7 +97,7 @@ class Generation(ShortRepr):
     change: str  #: of the least bound of its architecture against the least of the one before: more, less, as much
 
 
-def generations(atlas: Atlas) -> dict[tuple[str, str], list[Generation]]:
+def generations(atlas: Atlas) -> dict[tuple[str, str], list[BoundOfArchitecture]]:
     """The bounds of each maker's architectures for some types, in their order, where they are not all the same."""
     bounds: dict[tuple[str, str], dict[str, dict[float, list[Instruction]]]] = {}
     for i in atlas.instructions:
@@ -111,7 +111,7 @@ def generations(atlas: Atlas) -> dict[tuple[str, str], list[Generation]]:
             least = min(each)
             change = "" if before is None else _change(least, before)
             rows += [
-                Generation(tuple(some), bound, change if bound == least else "")
+                BoundOfArchitecture(tuple(some), bound, change if bound == least else "")
                 for bound, some in sorted(each.items())
             ]
             before = least
@@ -141,7 +141,7 @@ def generations_page(atlas: Atlas) -> str:
                 (
                     f"{escape(who)}: {escape(types)}",
                     link(first.architecture, f"architecture/{first.architecture}.html"),
-                    link(first.name, address(first)) + more,
+                    link(first.name, page_address(first)) + more,
                     bits_kept(first),
                     f"{each.bound * 2.0**-24:.2g}",
                     told,
@@ -165,4 +165,4 @@ def generations_page(atlas: Atlas) -> str:
         "table. +n: n more instructions have it.</p>\n"
     )
     head = ("types", "architecture", "instruction", "keeps", "off at most", "than the one before")
-    return page("Generations", body + table(head, rows, "generations", words))
+    return page("Generations", body + html_table(head, rows, "generations", words))

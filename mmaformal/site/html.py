@@ -14,7 +14,7 @@ def link(text: str, to: str) -> Markup:
     return f'<a href="{escape(to)}">{escape(text)}</a>'
 
 
-def table(
+def html_table(
     head: Sequence[str], rows: Iterable[Sequence[Markup]], name: str, search: Sequence[str] = ()
 ) -> Markup:
     """A table that scripts make sortable; of each row, words by which it is found beside those of its cells."""
@@ -33,7 +33,7 @@ def table(
     )
 
 
-def definitions(pairs: Mapping[str, str]) -> Markup:
+def definition_list(pairs: Mapping[str, str]) -> Markup:
     """A list of names with texts."""
     told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>\n" for name, text in pairs.items())
     return f"<dl>\n{told}</dl>\n"

@@ -17,7 +17,7 @@ from mmaformal.site.pairs import (
     TwoInstructions,
     comparisons,
     questions,
-    types_of,
+    types_of_pair,
 )
 from mmaformal.spec import DotAdd
 
@@ -41,7 +41,7 @@ class Verdict(ShortRepr):
 
 def types_slug(spec: DotAdd) -> str:
     """The name of the page of some types: `fp16-fp16-fp32-fp32`, `e2m1-e2m1-fp32-fp32-ue8m0-32`."""
-    return "-".join(str(each) for each in types_of(spec) if each)
+    return "-".join(str(each) for each in types_of_pair(spec) if each)
 
 
 def pair_slug(pair: FunctionPair) -> str:

@@ -14,10 +14,10 @@ from mmaformal.listing import brief_parameters, fields_in_words, parameters_in_w
 from mmaformal.probes.tree import Tree
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.recordings.backing import HARDWARE, Backing, backing
-from mmaformal.site.addresses import address, proof_address
+from mmaformal.site.addresses import page_address, proof_address
 from mmaformal.site.curves import error_svg, error_text, survival_svg
 from mmaformal.site.finding_pages import linked_sources
-from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
+from mmaformal.site.html import Markup, definition_list, drawing, html_table, link, page, playground, verdict
 from mmaformal.site.known_pairs import types_slug
 from mmaformal.site.pair_pages import types_address, verdict_rows
 from mmaformal.site.records import Atlas, bits_kept, counts
@@ -50,7 +50,7 @@ def _instruction_rows(atlas: Atlas, shown: Sequence[Instruction], root: str) -> 
         found = [*atlas.verdicts(i).values()]
         rows.append(
             (
-                link(i.name, address(i, root)),
+                link(i.name, page_address(i, root)),
                 link(i.architecture, f"{root}architecture/{i.architecture}.html"),
                 escape(i.spec.types),
                 f"{i.m}×{i.n}×{i.k}",
@@ -64,7 +64,7 @@ def _instruction_rows(atlas: Atlas, shown: Sequence[Instruction], root: str) -> 
         )
         words.append(" ".join(search_words(i)))
     head = ("instruction", "architecture", "types", "m×n×k", "algorithm", "parameters", "keeps", "behind it")
-    return table((*head, "holds", "fails"), rows, "instructions", words)
+    return html_table((*head, "holds", "fails"), rows, "instructions", words)
 
 
 def _behind(backed: Backing | None) -> str:
@@ -126,7 +126,7 @@ def _tasks(atlas: Atlas) -> Markup:
 
 def index(atlas: Atlas) -> str:
     """The first page: everything, in tables that one word narrows."""
-    architectures = table(
+    architectures = html_table(
         ("architecture", "devices", "instructions"),
         [
             (link(name, f"architecture/{name}.html"), escape(each.gpus), str(len(each.instructions)))
@@ -140,7 +140,7 @@ def index(atlas: Atlas) -> str:
         found = counts(atlas.verdicts(i)[name] for i in atlas.instructions)
         told = [str(found[word]) for word in ("holds", "fails", "open", "not run")]
         rows.append((link(name, f"property/{name}.html"), escape(statement), *told))
-    properties = table(
+    properties = html_table(
         ("property", "statement", "holds", "fails", "open", "not run"), rows, "properties of all instructions"
     )
     body = (
@@ -166,7 +166,7 @@ def architecture_page(atlas: Atlas, architecture: Architecture) -> str:
         "integers": architecture.exact_in_words,
         "other readings": "; ".join(f"{x.name}: {x.summary}" for x in architecture.revisions.values()),
     }
-    body = definitions({name: text for name, text in fields.items() if text})
+    body = definition_list({name: text for name, text in fields.items() if text})
     return page(architecture.name, body + _instruction_rows(atlas, architecture.instructions, "../"), depth=1)
 
 
@@ -177,7 +177,7 @@ def property_page(atlas: Atlas, name: str) -> str:
         word = atlas.verdicts(i)[name]
         rows.append(
             (
-                link(i.name, address(i, "../")),
+                link(i.name, page_address(i, "../")),
                 verdict(word),
                 link(i.architecture, f"../architecture/{i.architecture}.html"),
                 i.algorithm,
@@ -191,7 +191,7 @@ def property_page(atlas: Atlas, name: str) -> str:
         "instruction that has no verdict was not asked for the table.</p>\n"
     )
     head = ("instruction", "verdict", "architecture", "algorithm", "witness or proof")
-    return page(name, body + table(head, rows, name, words), depth=1)
+    return page(name, body + html_table(head, rows, name, words), depth=1)
 
 
 def _shown(atlas: Atlas, i: Instruction, name: str, word: str, root: str) -> Markup:
@@ -241,34 +241,36 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
         f"<p>{escape(shape)}. {link(f'All of {i.architecture}', f'../../architecture/{i.architecture}.html')}.</p>\n"
         f'<p><a class="button" href="{playground("../../", [i.label])}">Try it in the playground</a></p>\n'
     )
-    keeps = definitions(also | fields_in_words(i)) + _drawn(i)
+    keeps = definition_list(also | fields_in_words(i)) + _drawn(i)
     body += f'<section id="keeps"><h2>What it keeps</h2>\n{keeps}</section>\n'
     if (bound := atlas.bound(i)) is not None:
         curve = error_svg(bound)
         drawn = f"<h3>The bound against K</h3>\n{drawing(curve, error_text(bound))}" if curve else ""
-        body += f'<section id="bounds"><h2>Bounds</h2>\n{definitions(bound.in_words)}{drawn}</section>\n'
+        body += f'<section id="bounds"><h2>Bounds</h2>\n{definition_list(bound.in_words)}{drawn}</section>\n'
     parameters = [
         (*map(escape, (each.name, each.value, each.meaning)), linked_sources(each.source, "../../"))
         for each in parameters_in_words(i)
     ]
     if parameters:
-        told = table(("parameter", "is", "means", "source"), parameters, "parameters")
-        cited = definitions(sources_cited(i))
+        told = html_table(("parameter", "is", "means", "source"), parameters, "parameters")
+        cited = definition_list(sources_cited(i))
         body += f'<section id="parameters"><h2>Parameters</h2>\n{told}{cited}</section>\n'
     rows = [*_property_rows(atlas, i)]
     told = (
-        table(("property", "statement", "verdict", "witness or proof"), rows, "properties") if rows else _NONE
+        html_table(("property", "statement", "verdict", "witness or proof"), rows, "properties")
+        if rows
+        else _NONE
     )
     body += f'<section id="properties"><h2>Properties</h2>\n{told}</section>\n'
     alike = "".join(
-        f"<li>{link(other.label, address(other, '../../'))}</li>\n" for other in atlas.same_function(i)
+        f"<li>{link(other.label, page_address(other, '../../'))}</li>\n" for other in atlas.same_function(i)
     )
     listed = f"<ul>\n{alike}</ul>\n" if alike else "<p>No other one of the tables has this model.</p>\n"
     body += f'<section id="same"><h2>The same function</h2>\n{listed}</section>\n'
     others = verdict_rows(atlas.pairs, i, "../../")
     if others:
         map_ = link("map of all of these types", types_address(types_slug(i.spec), "../../"))
-        told = table(("instruction", "K", "verdict", "how", "input"), others, "compared")
+        told = html_table(("instruction", "K", "verdict", "how", "input"), others, "compared")
         body += f'<section id="compared"><h2>Compared</h2>\n<p>{map_}</p>\n{told}</section>\n'
     body += _commands(i)
     return page(i.label, body, depth=2)

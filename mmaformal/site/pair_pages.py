@@ -26,8 +26,8 @@ from mmaformal.shown_stages import (
     side_by_side,
     ulps_apart,
 )
-from mmaformal.site.addresses import address
-from mmaformal.site.html import Markup, definitions, drawing, link, page, playground, table, verdict
+from mmaformal.site.addresses import page_address
+from mmaformal.site.html import Markup, definition_list, drawing, html_table, link, page, playground, verdict
 from mmaformal.site.known_pairs import SIGNS, KnownPairs, Verdict, pair_slug, types_slug
 from mmaformal.site.pairs import FunctionPair, PairAnswer
 from mmaformal.site.search import search_words
@@ -53,7 +53,9 @@ def verdict_rows(pairs: KnownPairs, i: Instruction, root: str) -> list[tuple[Mar
         word = verdict(each.word)
         if each.answer is not None and pair is not None:
             word = f'<a href="{escape(pair_address(pairs.questions[pair.key], root))}">{word}</a>'
-        rows.append((link(other.label, address(other, root)), str(other.k), word, escape(each.how), shown))
+        rows.append(
+            (link(other.label, page_address(other, root)), str(other.k), word, escape(each.how), shown)
+        )
     return rows
 
 
@@ -102,9 +104,9 @@ def pairs_page(pairs: KnownPairs) -> str:
         f"functions are one question, so that there are {counted(len(pairs.questions), 'question')}.</p>\n"
         '<p>Name two devices or instructions and a type to find a pair: <a href="index.html?q=a100+h100+fp16">a100 '
         'h100 fp16</a>; or go to <a href="#types">maps of types</a>, <a href="#pairs">all pairs</a>.</p>\n'
-        f'<section id="types"><h2>By types: maps of classes</h2>\n{table(heads, by_types, "types")}</section>\n'
+        f'<section id="types"><h2>By types: maps of classes</h2>\n{html_table(heads, by_types, "types")}</section>\n'
         '<section id="pairs"><h2>Pairs of different functions</h2>\n'
-        f"{table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs', words_of_rows)}</section>\n"
+        f"{html_table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs', words_of_rows)}</section>\n"
     )
     return page("Pairs of instructions", body, data="pairs")
 
@@ -129,7 +131,7 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
     listed = [
         (
             str(number),
-            ", ".join(link(i.label, address(i, "../")) for i in each),
+            ", ".join(link(i.label, page_address(i, "../")) for i in each),
             str(each[0].k),
             each[0].algorithm,
             escape(each[0].parameters.describe()),
@@ -144,7 +146,7 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
             for column, other in enumerate(classes)
         )
         more = f" +{len(each) - 1}" if len(each) > 1 else ""
-        name = f"{row + 1} {link(each[0].label, address(each[0], '../'))}{more}"
+        name = f"{row + 1} {link(each[0].label, page_address(each[0], '../'))}{more}"
         lines.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     legend = (
         "<p>≠ n: they differ, on an input of n nonzero products; *: that input is not proved to be the smallest. "
@@ -158,7 +160,7 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
         f'<table class="map"><thead><tr><td></td>{heads}</tr></thead><tbody>\n'
         + "\n".join(lines)
         + '\n</tbody></table></div></section>\n<section id="classes"><h2>Classes</h2>\n'
-        + table(("class", "instructions", "K", "algorithm", "parameters"), listed, "classes")
+        + html_table(("class", "instructions", "K", "algorithm", "parameters"), listed, "classes")
         + "</section>\n"
     )
     return page(some[0].spec.types, body, depth=1, data="pairs")
@@ -202,7 +204,7 @@ def pair_page(pairs: KnownPairs, key: str, proof: str = "") -> PairPage:
     title = f"{pair.x.label} and {pair.y.label}"
     told = _verdict_of(pairs, key)
     both = "".join(
-        f"<li>{link(i.label.partition('[')[0], address(i, '../../'))} ({escape(_devices(i))}): "
+        f"<li>{link(i.label.partition('[')[0], page_address(i, '../../'))} ({escape(_devices(i))}): "
         f"{escape(str(i).partition(': ')[2])}</li>\n"
         for i in (pair.x, pair.y)
     )
@@ -219,7 +221,7 @@ def pair_page(pairs: KnownPairs, key: str, proof: str = "") -> PairPage:
         )
         body += _shown(pair, answer, witness, programs)
     about = "".join(
-        f"<li>{' and '.join(link(i.label, address(i, '../../')) for i in (each.x, each.y))}</li>\n"
+        f"<li>{' and '.join(link(i.label, page_address(i, '../../')) for i in (each.x, each.y))}</li>\n"
         for each in pairs.asked_by(key)
     )
     asked = counted(len(pairs.asked_by(key)), "pair")
@@ -286,7 +288,7 @@ def _shown(pair: FunctionPair, answer: PairAnswer, witness: Witness, programs: d
     numbers["apart by"] = "not comparable: one is a NaN" if apart is None else f"{apart} ulp"
     if answer.minimality:
         numbers["how small"] = "; ".join(minimality_lines(answer.minimality, 10_000))
-    body = f'<section id="input"><h2>An input on which they differ</h2>\n{definitions(numbers)}'
+    body = f'<section id="input"><h2>An input on which they differ</h2>\n{definition_list(numbers)}'
     words = _words(codes)
     both = [i.label.partition("[")[0] for i in (pair.x, pair.y)]
     body += f'<p><a class="button" href="{escape(playground("../../", both, words))}">Try it in the playground</a> '

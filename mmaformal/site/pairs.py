@@ -25,14 +25,16 @@ class PairStoreError(ValueError):
     """A line of a store is none of this version; the message says which and why."""
 
 
-def types_of(spec: DotAdd) -> tuple[object, ...]:
+def types_of_pair(spec: DotAdd) -> tuple[object, ...]:
     """The things that two instructions have alike that can be compared: the types of a, b, c, d and of scales."""
     return spec.a_format, spec.b_format, spec.c_format, spec.d_format, spec.scale_format, spec.scale_block
 
 
 def function_text(spec: DotAdd) -> str:
     """A text that two `DotAdd`s of the tables share exactly if they are equal, by names that later versions keep."""
-    types = [str(each) for each in (spec.k, *types_of(spec), spec.product_order, spec.negated, spec.reads_c)]
+    types = [
+        str(each) for each in (spec.k, *types_of_pair(spec), spec.product_order, spec.negated, spec.reads_c)
+    ]
     p = spec.parameters
     given = [f"{name}={plain_parameter(p[name])}" for name in p.keys()]  # noqa: SIM118 - Parameters is no dict
     return " ".join([*types, p.algorithm, *given])
@@ -71,7 +73,7 @@ def comparisons(instructions: Sequence[Instruction]) -> list[TwoInstructions]:
     """Every pair of instructions that take the same types, in the order of the tables."""
     found = []
     for x, y in combinations(instructions, 2):
-        if types_of(x.spec) != types_of(y.spec):
+        if types_of_pair(x.spec) != types_of_pair(y.spec):
             continue
         k = lcm(x.k, y.k)
         try:

@@ -17,7 +17,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings import executable
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.renderers.rows import code_of, code_text, number_text
+from mmaformal.renderers.rows import code_text, number_text, operand_code
 from mmaformal.shown_stages import NumberedStep, exact_dot_add, foldable, numbered_steps, side_by_side
 
 #: Operands in the order in which a unit takes them.
@@ -90,7 +90,7 @@ def traced(instruction: Instruction, codes: Sequence[Sequence[int]]) -> tuple[in
     a, b, (c,), scale_a, scale_b = codes
     trace = executable.dot_add(spec, a, b, c, scale_a, scale_b)
     numbers = [range(step, step + 1) for step in range(len(trace.steps))]
-    return code_of(trace.result, spec.d_format), numbered_steps(spec, trace, c, numbers, spec.taken)
+    return operand_code(trace.result, spec.d_format), numbered_steps(spec, trace, c, numbers, spec.taken)
 
 
 def _operands(instruction: Instruction, asked: Mapping[str, Sequence[str]]) -> list[list[ReadOperand]]:

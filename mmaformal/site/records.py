@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mmaformal.accumulator import in_words
+from mmaformal.accumulator import accumulator_in_words
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
@@ -191,7 +191,7 @@ def _takes(i: Instruction) -> str:
 
 def bits_kept(i: Instruction) -> str:
     """Bits that the accumulator keeps, in a few words: `13 bits`; by its first words where it has no such width."""
-    first = in_words(i.spec)[0]
+    first = accumulator_in_words(i.spec)[0]
     if (found := re.match(r"keeps (\d+) fractional bits", first)) is not None:
         return f"{found[1]} bits{', converted first' if i.algorithm == 'lowered' else ''}"
     if (found := re.match(r"has (\d+) bits", first)) is not None:

@@ -50,11 +50,13 @@ def divisors(k: int) -> list[int]:
 def conversions(fmt: Format) -> Iterator[Conversion]:
     """Every rounding to all places of a format, and toward zero and to nearest to fewer; exact zeros are +0."""
     for rounding in DETERMINISTIC:
-        yield known(Conversion(f"{rounding.name}-{fmt.name.upper()}", fmt, fmt.fraction_bits, rounding))
+        yield named_conversion(
+            Conversion(f"{rounding.name}-{fmt.name.upper()}", fmt, fmt.fraction_bits, rounding)
+        )
     for places in range(fmt.fraction_bits - 1, max(fmt.fraction_bits // 2 - 2, 1), -1):
         for rounding in (Rounding.RZ, Rounding.RNE):
             name = f"{rounding.name}-E{fmt.exponent_bits}M{places}"
-            yield known(Conversion(name, fmt, places, rounding))
+            yield named_conversion(Conversion(name, fmt, places, rounding))
 
 
 def ieee(rho: Conversion) -> Iterator[Conversion]:
@@ -63,14 +65,14 @@ def ieee(rho: Conversion) -> Iterator[Conversion]:
         yield replace(rho, name=f"IEEE-{rho.name}", signed_zero=True, ieee=True)
 
 
-def known(rho: Conversion) -> Conversion:
+def named_conversion(rho: Conversion) -> Conversion:
     """The conversion by the name that it has in tables, if it has one."""
     return next((each for each in CONVERSIONS.values() if replace(each, name=rho.name) == rho), rho)
 
 
 def signed_zeros(rho: Conversion) -> tuple[Conversion, ...]:
     """Without the sign of an exact zero, and with it."""
-    return rho, known(rho.with_signed_zero())
+    return rho, named_conversion(rho.with_signed_zero())
 
 
 def zero_exponents(types: Types) -> Iterator[int | None]:

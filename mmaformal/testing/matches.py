@@ -8,7 +8,7 @@ from mmaformal.formats import Format
 from mmaformal.gemm import Division
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
-from mmaformal.queries.structure_search import differ
+from mmaformal.queries.structure_search import codes_differ
 from mmaformal.structures import Structure
 from mmaformal.testing.given import GivenProduct
 from mmaformal.testing.seen import saw
@@ -55,7 +55,7 @@ def assert_matches(
         scale_b=scale_b,
     )
     expected = given.expected(**how)
-    wrong = differ(given.out, expected, given.d_format)
+    wrong = codes_differ(given.out, expected, given.d_format)
     if wrong.any():
         raise AssertionError(mismatch_text(given, expected, wrong, how, explain))
     saw("matches", given.instruction.label, given.out.size)

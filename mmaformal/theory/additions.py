@@ -11,11 +11,10 @@ from functools import cached_property
 
 import z3
 
-from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import Operand, decode, quiet_nan
+from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import at_least, fit, is_rounded, last_index, read, rounds_between
+from mmaformal.proof.definitions import at_least, code_parts, fit, is_rounded, last_index, rounds_between
 from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.rounding import Conversion
 
@@ -118,7 +117,7 @@ class AdditionFacts:
         """Whether the magnitude of z, a number of the format, is what is kept; or, where more lies below that, is
         between it and the next, where the exact sum is (`is_kept`).  So it is wherever z is the exact sum."""
         (m, lost), t, index = self.kept, self.kept_place, z3.Extract(self.fmt.storage_bits - 2, 0, z)
-        significand, q = read(index, t.size(), self.rho)
+        significand, q = code_parts(index, t.size(), self.rho)
         above, next_up = z3.Not(at_least(m, t, significand, q)), fit(m, m.size() + 1) + 1
         between = z3.And(above, z3.Not(at_least(significand, q, next_up, t)))
         number = z3.And(z3.Implies(lost, between), z3.Implies(z3.Not(lost), is_sharp(significand, q, m, t)))
@@ -207,9 +206,3 @@ class AdditionFacts:
         text = f"if the sum is a number of {fmt}, the result is that number"
         cut = [self.code, m, lost, large.field, large.sign, self.finite]
         return proving.claim(f"number of {fmt}", text, claim, [rounded], cut)
-
-
-def prove_addition(proving: Composing, rho: Conversion) -> None:
-    """Prove that `ieee.add` of any two finite codes is their exact sum, rounded once."""
-    x, y = z3.BitVecs("x y", rho.format.storage_bits)
-    AdditionFacts(x, y, ieee.add(x, y, rho, quiet_nan(rho.format)).result, rho).prove_rounded(proving)

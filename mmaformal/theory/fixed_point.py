@@ -351,7 +351,7 @@ def equal_shifts(
     return theory.claim("same shift", text, z3.Implies(k == n, x == y))
 
 
-class Scaled(NamedTuple):
+class Shifted(NamedTuple):
     """m · 2^t."""
 
     m: z3.BitVecRef  #: unsigned
@@ -380,10 +380,10 @@ class WideNumbers:
         self.point.prove(self.theory)
         self.in_order.prove(self.theory)
 
-    def value(self, x: Scaled) -> z3.BitVecRef:
+    def value(self, x: Shifted) -> z3.BitVecRef:
         return self.point.value(x.m, x.t)
 
-    def number(self, sign: z3.BitVecRef, x: Scaled) -> z3.BitVecRef:
+    def number(self, sign: z3.BitVecRef, x: Shifted) -> z3.BitVecRef:
         return negate_if(sign, self.value(x))
 
     def follows(
@@ -398,10 +398,10 @@ class WideNumbers:
 
     # ---- comparisons
 
-    def compare(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    def compare(self, x: Shifted, y: Shifted, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Return the claim that `at_least` is the order of two integers."""
         point, ((m, t), (n, q)) = self.point, self.in_order.numbers
-        x_fit, y_fit = (Scaled(fit(each.m, point.size), each.t) for each in (x, y))
+        x_fit, y_fit = (Shifted(fit(each.m, point.size), each.t) for each in (x, y))
         own = list(zip((m, t, n, q), (*x_fit, *y_fit), strict=True))
         said = instance(self.theory, self.in_order.statement, own)
         mine, other = at_least(*x, *y), at_least(*x_fit, *y_fit)
@@ -409,7 +409,7 @@ class WideNumbers:
         goal = mine == z3.UGE(self.value(x), self.value(y))
         return self.theory.claim("integers", "that is the order of integers", goal, [said, same, *ranges])
 
-    def difference(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    def difference(self, x: Shifted, y: Shifted, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Return the claim that `at_least` says that a difference is not negative."""
         point, (v, w) = self.point, (self.value(x), self.value(y))
         order = self.compare(x, y, ranges)
@@ -421,16 +421,16 @@ class WideNumbers:
             "difference", text, is_larger == (v - w >= 0), [order, said, *rooms, *ranges]
         )
 
-    def equal(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    def equal(self, x: Shifted, y: Shifted, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Where `is_sharp` holds, both are one number."""
         order = [self.compare(x, y, ranges), self.compare(y, x, ranges)]
         goal = z3.Implies(is_sharp(*x, *y), self.value(x) == self.value(y))
         return self.theory.claim("one number", "both are one number", goal, order)
 
-    def around(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    def around(self, x: Shifted, y: Shifted, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Where `is_around` holds and x.m is odd, the two are less than one unit 2^x.t apart."""
         B, u = fit(x.m, x.m.size() + 1), x.t
-        below, above = Scaled(B - 1, u), Scaled(B + 1, u)
+        below, above = Shifted(B - 1, u), Shifted(B + 1, u)
         a, v, p = self.value(x), self.value(y), self.point.unit(u)
         low, high = self.value(below), self.value(above)
         given = [self.difference(below, y, ranges), self.difference(y, above, ranges), self.odd(x.m)]
@@ -456,7 +456,7 @@ class WideNumbers:
         text = "the exponent is in its range"
         return self.theory.claim("exponent", text, self.point.in_range(t), known)
 
-    def roomy(self, x: Scaled, in_range: z3.BoolRef) -> z3.BoolRef:
+    def roomy(self, x: Shifted, in_range: z3.BoolRef) -> z3.BoolRef:
         """Return the claim that m · 2^t is far from the end of the fixed point, and zero if m is."""
         theory, point, m = self.theory, self.point, x.m
         integer, k, value = point.integer(m), point.shift(x.t), self.value(x)
@@ -471,7 +471,7 @@ class WideNumbers:
 
     def unit_room(self, t: z3.BitVecRef, in_range: z3.BoolRef) -> z3.BoolRef:
         """Return the claim that 2^t is, too, and not zero."""
-        point, one = self.point, Scaled(z3.BitVecVal(1, 1), t)
+        point, one = self.point, Shifted(z3.BitVecVal(1, 1), t)
         roomy, unit = self.roomy(one, in_range), point.unit(t)
         same = self.theory.claim("unit", "2^t is one, shifted", unit == self.value(one))
         goal = z3.And(point.has_room(unit), unit != 0)
@@ -479,7 +479,7 @@ class WideNumbers:
 
     # ---- sums
 
-    def one_more(self, m: z3.BitVecRef, small: Scaled, large: Scaled) -> z3.BoolRef:
+    def one_more(self, m: z3.BitVecRef, small: Shifted, large: Shifted) -> z3.BoolRef:
         """Return the claim that (n + 1) · 2^t = n · 2^t + 2^t; both are m, or next to it, which is not 0."""
         theory, point, t = self.theory, self.point, small.t
         one, k = z3.BitVecVal(1, point.bits), point.shift(t)
@@ -506,7 +506,7 @@ class WideNumbers:
             for sign, m in parts
         ]
         alike = self.same_shift(wide(total, point.bits), x + y, k)
-        numbers = [self.number(sign, Scaled(m, t)) for sign, m in parts]
+        numbers = [self.number(sign, Shifted(m, t)) for sign, m in parts]
         goal = point.signed(total, t) == numbers[0] + numbers[1]
         text = "so the sum is that of the numbers"
         return theory.claim("sum of numbers", text, goal, [inner, said, alike, *ends])

@@ -34,36 +34,36 @@ from mmaformal.encodings.smt.blocks import Term
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least
+from mmaformal.proof.fixed_sums import total_of
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Successor, Theory, instance
 from mmaformal.spec import DotAdd
-from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.fixed_point import Shifted, WideNumbers
 from mmaformal.theory.numbers import (
     CodedNumber,
-    at_most,
-    integer_of,
+    integer_of_code,
+    is_at_most,
     larger_product,
     numbers_of,
-    total_of,
     widened,
 )
-from mmaformal.theory.rounded_sums import ExactSum, RoundsExactly, grid_of
+from mmaformal.theory.rounded_sums import RoundsExactly, SumTheorem, grid_of
 
 JudgedT = TypeVar("JudgedT", bound=Judged, covariant=True)
 RoundsT = TypeVar("RoundsT", bound=Rounds, covariant=True)
 
 
-def keeps(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
+def keeps_order(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     """Whether both are NaNs, or numbers in order."""
     nan, other = is_nan(x, fmt), is_nan(y, fmt)
     return z3.And(nan == other, z3.Or(nan, order(x) <= order(y)))
 
 
-def any_special(step: Judged) -> z3.BoolRef:
+def is_special(step: Judged) -> z3.BoolRef:
     return z3.Or(*step.special)
 
 
-def flags(step: Judged) -> list[z3.BoolRef]:
+def special_flags(step: Judged) -> list[z3.BoolRef]:
     """The special flags that are no constants."""
     return [flag for flag in step.special if not z3.is_true(flag) and not z3.is_false(flag)]
 
@@ -88,7 +88,7 @@ class Neighbours(Generic[JudgedT]):
     @property
     def none(self) -> z3.BoolRef:
         """Whether nothing is special."""
-        return z3.Not(z3.Or(any_special(self.small), any_special(self.large)))
+        return z3.Not(z3.Or(is_special(self.small), is_special(self.large)))
 
     def in_turn(self, up: z3.BoolRef, down: z3.BoolRef) -> z3.BoolRef:
         """The one for c ≥ 0, else the other."""
@@ -143,7 +143,7 @@ class OneStep(Generic[RoundsT]):
 
     @property
     def rule(self) -> Successor:
-        relation = partial(keeps, fmt=self.d_format)
+        relation = partial(keeps_order, fmt=self.d_format)
         return Successor(self.c, self.step(self.c).result, relation, self.infinity - 1)
 
     @property
@@ -223,7 +223,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
         z3.Implies(nan, is_nan(d, fmt)),
         z3.Implies(z3.And(plus, z3.Not(nan)), d == fmt.infinity),
         z3.Implies(z3.And(minus, z3.Not(z3.Or(plus, nan))), d == fmt.infinity | fmt.sign_mask),
-        z3.Implies(z3.Not(any_special(step)), z3.Not(is_nan(d, fmt))),
+        z3.Implies(z3.Not(is_special(step)), z3.Not(is_nan(d, fmt))),
     )
     text = "d is the NaN or the infinity that the inputs decide, and a number where they decide nothing"
     return proving.claim("special codes", text, claim)
@@ -249,7 +249,7 @@ def is_same_number(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
 Same: TypeAlias = Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]
 
 
-def prove_chain(
+def prove_chain_in_order(
     theory: Theory,
     step: OneStep[Rounds],
     theorem: z3.BoolRef,
@@ -310,7 +310,7 @@ def conclude_steps(
     same: Same = is_same,
 ) -> None:
     """Prove `runs.statement`, where the first step takes `start` as its c."""
-    prove_chain(theory, step, theorem, start, links, same)
+    prove_chain_in_order(theory, step, theorem, start, links, same)
     last: tuple[z3.BitVecRef, z3.BitVecRef] = runs.first.steps[-1].result, runs.second.steps[-1].result
     ends = runs.first.result, runs.second.result
     same_results(theory, "result", "the result is the last step's", ends, last, runs.spec.d_format)
@@ -367,7 +367,7 @@ def _prove_product(
     start = first[i].result, second[i].result
     text = "a step of the chain is a step of its own, whose c is the result before"
     same_results(theory, f"product {k}", text, start, (said[0], said[1]), spec.d_format)
-    prove_chain(theory, one, grows, start, links_of(spec, first, second, i + 1))
+    prove_chain_in_order(theory, one, grows, start, links_of(spec, first, second, i + 1))
     ends, last = [trace.result for trace in runs.traces], (first[-1].result, second[-1].result)
     text = "the result is the last step's"
     same_results(theory, f"result, {k}", text, (ends[0], ends[1]), last, spec.d_format)
@@ -383,7 +383,7 @@ class OrderedSums:
     """A model whose steps round their exact sum once, and the theorems of that."""
 
     model: RoundsExactly
-    exact: ExactSum
+    exact: SumTheorem
 
     @classmethod
     def of(cls, theory: Theory, model: RoundsExactly) -> OrderedSums:
@@ -434,9 +434,9 @@ class OrderedSums:
         x, y = (numbers_of(self.spec, run)[k] for run in runs)
         integers = self._prove_numbers(x, y)
         result = self._prove_results(runs, steps, k, integers.arg(1))
-        special = [any_special(step) for step in steps]
+        special = [is_special(step) for step in steps]
         none = z3.Not(z3.Or(special))
-        finite, given = z3.Not(z3.Or(x.infinite, y.infinite)), at_most(x, y)
+        finite, given = z3.Not(z3.Or(x.infinite, y.infinite)), is_at_most(x, y)
         # Of products nothing is known but what the premise says of them.
         text = "where nothing is special, the numbers are finite and in order"
         claim = z3.Implies(z3.And(premise, none), z3.And(finite, given))
@@ -459,13 +459,13 @@ class OrderedSums:
 
     def _prove_numbers(self, x: CodedNumber, y: CodedNumber) -> z3.BoolRef:
         """Prove that of finite numbers in order, the integers are."""
-        w, given = self.w, z3.And(at_most(x, y), z3.Not(z3.Or(x.infinite, y.infinite)))
+        w, given = self.w, z3.And(is_at_most(x, y), z3.Not(z3.Or(x.infinite, y.infinite)))
         order = self._prove_magnitudes(x, y)
         x, y = (widened(n, w.exponent_bits) for n in (x, y))
-        sizes = [Scaled(n.significand, n.exponent) for n in (x, y)]
+        sizes = [Shifted(n.significand, n.exponent) for n in (x, y)]
         rooms = [w.roomy(size, w.point.in_range(size.t)) for size in sizes]
         u, v = (w.value(size) for size in sizes)
-        mine, other = integer_of(w, x), integer_of(w, y)
+        mine, other = integer_of_code(w, x), integer_of_code(w, y)
         goal, cases, text = other - mine >= 0, [], "numbers in order are integers in order"
         zero = z3.And(x.significand == 0, y.significand == 0)
         ways = (
@@ -489,14 +489,14 @@ class OrderedSums:
         return w.theory.claim("integers in order", text, z3.Implies(given, goal), cases)
 
     def _prove_magnitudes(self, x: CodedNumber, y: CodedNumber) -> list[z3.BoolRef]:
-        """Prove that `at_least` of two finite numbers, as it is in `at_most`, says that a difference is not
+        """Prove that `at_least` of two finite numbers, as it is in `is_at_most`, says that a difference is not
         negative."""
         w, bits = self.w, x.exponent.size()
         far, text = (1 << (bits - 2)) - 1, "exponents are in their range"
         narrow = [
             w.theory.claim("exponent", text, z3.And(n.exponent >= -far, n.exponent <= far)) for n in (x, y)
         ]
-        wider = [Scaled(n.significand, widened(n, w.exponent_bits).exponent) for n in (x, y)]
+        wider = [Shifted(n.significand, widened(n, w.exponent_bits).exponent) for n in (x, y)]
         ranges = [w.theory.claim("wide exponent", text, w.point.in_range(size.t)) for size in wider]
         claims = []
         for i, j in ((1, 0), (0, 1)):
@@ -522,7 +522,7 @@ class OrderedSums:
             pairs = zip([*own.a, *own.b, own.c], [*run.a, *run.b, run.c], strict=True)
             said.append(_instance(w.theory, self.exact.theorem, [(u, v) for u, v in pairs if not u.eq(v)]))
             numbers = [widened(n, w.exponent_bits) for n in numbers_of(self.spec, run)]
-            values.append([integer_of(w, n) for n in numbers])
+            values.append([integer_of_code(w, n) for n in numbers])
         x, y = (total_of(each) for each in values)
         gain = values[1][k] - values[0][k]
         text = "the exact sums differ as the term does"
@@ -532,7 +532,7 @@ class OrderedSums:
         first, second = (step.result for step in steps)
         d, e = grid.codes
         kept = instance(w.theory, grid.keeps_order, [(point.x, x), (point.y, y), (d, first), (e, second)])
-        none = [z3.Not(any_special(step)) for step in steps]
+        none = [z3.Not(is_special(step)) for step in steps]
         ends = order(first) <= order(second)
         claim = z3.Implies(z3.And(*none, ordered), ends)
         return w.theory.claim("results in order", "so are the results", claim, [*said, differ, moved, kept])

@@ -21,10 +21,10 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Operand, Term, Trace
 from mmaformal.formats import Format
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.fixed_sums import wide
+from mmaformal.proof.fixed_sums import total_of, wide
 from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.spec import DotAdd
-from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.fixed_point import Shifted, WideNumbers
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CodedNumber:
     exponent: z3.BitVecRef  #: two's complement
 
 
-def number(code: z3.BitVecRef, fmt: Format) -> CodedNumber:
+def coded_number(code: z3.BitVecRef, fmt: Format) -> CodedNumber:
     field: z3.BitVecRef = exponent_field(code, fmt)
     fraction = fraction_field(code, fmt)
     M, normal = fmt.fraction_bits, field != 0
@@ -71,7 +71,7 @@ def _product(x: CodedNumber, y: CodedNumber) -> CodedNumber:
     )
 
 
-def at_most(x: CodedNumber, y: CodedNumber) -> z3.BoolRef:
+def is_at_most(x: CodedNumber, y: CodedNumber) -> z3.BoolRef:
     """Whether x ≤ y; of NaNs it is not."""
 
     def below(u: CodedNumber, v: CodedNumber) -> z3.BoolRef:
@@ -112,10 +112,12 @@ class LargerProduct:
         """a·b ≤ a'·b' in the k-th place."""
         formats = self.spec.a_format, self.spec.b_format
         first, second = (
-            _product(*(number(code, fmt) for code, fmt in zip((side.a[k], side.b[k]), formats, strict=True)))
+            _product(
+                *(coded_number(code, fmt) for code, fmt in zip((side.a[k], side.b[k]), formats, strict=True))
+            )
             for side in (self.x, self.y)
         )
-        return at_most(first, second)
+        return is_at_most(first, second)
 
     @property
     def premises(self) -> list[z3.BoolRef]:
@@ -144,10 +146,12 @@ def larger_product(spec: DotAdd, *places: int) -> LargerProduct:
 def numbers_of(spec: DotAdd, x: Inputs) -> list[CodedNumber]:
     """The products of a step, and c, with the signs that they have in its exact sum."""
     pairs = zip(x.a, x.b, strict=True)
-    products = [_product(number(a, spec.a_format), number(b, spec.b_format)) for a, b in pairs]
+    products = [_product(coded_number(a, spec.a_format), coded_number(b, spec.b_format)) for a, b in pairs]
     if spec.product_sign < 0:
         products = [replace(n, sign=~n.sign) for n in products]
-    c = number(x.c if spec.reads_c else z3.BitVecVal(spec.c_format.sign_mask, x.c.size()), spec.c_format)
+    c = coded_number(
+        x.c if spec.reads_c else z3.BitVecVal(spec.c_format.sign_mask, x.c.size()), spec.c_format
+    )
     return [*products, replace(c, sign=~c.sign) if spec.c_sign < 0 else c]
 
 
@@ -156,16 +160,9 @@ def widened(n: CodedNumber, bits: int) -> CodedNumber:
     return replace(n, exponent=wide(n.exponent, bits))
 
 
-def integer_of(w: WideNumbers, n: CodedNumber) -> z3.BitVecRef:
+def integer_of_code(w: WideNumbers, n: CodedNumber) -> z3.BitVecRef:
     """A finite number as an integer."""
-    return w.number(n.sign, Scaled(n.significand, n.exponent))
-
-
-def total_of(integers: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
-    total = integers[0]
-    for x in integers[1:]:
-        total = total + x
-    return total
+    return w.number(n.sign, Shifted(n.significand, n.exponent))
 
 
 @dataclass(frozen=True)
@@ -189,7 +186,7 @@ class CodeNumbers:
 
     @property
     def integers(self) -> list[z3.BitVecRef]:
-        return [integer_of(self.w, n) for n in self.numbers]
+        return [integer_of_code(self.w, n) for n in self.numbers]
 
     @property
     def total(self) -> z3.BitVecRef:
@@ -219,16 +216,16 @@ class CodeNumbers:
         here, there = point.shifted(m, mine), point.shifted(o, other)
         claim = z3.Implies(z3.And(m == o, mine == other), here == there)
         alike = w.theory.claim("same number", "so is the number", claim)
-        goal = w.number(term.sign, Scaled(term.significand, place)) == integer_of(w, n)
+        goal = w.number(term.sign, Shifted(term.significand, place)) == integer_of_code(w, n)
         text = "a term is the number of its codes"
         given = [exponent, finite, whole, integers, alike]
         return w.theory.claim("number of codes", text, goal, given)
 
-    def size(self, k: int) -> Scaled:
+    def size(self, k: int) -> Shifted:
         """The k-th number's magnitude."""
-        return Scaled(self.numbers[k].significand, self.numbers[k].exponent)
+        return Shifted(self.numbers[k].significand, self.numbers[k].exponent)
 
-    def is_term(self, k: int, sign: z3.BitVecRef, size: Scaled) -> z3.BoolRef:
+    def is_term(self, k: int, sign: z3.BitVecRef, size: Shifted) -> z3.BoolRef:
         """Whether a magnitude with a sign is the k-th number, in comparisons; zeros have any sign."""
         return z3.And(is_sharp(*size, *self.size(k)), z3.Or(size.m == 0, sign == self.numbers[k].sign))
 
@@ -236,7 +233,7 @@ class CodeNumbers:
         self,
         k: int,
         term: Term,
-        size: Scaled,
+        size: Shifted,
         operands: Sequence[Operand],
         finite: z3.BoolRef,
         known: z3.BoolRef,
@@ -259,7 +256,7 @@ class CodeNumbers:
         return self.prove_number(k, term.sign, size, of_codes, self.w.in_range(size.t, [known]))
 
     def prove_number(
-        self, k: int, sign: z3.BitVecRef, size: Scaled, known: z3.BoolRef, in_range: z3.BoolRef
+        self, k: int, sign: z3.BitVecRef, size: Shifted, known: z3.BoolRef, in_range: z3.BoolRef
     ) -> z3.BoolRef:
         """Prove `is_term` as integers: where `known` says it, under its condition.
 
@@ -269,7 +266,7 @@ class CodeNumbers:
         given = known.arg(0)
         in_other = w.in_range(other.t, [])
         equal, zero = w.equal(size, other, [in_range, in_other]), w.roomy(size, in_range)
-        mine, same = w.number(sign, size), integer_of(w, n)
+        mine, same = w.number(sign, size), integer_of_code(w, n)
         text = "a term is the number of its codes"
         term = self.is_term(k, sign, size)
         claim = z3.Implies(term, mine == same)
@@ -285,7 +282,7 @@ class CodeNumbers:
         if len(operands) == 1:
             return theory.claim("significand of c", "c is its number", goal)
         codes = (inputs.a[k], self.spec.a_format), (inputs.b[k], self.spec.b_format)
-        factors = [number(code, fmt) for code, fmt in codes]
+        factors = [coded_number(code, fmt) for code, fmt in codes]
         text = "a factor is the number of its code"
         same = [
             theory.claim("factor", text, z3.And(x.sign == y.sign, x.significand == y.significand))

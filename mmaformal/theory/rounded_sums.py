@@ -35,7 +35,7 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_of
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
-from mmaformal.theory.fixed_point import FixedPoint, Scaled, WideNumbers, near
+from mmaformal.theory.fixed_point import FixedPoint, Shifted, WideNumbers, near
 from mmaformal.theory.rounding import RoundingGrid, prove_to_odd
 
 
@@ -44,8 +44,8 @@ class KeptTerm:
     """A term of a sum: what is kept of its magnitude, in units of 2^u, and the term."""
 
     sign: z3.BitVecRef
-    kept: Scaled
-    term: Scaled
+    kept: Shifted
+    term: Shifted
 
     @property
     def sharp(self) -> z3.BoolRef:
@@ -74,8 +74,8 @@ class NearSum:
         return magnitude_of(self.total)[0]
 
     @property
-    def magnitude(self) -> Scaled:
-        return Scaled(magnitude_of(self.total)[1], self.u)
+    def magnitude(self) -> Shifted:
+        return Shifted(magnitude_of(self.total)[1], self.u)
 
     def prove_sign(self, w: WideNumbers) -> z3.BoolRef:
         """Prove that it is its magnitude with its sign, where it does not wrap (`is_small`)."""
@@ -301,13 +301,13 @@ class RoundedOnce:
         return [self.w.difference(*pair, ranges) for pair in pairs]
 
     @property
-    def _above(self) -> Scaled:
+    def _above(self) -> Shifted:
         m, u = self.sum.magnitude
-        return Scaled(fit(m, m.size() + 1) + 1, u)
+        return Shifted(fit(m, m.size() + 1) + 1, u)
 
     @property
-    def _below(self) -> Scaled:
-        return Scaled(self.sum.magnitude.m - 1, self.sum.u)
+    def _below(self) -> Shifted:
+        return Shifted(self.sum.magnitude.m - 1, self.sum.u)
 
     def _prove_off(self, ranges: list[z3.BoolRef], far: z3.BoolRef) -> z3.BoolRef:
         """Prove that x less than one unit from the magnitude is between what all around that is between."""
@@ -434,7 +434,7 @@ class SignOfSum:
         """Prove that the exact sum is zero where the magnitude is, and else has its sign."""
         once, w, u = self.once, self.w, self.once.sum.u
         x, size, p, m, exact = once.x, once.size, once.unit, once.sum.magnitude, once.exact
-        below = Scaled(m.m - 1, u)
+        below = Shifted(m.m - 1, u)
         distance = once.prove_distance(once.sum.prove_sign(w))
         rooms = [w.roomy(each, in_u) for each in (m, below)]
         next_ = w.one_more(m.m, below, m)
@@ -502,7 +502,7 @@ def grid_of(theory: Theory, rho: Conversion, span: Span) -> RoundingGrid:
 
 
 @dataclass(frozen=True)
-class ExactSum:
+class SumTheorem:
     """A step, and its theorem: if nothing is special, and `given` holds, d is `total` rounded, and has its sign."""
 
     grid: RoundingGrid
@@ -533,7 +533,7 @@ def conclude(
     same: z3.BoolRef,
     total: z3.BitVecRef,
     given: z3.BoolRef | None = None,
-) -> ExactSum:
+) -> SumTheorem:
     """The theorem of a step, from what was shown of its sum.  Raises NotProvedError.
 
     `same`: that the exact sum is `total`, where nothing is special and `given` holds.
@@ -559,7 +559,7 @@ def conclude(
     both = z3.And(goal, of_sign)
     grid.numbers.follows("rounded sum of codes", text, both, known)
     theory.theorem(text, both)
-    return ExactSum(
+    return SumTheorem(
         grid,
         step,
         z3.BoolVal(True) if given is None else given,
@@ -595,6 +595,6 @@ class RoundsExactly(Protocol):
         """The step on other codes."""
         ...
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         ...

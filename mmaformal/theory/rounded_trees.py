@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TypeAlias
 
 import z3
@@ -42,42 +41,37 @@ def in_pairs(count: int) -> Shape:
     return out
 
 
-def is_constant(x: z3.ExprRef) -> bool:
+def has_value(x: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(x) or z3.is_true(x) or z3.is_false(x))
 
 
-def index_of(code: z3.BitVecRef) -> z3.BitVecRef:
+def code_index(code: z3.BitVecRef) -> z3.BitVecRef:
     return z3.Extract(TOP - 1, 0, code)
 
 
-def kept(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
+def no_subnormal(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     """Whether a code is not subnormal."""
     return z3.Or(exponent_field(code, fmt) != 0, is_zero(code, fmt))
 
 
 def is_normal(z: z3.BitVecRef) -> z3.BoolRef:
     """Whether z is a number of fp32, and not subnormal."""
-    return z3.And(z3.ULT(index_of(z), last_index(IEEE_FP32)), kept(z, fp32))
+    return z3.And(z3.ULT(code_index(z), last_index(IEEE_FP32)), no_subnormal(z, fp32))
 
 
-def not_below(x: Fraction, fmt: Format) -> bool:
-    """Whether a number is 0, or not below the least normal one."""
-    return x == 0 or abs(x) >= Fraction(2) ** fmt.min_exponent
-
-
-def codes_of(spec: DotAdd, x: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
+def operand_codes_of(spec: DotAdd, x: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
     """Return the codes of a step's factors and c, each with its format."""
     sides = ((x.a, spec.a_format), (x.b, spec.b_format))
     return [*((code, fmt) for codes, fmt in sides for code in codes), (x.c, spec.c_format)]
 
 
-def ordinary(spec: DotAdd, x: Inputs) -> z3.BoolRef:
+def is_ordinary(spec: DotAdd, x: Inputs) -> z3.BoolRef:
     """Whether every input is a number."""
-    return z3.And([is_finite(code, fmt) for code, fmt in codes_of(spec, x)])
+    return z3.And([is_finite(code, fmt) for code, fmt in operand_codes_of(spec, x)])
 
 
-def prove_finite(proving: Composing, code: z3.BitVecRef, same: z3.BoolRef, z: z3.BitVecRef) -> None:
-    claim = z3.Implies(z3.And(same, z3.ULT(index_of(z), last_index(IEEE_FP32))), finite(code, fp32))
+def prove_results_finite(proving: Composing, code: z3.BitVecRef, same: z3.BoolRef, z: z3.BitVecRef) -> None:
+    claim = z3.Implies(z3.And(same, z3.ULT(code_index(z), last_index(IEEE_FP32))), finite(code, fp32))
     proving.claim("number", "a code that is a number's is no infinity and no NaN", claim, (), [code])
 
 
@@ -94,7 +88,7 @@ class TreeSum:
     @property
     def is_exact(self) -> z3.BoolRef:
         """Whether the exact sum has the magnitude of z, a number of fp32 and not subnormal."""
-        return z3.And(self.addition.is_sum(self.z), kept(self.z, fp32))
+        return z3.And(self.addition.is_sum(self.z), no_subnormal(self.z, fp32))
 
     @property
     def is_whole(self) -> z3.BoolRef:
@@ -104,21 +98,21 @@ class TreeSum:
     @property
     def result_is_z(self) -> z3.BoolRef:
         """Whether the result has the magnitude of z."""
-        return index_of(self.result) == index_of(self.z)
+        return code_index(self.result) == code_index(self.z)
 
     def prove(self, proving: Composing) -> z3.BoolRef:
         """Prove that where z is the sum's number, the result has z's magnitude, and is a number."""
         a, z, code = self.addition, self.z, self.addition.code
         a.prove(proving)
         a.prove_number(proving, z)
-        same, stays = index_of(code) == index_of(z), self.result == code
+        same, stays = code_index(code) == code_index(z), self.result == code
         text = "a number that is not subnormal is not flushed"
-        claim = z3.Implies(z3.And(same, kept(z, fp32)), self.flushed == code)
+        claim = z3.Implies(z3.And(same, no_subnormal(z, fp32)), self.flushed == code)
         proving.claim("not flushed", text, claim, (), [code])
         self._prove_chosen(proving)
         claim = z3.Implies(z3.And(same, stays), self.result_is_z)
         proving.claim("result is z", "so the result is z", claim, (), [self.result, code])
-        prove_finite(proving, self.result, self.result_is_z, z)
+        prove_results_finite(proving, self.result, self.result_is_z, z)
         return z3.And(a.rounded, a.is_kept, same, stays)
 
     def prove_last(self, proving: Composing) -> z3.BoolRef:
@@ -130,8 +124,8 @@ class TreeSum:
         claim = z3.Implies(z3.And(a.finite, self.is_whole), self.flushed == code)
         proving.claim("flush", text, claim, (), [a.x, a.y])
         chosen, stays = self._prove_chosen(proving), self.result == code
-        same, of_d = index_of(code) == index_of(z), self.result_is_z
-        claim = z3.Implies(z3.And(chosen, same, kept(z, fp32)), of_d)
+        same, of_d = code_index(code) == code_index(z), self.result_is_z
+        claim = z3.Implies(z3.And(chosen, same, no_subnormal(z, fp32)), of_d)
         proving.claim("d", "d is a number, so not flushed either", claim, (), [code, self.result])
         return z3.And(a.rounded, a.is_kept, z3.Implies(self.is_whole, stays), z3.Implies(self.is_exact, of_d))
 

@@ -28,12 +28,12 @@ import z3
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
-from mmaformal.proof.definitions import at_least, fit, last_index, midpoints, read
+from mmaformal.proof.definitions import at_least, code_parts, fit, last_index, midpoints
 from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Ascent, Theory, instance
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.fixed_point import Shifted, WideNumbers
 
 FAR = 5  #: highest bits that are the sign, of any number that is rounded
 
@@ -63,14 +63,14 @@ class RoundingGrid:
         """The index of infinity."""
         return last_index(self.rho)
 
-    def midpoints(self, index: z3.BitVecRef) -> tuple[Scaled, Scaled]:
+    def midpoints(self, index: z3.BitVecRef) -> tuple[Shifted, Shifted]:
         """Those below and above the index-th number; to odd, its neighbours if it is odd, and else itself."""
         if self.rho.rounding is Rounding.RO:
-            significand, q = read(index, self.numbers.exponent_bits, self.rho)
+            significand, q = code_parts(index, self.numbers.exponent_bits, self.rho)
             odd = fit(z3.Extract(0, 0, index), significand.size())
-            return Scaled(significand - odd, q), Scaled(significand + odd, q)
+            return Shifted(significand - odd, q), Shifted(significand + odd, q)
         lower, upper, q = midpoints(index, self.numbers.exponent_bits, self.rho)
-        return Scaled(lower, q), Scaled(upper, q)
+        return Shifted(lower, q), Shifted(upper, q)
 
     def ends(self, index: z3.BitVecRef) -> tuple[z3.BitVecRef, z3.BitVecRef]:
         """Return the midpoints, or what is in their place, as integers."""
@@ -284,7 +284,7 @@ class RoundingGrid:
 def prove_to_odd(
     grid: RoundingGrid,
     index: z3.BitVecRef,
-    sizes: tuple[Scaled, Scaled, Scaled],
+    sizes: tuple[Shifted, Shifted, Shifted],
     known: tuple[z3.BoolRef, z3.BoolRef],
     hint: Sequence[z3.ExprRef],
 ) -> list[z3.BoolRef]:

@@ -42,7 +42,7 @@ class Modes(NamedTuple):
     like: Callable[[Call], Call]  #: a new one like a given one, or of torch's own arithmetic for None
 
 
-def install(modes: Modes) -> None:
+def install_checkpointing(modes: Modes) -> None:
     """Give both forms functions with their contexts; where there are no contexts nothing changes."""
     name = next(each for each in _WITHOUT_REENTRANT if hasattr(checkpoint, each))
     forward, generator = checkpoint.CheckpointFunction.forward, getattr(checkpoint, name)

@@ -15,10 +15,10 @@ from mmaformal.formats import Format, fp64
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.conversion import _Target, has_nan
 from mmaformal.lanes import LaneError
-from mmaformal.quantise import Scaling, largest_number, scaling_of, table
+from mmaformal.quantise import Scaling, largest_number, numbers_of_codes, scaling_of
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.tensors import Tensor
-from mmaformal.torch.triton_kernel import run, word
+from mmaformal.torch.triton_kernel import run_kernel, word
 from mmaformal.torch.triton_source import NoSourceError
 
 _FLOATS = {
@@ -29,7 +29,7 @@ _FLOATS = {
 }
 
 
-class Quantised(NamedTuple):
+class QuantisedTensor(NamedTuple):
     """One operand, K last."""
 
     codes: Tensor  #: (batch, rows, K)
@@ -69,7 +69,7 @@ def _codes_of(x: Tensor, fmt: Format, saturate: bool, scale: Tensor | None = Non
 
 def quantised(
     x: Tensor, instruction: Instruction, side: Literal["a", "b"], scaling: Scaling | None = None
-) -> Quantised:
+) -> QuantisedTensor:
     """Numbers (batch, rows, K) as an operand of `instruction`, as `mmaformal.quantise.quantise` makes them."""
     fmt, how = instruction.format_of(side), scaling_of(instruction, scaling)
     x = x if x.dtype in (torch.float32, torch.float64) else x.float()
@@ -79,11 +79,11 @@ def quantised(
         return _in_blocks(x, fmt, scale_format, instruction.spec.scale_block)
     if how == "none":
         codes = _codes_of(x, fmt, saturate=fmt.storage_bits <= 8)
-        return Quantised(codes, None, _poisoned(x, fmt, None))
+        return QuantisedTensor(codes, None, _poisoned(x, fmt, None))
     largest = _largest(x, None if how == "tensor" else 2)
     factor = (largest / largest_number(fmt)).float().double()
     factor = torch.where(factor == 0, 1.0, factor)
-    return Quantised(_codes_of(x, fmt, saturate=True, scale=factor), None, _poisoned(x, fmt, factor))
+    return QuantisedTensor(_codes_of(x, fmt, saturate=True, scale=factor), None, _poisoned(x, fmt, factor))
 
 
 def _largest(x: Tensor, axis: int | None) -> Tensor:
@@ -111,7 +111,7 @@ def _poisoned(x: Tensor, fmt: Format, factor: Tensor | None) -> Tensor | None:
     return torch.where(bad, torch.nan, one)
 
 
-def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quantised:
+def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> QuantisedTensor:
     batch, rows, k = x.shape
     blocks = -(-k // block)
     padded = torch.nn.functional.pad(x, (0, blocks * block - k))
@@ -123,7 +123,7 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
         factor = (top / largest_number(fmt) / largest_number(scale_format)).float().double().reshape(1, 1, 1)
         factor = torch.where(factor == 0, 1.0, factor)
         scales = _codes_of(largest / largest_number(fmt) / factor, scale_format, saturate=True)
-        numbers = torch.from_numpy(table(scale_format)).to(x.device)
+        numbers = torch.from_numpy(numbers_of_codes(scale_format)).to(x.device)
         values = numbers[scales.long() & (scale_format.codes - 1)] * factor
     else:
         top_exponent = int(torch.frexp(torch.tensor(largest_number(fmt), dtype=torch.float64)).exponent) - 1
@@ -136,7 +136,7 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
     if not has_nan(fmt):
         nan = torch.tensor(scale_format.code("nan"), device=x.device).to(scales.dtype)
         scales = torch.where(parts.isfinite().all(dim=3), scales, nan)
-    return Quantised(codes, scales, factor)
+    return QuantisedTensor(codes, scales, factor)
 
 
 # ---- the product -------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _check(arithmetic: Arithmetic) -> None:
             raise NotImplementedError(f"{name} is not for a GPU: use .cpu()")
 
 
-def _divided(left: Quantised, right: Quantised, arithmetic: Arithmetic) -> Tensor:
+def _divided(left: QuantisedTensor, right: QuantisedTensor, arithmetic: Arithmetic) -> Tensor:
     """The product of codes as numbers, promoted to a total every so many instructions."""
     i, promote = arithmetic.instruction, arithmetic.division.get("promote_every")
     wide = torch.float64 if arithmetic.wide else torch.float32
@@ -192,7 +192,9 @@ def _divided(left: Quantised, right: Quantised, arithmetic: Arithmetic) -> Tenso
     return _widened(torch.where(total.isnan(), code, total.to(own)), wide)
 
 
-def _part(left: Quantised, right: Quantised, i: Instruction, some: slice, wide: torch.dtype) -> Tensor:
+def _part(
+    left: QuantisedTensor, right: QuantisedTensor, i: Instruction, some: slice, wide: torch.dtype
+) -> Tensor:
     """The product of a range of K."""
     a, b = left.codes[..., some], right.codes[..., some]
     scales: list[Tensor | None] = [None, None]
@@ -200,7 +202,7 @@ def _part(left: Quantised, right: Quantised, i: Instruction, some: slice, wide: 
         block = i.spec.scale_block
         blocks = slice(None) if some.start is None else slice(some.start // block, some.stop // block)
         scales = [left.scales[..., blocks], right.scales[..., blocks].mT]
-    d = run(i.spec, a, b.mT, None, *scales)
+    d = run_kernel(i.spec, a, b.mT, None, *scales)
     return _widened(d.view(_FLOATS[i.d_format.name]), wide)
 
 

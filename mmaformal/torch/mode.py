@@ -170,7 +170,7 @@ def _sees(mode: Mode | None) -> bool:
     )
 
 
-checkpointing.install(checkpointing.Modes(_current, _sees, _Again, _like))
+checkpointing.install_checkpointing(checkpointing.Modes(_current, _sees, _Again, _like))
 
 
 @keywords(threads="jobs")

@@ -77,7 +77,7 @@ def word(fmt: Format) -> torch.dtype:
     return {8: torch.int8, 16: torch.int16, 32: torch.int32, 64: torch.int64}[fmt.word_bits]
 
 
-def run(
+def run_kernel(
     spec: DotAdd,
     a: Tensor,
     b: Tensor,
@@ -94,7 +94,7 @@ def run(
     if batch > _MOST:
         given = a, b, c, scale_a, scale_b
         parts = [[None if x is None else x[i : i + _MOST] for x in given] for i in range(0, batch, _MOST)]
-        return torch.cat([run(spec, *part) for part in parts])
+        return torch.cat([run_kernel(spec, *part) for part in parts])
     of_d = word(spec.d_format)
     d = torch.empty((batch, m, n), dtype=of_d, device=a.device)
     if not d.numel():

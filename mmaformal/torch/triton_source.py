@@ -17,7 +17,7 @@ from string import Template
 import numpy as np
 import z3
 
-from mmaformal.cases.encodings import check_samples, sample
+from mmaformal.cases.encodings import check_samples, sample_codes
 from mmaformal.encodings import executable
 from mmaformal.formats import Format
 from mmaformal.lanes import Flag, Lane, Node, Range, Tracer
@@ -37,7 +37,7 @@ class NoSourceError(ValueError):
 
 
 @dataclass(frozen=True)
-class Step:
+class RepeatedStep:
     """The part that a kernel repeats: the codes of some products and c, and the code that they give, as lanes."""
 
     spec: DotAdd
@@ -58,7 +58,7 @@ def repeated(spec: DotAdd) -> DotAdd:
     return spec.replace(k=spec.period)
 
 
-def _traced(spec: DotAdd) -> Step:
+def _traced(spec: DotAdd) -> RepeatedStep:
     """The step of an instruction on symbolic codes.
 
     Raises LaneError if an operation may wrap, or if NumPy computes something else of the samples.
@@ -66,7 +66,7 @@ def _traced(spec: DotAdd) -> Step:
     step, tracer, rng = repeated(spec), Tracer(), np.random.default_rng(0)
 
     def lane(name: str, fmt: Format) -> Lane:
-        return tracer.input(z3.BitVec(name, fmt.storage_bits), sample(fmt, rng))
+        return tracer.input(z3.BitVec(name, fmt.storage_bits), sample_codes(fmt, rng))
 
     def lanes(name: str, count: int, fmt: Format | None) -> tuple[Lane, ...]:
         return () if fmt is None else tuple(lane(f"{name}{k}", fmt) for k in range(count))
@@ -86,11 +86,11 @@ def _traced(spec: DotAdd) -> Step:
         *([x.sample for x in side] for side in scales),
     )
     check_samples(symbolic, numbers)
-    made = Step(step, a, b, c, scales[0], scales[1], tracer.lift(symbolic.result), {})
+    made = RepeatedStep(step, a, b, c, scales[0], scales[1], tracer.lift(symbolic.result), {})
     return replace(made, special=_special(made, symbolic.stages))
 
 
-def _named(step: Step) -> dict[str, Lane]:
+def _named(step: RepeatedStep) -> dict[str, Lane]:
     """The operands of a step, by the names that they have in a kernel."""
     sides = {"a": step.a, "b": step.b, "sa": step.scale_a, "sb": step.scale_b}
     return {f"{name}{k}": lane for name, lanes in sides.items() for k, lane in enumerate(lanes)} | {
@@ -98,7 +98,7 @@ def _named(step: Step) -> dict[str, Lane]:
     }
 
 
-def _special(step: Step, stages: Sequence[Stage]) -> dict[str, tuple[Flag, ...]]:
+def _special(step: RepeatedStep, stages: Sequence[Stage]) -> dict[str, tuple[Flag, ...]]:
     names = {id(lane): name for name, lane in _named(step).items()}
     found = {}
     for stage in stages:
@@ -273,7 +273,7 @@ def source(spec: DotAdd, finite: bool = False) -> str:
     )
 
 
-def _printed(step: Step, finite: bool) -> tuple[_Printer, str, list[str]]:
+def _printed(step: RepeatedStep, finite: bool) -> tuple[_Printer, str, list[str]]:
     """The statements of a step, the name of its result, and statements that say what is no number."""
     names = {(id(lane), _bits(lane)): name for name, lane in _named(step).items()}
     printer, seen = _Printer(names=names), list[str]()
@@ -285,7 +285,7 @@ def _printed(step: Step, finite: bool) -> tuple[_Printer, str, list[str]]:
     return printer, printer.node(step.result), seen
 
 
-def _seen(printer: _Printer, step: Step) -> list[str]:
+def _seen(printer: _Printer, step: RepeatedStep) -> list[str]:
     """Statements that set `special` where an operand is an infinity or a NaN."""
     told = []
     for sides in (("a", "sa"), ("b", "sb"), ("code",)):

@@ -24,7 +24,7 @@ from support.slow import slow
 from support.solvers import wait_until
 
 from mmaformal import datapath
-from mmaformal.campaign import Campaign, checked
+from mmaformal.campaign import Campaign, checked_outcomes
 from mmaformal.cli import main, verification
 from mmaformal.encodings.executable import stages
 from mmaformal.facts.protocol import Facts
@@ -272,12 +272,12 @@ def forged() -> Outcome:
     ids=["None", "text", "none", "a list of text", "[None]", "forged", "another solver"],
 )
 def test_an_answer_that_cannot_be_one_is_none(rubbish: Any) -> None:
-    (outcome,) = checked(rubbish, 1, "z3")
+    (outcome,) = checked_outcomes(rubbish, 1, "z3")
     assert outcome.verdict == "unknown"
     assert outcome.why.startswith("a worker gave ")
     fine = [Outcome("unsat", "z3", "1", 0.1)]
-    assert checked(fine, 1, "z3") == fine
-    assert [o.verdict for o in checked(fine, 2, "z3")] == ["unknown"] * 2
+    assert checked_outcomes(fine, 1, "z3") == fine
+    assert [o.verdict for o in checked_outcomes(fine, 2, "z3")] == ["unknown"] * 2
 
 
 def test_what_a_worker_says_is_no_proof_unless_it_can_be_one(

@@ -39,7 +39,7 @@ from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.facts import orders
-from mmaformal.facts.settling import smallest as smallest_of
+from mmaformal.facts.settling import smallest_breaking as smallest_of
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (

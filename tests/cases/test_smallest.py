@@ -23,7 +23,7 @@ from mmaformal.encodings.smt import blocks, stages
 from mmaformal.facts import laws
 from mmaformal.facts.laws import Laws
 from mmaformal.facts.settling import _Smallest as Smallest
-from mmaformal.facts.settling import smallest as smallest_of
+from mmaformal.facts.settling import smallest_breaking as smallest_of
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries import order_independence, output_range, sign_symmetry, zero_padding
@@ -176,11 +176,11 @@ def test_laws_that_an_encoding_breaks_are_not_proved(monkeypatch: pytest.MonkeyP
 
     for change, law in ((left, "exchange"), (sign, "signs"), (zero, "zeros")):
         monkeypatch.setattr(stages, "multiply", lambda *args, change=change: change(multiply(*args), *args))
-        laws.forget()
+        laws.forget_laws()
         with LazyPortfolio() as solvers:
             assert not getattr(Laws(Asker(solvers, 60)), law)(spec), law
         monkeypatch.setattr(stages, "multiply", multiply)
-        laws.forget()
+        laws.forget_laws()
         with LazyPortfolio() as solvers:
             assert getattr(Laws(Asker(solvers, 60)), law)(spec), law
 

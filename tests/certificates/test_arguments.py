@@ -85,7 +85,7 @@ def test_an_argument_is_followed_to_the_end_and_needs_every_lemma(build: Callabl
 
 
 def test_the_argument_of_a_unit_needs_the_ranges_of_its_lanes() -> None:
-    theorem = equality.argue(instruction_meant("volta HMMA.884.F16.F16").spec)
+    theorem = equality.argue_equality(instruction_meant("volta HMMA.884.F16.F16").spec)
     written = argument_of(theorem)
 
     def script(name: str) -> str:

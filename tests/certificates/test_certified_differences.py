@@ -12,7 +12,7 @@ import pytest
 
 from mmaformal import Certificates, certify, check_certificate
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.inputs import Codes, codes_of, zeros
+from mmaformal.cases.inputs import Codes, plain_codes, zeros
 from mmaformal.certificates.check import RefusedError
 from mmaformal.cli import main
 from mmaformal.queries.certify import established
@@ -102,7 +102,7 @@ def test_an_input_that_may_not_be_the_smallest_is_not_certified() -> None:
 
 def test_codes_are_read_as_they_are_written() -> None:
     codes = Codes((1, 2), (3, 4), 5, (6,), (7,))
-    assert Codes.from_json(codes.to_json()) == codes == codes_of(codes)
+    assert Codes.from_json(codes.to_json()) == codes == plain_codes(codes)
     none = zeros(instruction_meant(X).spec)
     assert Codes.from_json(none.to_json()) == none
     for wrong in ({"a": "0x1", "b": [], "c": "0x0"}, {"a": [], "b": []}, {"a": ["x"], "b": [], "c": "0x0"}):

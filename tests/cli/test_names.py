@@ -27,7 +27,7 @@ from mmaformal import (
 from mmaformal.architectures import Architecture, UnknownArchitectureError, UnknownInstructionError
 from mmaformal.architectures.base import takes
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
-from mmaformal.architectures.models import known
+from mmaformal.architectures.models import known_models
 from mmaformal.architectures.products import NOT_MODELLED, PRODUCTS, architecture_of
 from mmaformal.queries import find_difference as find_difference_module
 
@@ -104,7 +104,7 @@ def test_a_device_without_a_model_is_said_to_be_one(name: str) -> None:
 
 def test_a_model_of_a_user_may_be_called_like_a_device() -> None:
     own = Architecture("a10", "of mine", ampere.instructions[:1])
-    with known(own):
+    with known_models(own):
         assert ARCHITECTURES["a10"] is own
     assert ARCHITECTURES["a10"] is ampere
 

@@ -125,15 +125,15 @@ def test_another_model_or_source_is_another(monkeypatch: pytest.MonkeyPatch) -> 
         RecallKey("diff", (x, y), "finite").key,
         RecallKey("diff", (x, replace(y, spec=y.spec.replace(F=24)))).key,  # under the same name
     ]
-    monkeypatch.setattr(recall, "source", lambda: "another")
+    monkeypatch.setattr(recall, "source_digest", lambda: "another")
     others.append(RecallKey("diff", (x, y)).key)
     assert len({key, *others}) == 7
 
 
 def test_the_source_is_all_of_the_package() -> None:
-    recall.source.cache_clear()
+    recall.source_digest.cache_clear()
     start = time.monotonic()
-    digest = recall.source()
+    digest = recall.source_digest()
     assert len(digest) == 64
     assert time.monotonic() - start < 5
     for module in (find_difference_module, recall):
@@ -351,7 +351,7 @@ def test_what_was_verified_is_told_again(
             keep(verification.Verified("proved   it\n1 instructions: 1 proved", told), store)
         return 0
 
-    monkeypatch.setattr(verification, "run", worked_out)
+    monkeypatch.setattr(verification, "run_campaign", worked_out)
     words = ["verify", *VOLTA.split()]
     run(capsys, *words)
     assert re.fullmatch(

@@ -7,7 +7,7 @@ import pytest
 import z3
 
 from mmaformal.apple.tables import FLOAT_MODES
-from mmaformal.cases.encodings import sample
+from mmaformal.cases.encodings import sample_codes
 from mmaformal.encodings.amx_lanes import IEEE_BF16, SKIPS, Accumulation, Reduction, executable, smt
 from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64
@@ -42,7 +42,7 @@ def test_both_encodings_accumulate_alike(on: Accumulation) -> None:
 @pytest.mark.parametrize("rho", [IEEE_FP16, IEEE_BF16], ids=str)
 def test_both_encodings_compute_floats_alike(kind: str, rho: object) -> None:
     rng, fmt = np.random.default_rng(1), rho.format  # type: ignore[attr-defined]
-    for x, y, z in zip(*(sample(fmt, rng)[:30].tolist() for _ in "xyz"), strict=True):
+    for x, y, z in zip(*(sample_codes(fmt, rng)[:30].tolist() for _ in "xyz"), strict=True):
         terms = (z3.BitVecVal(code, 16) for code in (x, y, z))
         mine = executable.floating(kind, x, y, z, rho)  # type: ignore[arg-type]
         assert mine == value(smt.floating(kind, *terms, rho))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
-from mmaformal.facts.equality import argue
+from mmaformal.facts.equality import argue_equality
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
@@ -145,7 +145,9 @@ _unpack = executable.unpack
 
 def unpacked_alike() -> bool:
     """Whether the lemmas hold that both encodings unpack alike."""
-    lemmas = [each for each in argue(e9s12["DP1A.FP32"].spec).lemmas.values() if each.stage == "unpack"]
+    lemmas = [
+        each for each in argue_equality(e9s12["DP1A.FP32"].spec).lemmas.values() if each.stage == "unpack"
+    ]
     assert lemmas
     solver = z3.Solver()
     return all(solver.check(each.refuted) == z3.unsat for each in lemmas)

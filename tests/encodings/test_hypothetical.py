@@ -73,7 +73,7 @@ def test_the_lossless_width_of_a_tiny_unit_is_that_of_all_its_codes(
 ) -> None:
     """Every c, every product of two, and a second one of a few."""
     of = e2m1, e2m1, ue4m3, products, e_zero
-    width = lossless_width.width_of(*of)
+    width = lossless_width.lossless_width_of(*of)
     values = [(e2m1.value(x), reference.read(x, e2m1)) for x in range(8)]
     product = {(x[0] * y[0], x[1].exponent + y[1].exponent) for x in values for y in values}
     c = {(ue4m3.value(x), reference.read(x, ue4m3).exponent) for x in range(128) if ue4m3.is_finite(x)}
@@ -92,7 +92,7 @@ def test_the_lossless_width_of_a_tiny_unit_is_that_of_all_its_codes(
     assert not loses(width.F)
     assert loses(width.F - 1)
     with LazyPortfolio() as portfolio:
-        assert lossless_width.prove(Composing(Asker(portfolio, 60)), *of) == width
+        assert lossless_width.prove_width(Composing(Asker(portfolio, 60)), *of) == width
 
 
 # ---- what is said ----------------------------------------------------------------------------------------------------

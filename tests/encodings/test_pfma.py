@@ -20,7 +20,7 @@ from mmaformal.encodings.pfma import Pfma
 from mmaformal.encodings.pfma import executable as pfma
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries.elimination import RecordedRows, types_of
+from mmaformal.queries.elimination import RecordedRows, types_of_recording
 from mmaformal.queries.properties import prove
 from mmaformal.queries.verify import verify
 from mmaformal.recordings import read
@@ -125,7 +125,7 @@ def test_the_proof_needs_both_encodings_to_flush_alike(monkeypatch: pytest.Monke
 @pytest.mark.skipif(not RECORDING.exists(), reason="no ../shared/recordings beside this checkout")
 def test_recorded_rows_decide_when_a_result_is_tiny() -> None:
     recording = read(RECORDING)
-    rows = RecordedRows.of(recording.load(), types_of(recording), recording.terms)
+    rows = RecordedRows.of(recording.load(), types_of_recording(recording), recording.terms)
     assert not rows.differ(TDP.spec).any()
     assert rows.differ(TDP.spec.replace(tiny=Tininess.BEFORE)).sum() == 156
 

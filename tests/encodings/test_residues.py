@@ -209,7 +209,7 @@ def proved(name: str) -> bool:
     with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         proving = Composing(Asker(portfolio, 120.0))
         try:
-            exactness.prove_exact(proving, emulation[name].spec)
+            exactness.prove_exact_words(proving, emulation[name].spec)
         except NotProvedError as error:
             if not error.refuted:
                 raise

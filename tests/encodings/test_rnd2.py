@@ -262,7 +262,7 @@ def test_a_pair_alone_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pair, to which −0 is added, has what is assumed of results: not if that made something of small ones."""
     spec = ALONE.spec.replace(nan="DEFAULT")
     with LazyPortfolio() as portfolio:
-        assert kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argument(spec)).obligations
+        assert kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argue_doubled(spec)).obligations
     right = stages.add
 
     def wrong(x: z3.BitVecRef, y: z3.BitVecRef, rho: Conversion, nan: int) -> ieee.Addition:
@@ -272,7 +272,7 @@ def test_a_pair_alone_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(stages, "add", wrong)
     with LazyPortfolio() as portfolio, pytest.raises(NotProvedError, match="in range with −0 added"):
-        kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argument(spec))
+        kernel_prove(Asker(portfolio, 100), power_of_two_scaling.argue_doubled(spec))
 
 
 @pytest.mark.parametrize("broken", ["", "change_sign", "sticky_sum"])
@@ -297,11 +297,11 @@ def test_signs_of_two_runs(broken: str, monkeypatch: pytest.MonkeyPatch) -> None
     with LazyPortfolio() as portfolio:
         asker = Asker(portfolio, 100)
         if broken != "sticky_sum":
-            exchanged = commutativity.argument(commutativity.relation(pair))
+            exchanged = commutativity.argue_exchanged(commutativity.relation(pair))
             with pytest.raises(NotProvedError) if broken else nullcontext():
                 kernel_prove(asker, exchanged)
         if broken != "change_sign":
-            negated = sign_symmetry.argument(sign_symmetry.relation(fma))
+            negated = sign_symmetry.argue_negated(sign_symmetry.relation(fma))
             with pytest.raises(NotProvedError) if broken else nullcontext():
                 kernel_prove(asker, negated)
 

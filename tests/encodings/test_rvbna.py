@@ -16,7 +16,12 @@ from support.recorded import SHARED
 
 from mmaformal import ARCHITECTURES, find_difference, riscv, verify
 from mmaformal.architectures import Architecture
-from mmaformal.cases.falling_products import exponent_of, find_product, random_searches, value_of_product
+from mmaformal.cases.falling_products import (
+    exponent_of_factors,
+    find_product,
+    random_searches,
+    value_of_product,
+)
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import both_results
@@ -366,7 +371,7 @@ def test_where_the_argument_is_not_tried() -> None:
 def test_the_order_of_products_does_not_matter(order: tuple[int, ...]) -> None:
     spec = PRINTED[f"vfqwbdota.vv.E4M3.n{len(order)}"].spec
     with LazyPortfolio() as portfolio:
-        assert prove(Asker(portfolio, 100), orders.argument(spec, order)).obligations
+        assert prove(Asker(portfolio, 100), orders.argue_order(spec, order)).obligations
 
 
 def test_that_order_does_not_matter_is_not_proved_of_a_sum_that_has_one(
@@ -376,7 +381,7 @@ def test_that_order_does_not_matter_is_not_proved_of_a_sum_that_has_one(
     monkeypatch.setattr(rvbna, "signed_sum", lambda terms, bits: right([*terms, terms[0]], bits))
     spec = PRINTED["vfqwbdota.vv.E4M3.n2"].spec
     with LazyPortfolio() as portfolio, pytest.raises((ArgumentError, NotProvedError)):
-        prove(Asker(portfolio, 100), orders.argument(spec, (1, 0)))
+        prove(Asker(portfolio, 100), orders.argue_order(spec, (1, 0)))
 
 
 @pytest.mark.slow
@@ -446,5 +451,5 @@ def test_d_falls_with_a_product_of_larger_exponents(name: str) -> None:
     assert found is not None
     first, second = found
     assert value_of_product(i.spec, first, 0) == value_of_product(i.spec, second, 0)
-    exponents = [exponent_of(i.spec, (x.a[0], x.b[0])) for x in found]
+    exponents = [exponent_of_factors(i.spec, (x.a[0], x.b[0])) for x in found]
     assert exponents[0] != exponents[1]

@@ -13,7 +13,7 @@ from support.recorded import SHARED
 from mmaformal import Fails, Holds, Unknown, matmul, power10, prove, sme, verify
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.numerical import exact
+from mmaformal.cases.numerical import exact_of
 from mmaformal.cases.run import compiled_results, results, smt_result
 from mmaformal.encodings.executable import signs as executable_signs
 from mmaformal.encodings.rnd2 import Rnd2
@@ -81,7 +81,7 @@ def test_the_exact_sum(negated: str, reads_c: bool, told: str) -> None:
     assert spec.exact_sum == told
     x, y = spec.product_sign * 6, spec.c_sign * 5
     assert exact_dot_add(spec, [0x4000], [0x4200], 0x4500) == x + y
-    assert exact(spec, Codes((0x4000,), (0x4200,), 0x4500)) == Fraction(x + y)
+    assert exact_of(spec, Codes((0x4000,), (0x4200,), 0x4500)) == Fraction(x + y)
     if not reads_c:
         assert exact_dot_add(spec, [0x4000], [0x4200], NAN) == x
 
@@ -217,7 +217,7 @@ def test_d_falls_with_a_product_that_is_subtracted() -> None:
 
 
 def test_a_claim_about_signs_that_is_wrong_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signed, "taken", lambda spec, x: x)
+    monkeypatch.setattr(signed, "changed_inputs", lambda spec, x: x)
     answer = prove("correct-rounding", as_instruction(of(HALF, "a")), timeout=60)
     assert isinstance(answer, Unknown)
 

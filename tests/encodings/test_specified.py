@@ -13,7 +13,7 @@ from mmaformal.architectures.base import SPECIFIED
 from mmaformal.encodings import executable
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.listing import in_words
+from mmaformal.listing import instruction_in_words
 from mmaformal.recordings.backing import opened
 from mmaformal.solver.answers import Holds
 
@@ -317,6 +317,6 @@ def test_what_is_specified_says_so() -> None:
                 *(["product_order"] if instruction.spec.product_order else []),
                 *(["negated"] if instruction.spec.negated else []),
             }, "a source of every parameter"
-            said = in_words(instruction)
+            said = instruction_in_words(instruction)
             assert "specified, never run" in " ".join(said.split())
             assert ("in part open" in " ".join(said.split())) == bool(opened(instruction))

@@ -12,12 +12,12 @@ from support.proofs import some_proof
 
 from mmaformal import find_difference, hopper
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cases.encodings import compare
+from mmaformal.cases.encodings import compare_encodings
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings.executable import stages
 from mmaformal.encodings.fda import executable as fda
 from mmaformal.facts import both_encodings, chains
-from mmaformal.facts.equality import argue
+from mmaformal.facts.equality import argue_equality
 from mmaformal.proof.kernel import ArgumentError, Scripts
 from mmaformal.queries.output_range import NEVER_MINUS_ZERO
 from mmaformal.queries.zero_padding import PROPERTY as ZERO_PADDING
@@ -38,7 +38,7 @@ def one_bit_less(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lemmas(spec: Any) -> set[str]:
     scripts = Scripts()
-    return {digest(scripts[lemma]) for lemma in argue(spec).lemmas.values()}
+    return {digest(scripts[lemma]) for lemma in argue_equality(spec).lemmas.values()}
 
 
 def test_a_property_that_holds_has_the_equality_of_the_encodings_among_its_obligations() -> None:
@@ -58,7 +58,7 @@ def test_a_property_of_one_encoding_alone_fails_with_an_input(one_bit_less: None
     answer = NEVER_MINUS_ZERO.prove(ONE)
     assert isinstance(answer, Fails), answer
     assert isinstance(answer.witness, CaseWitness)
-    assert compare(ONE, answer.witness.codes) == answer.witness
+    assert compare_encodings(ONE, answer.witness.codes) == answer.witness
     assert "two encodings of hopper one product differ" in answer.why
 
 
@@ -75,7 +75,9 @@ def test_instructions_with_unequal_encodings_are_not_equal(one_bit_less: None) -
 
 
 def test_without_time_for_the_encodings_nothing_is_affirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(both_encodings.equality, "settle", lambda i, *_: Unknown("q", "no time", (), 0.0))
+    monkeypatch.setattr(
+        both_encodings.equality, "settle_equality", lambda i, *_: Unknown("q", "no time", (), 0.0)
+    )
     monkeypatch.setattr(both_encodings, "_PROVED", {})
     answer = NEVER_MINUS_ZERO.prove(ONE)
     assert isinstance(answer, Unknown)
@@ -91,7 +93,9 @@ def test_a_long_chain_is_one_of_two_steps() -> None:
 
 
 def test_a_long_chain_is_proved_by_a_rule_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(both_encodings.equality, "settle", lambda i, *_: Holds("q", some_proof(), 0.0))
+    monkeypatch.setattr(
+        both_encodings.equality, "settle_equality", lambda i, *_: Holds("q", some_proof(), 0.0)
+    )
     monkeypatch.setattr(both_encodings, "_PROVED", {})
     equal = Equal("q", some_proof(), 0.0)
     long, short = (replace(ONE, spec=ONE.spec.replace(k=n * ONE.parameters.step_products)) for n in (128, 64))

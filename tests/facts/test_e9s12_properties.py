@@ -12,7 +12,7 @@ from support.rounded_once import examine
 from mmaformal import PROPERTIES, e9s12
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import exact
+from mmaformal.cases.numerical import exact_of
 from mmaformal.cases.run import run
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.dpa_e9s12.proofs import losses
@@ -78,7 +78,7 @@ def not_proved(argument: Theorem) -> str:
 
 def test_negated_inputs_where_a_product_loses_its_last_place() -> None:
     spec = e9s12["DP4A.FP16"].replace(L=82).spec
-    why = not_proved(sign_symmetry.argument(sign_symmetry.relation(spec)))
+    why = not_proved(sign_symmetry.argue_negated(sign_symmetry.relation(spec)))
     assert "aligned terms are related" in why
 
 
@@ -91,7 +91,7 @@ def test_doubled_inputs_of_a_unit_that_does_not_look_at_exponents(monkeypatch: p
 
     monkeypatch.setattr(smt_dpa, "place", place)
     assert "where the largest exponent goes up, terms are the same" in not_proved(
-        power_of_two_scaling.argument(e9s12["DP1A.FP32"].spec)
+        power_of_two_scaling.argue_doubled(e9s12["DP1A.FP32"].spec)
     )
 
 
@@ -117,7 +117,7 @@ def test_exactness_on_codes(of: str) -> None:
     cases = generate(i.spec, 600, 0, ["numbers", "sparse", "near", "edge"]).cases()
     held = 0
     for codes, d in zip(cases, run(i, cases), strict=True):
-        value = exact(i.spec, codes)
+        value = exact_of(i.spec, codes)
         if value is None:
             continue
         said = examine(i, codes)

@@ -31,7 +31,7 @@ from mmaformal.facts.exactness import prove_errors_of_steps
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.fixed_sums import prove_scaled, scaled
+from mmaformal.proof.fixed_sums import prove_scaled, shifted_by
 from mmaformal.proof.fused import largest_loss
 from mmaformal.proof.kernel import Inference, NotProvedError, composition
 from mmaformal.queries import error_bound
@@ -124,7 +124,7 @@ def test_a_smaller_loss_is_refuted(proving: Composing, monkeypatch: pytest.Monke
         lambda x, places, reach: smaller if places > 0 else alignment.NOTHING,
     )
     with pytest.raises(NotProvedError, match="cut off a term"):
-        alignment.prove_fused(proving, SMALL.spec, fused_steps.fused_step(SMALL.spec))
+        alignment.prove_fused_losses(proving, SMALL.spec, fused_steps.fused_step(SMALL.spec))
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_each_bound_of_rounding_down_is_reached(instruction: Instruction) -> Non
 
 
 def prove_round_down(proving: Composing, instruction: Instruction) -> None:
-    x = round_down.frame_of(instruction.spec)
+    x = round_down.step_frame(instruction.spec)
     none = z3.Not(z3.Or(*x.step.special))
-    proving.conclude("all of it holds", round_down.prove_round_down(proving, x), [none])
+    proving.conclude("all of it holds", round_down.prove_bound_of_rounding(proving, x), [none])
 
 
 @pytest.mark.parametrize(
@@ -241,10 +241,10 @@ def test_a_broken_unit_is_refuted(
 
 
 def test_a_c_that_is_kept_where_it_should_be_dropped_is_refuted(proving: Composing) -> None:
-    x = round_down.frame_of(GFDRDA.spec)
-    step = round_down.frame_of(GFDRDA.replace(c_reach=24).spec).step
+    x = round_down.step_frame(GFDRDA.spec)
+    step = round_down.step_frame(GFDRDA.replace(c_reach=24).spec).step
     with pytest.raises(NotProvedError, match="does not hold"):
-        round_down.prove_round_down(proving, replace(x, step=step))
+        round_down.prove_bound_of_rounding(proving, replace(x, step=step))
 
 
 def test_no_argument_is_an_honest_unknown() -> None:
@@ -323,10 +323,10 @@ def test_a_lemma_that_is_dropped_is_missed(proving: Composing, instruction: Inst
     x: Any
     if instruction is SMALL:
         x = fused_steps.fused_step(instruction.spec)
-        conclusion = alignment.prove_fused(named, instruction.spec, x)
+        conclusion = alignment.prove_fused_losses(named, instruction.spec, x)
     else:
-        x = round_down.frame_of(instruction.spec)
-        conclusion = round_down.prove_round_down(named, x)
+        x = round_down.step_frame(instruction.spec)
+        conclusion = round_down.prove_bound_of_rounding(named, x)
     whole = [z3.Not(z3.Or(*x.step.special))]
     assert holds(composition(inferences(named.steps.values()), conclusion, whole)[0])
     for name in sorted(NEEDED_BY_ALL | NEEDED[instruction.algorithm]):
@@ -357,11 +357,11 @@ def test_letters_keep_connectives_and_nothing_else() -> None:
 def test_a_scaled_difference_is_a_difference(proving: Composing) -> None:
     x, y, amount = z3.BitVec("x", 40), z3.BitVec("y", 40), z3.BitVec("amount", 4)
     x_scaled, y_scaled, difference = prove_scaled(proving, x, y, amount)
-    assert x_scaled.eq(scaled(x, amount))
-    assert difference.eq(scaled(x - y, amount))
+    assert x_scaled.eq(shifted_by(x, amount))
+    assert difference.eq(shifted_by(x - y, amount))
     proving.conclude("it is one when scaled", x_scaled - y_scaled == difference)
     shifted = z3.simplify(
-        z3.substitute(scaled(x, amount), (x, z3.BitVecVal(5, 40)), (amount, z3.BitVecVal(9, 4)))
+        z3.substitute(shifted_by(x, amount), (x, z3.BitVecVal(5, 40)), (amount, z3.BitVecVal(9, 4)))
     )
     assert shifted.as_long() == 5 << 9
 
@@ -420,7 +420,7 @@ def test_gps_has_no_bound_since_it_flushes(name: str) -> None:
 
 def test_every_product_that_is_not_huge_is_ordinary() -> None:
     """The theorem is about all inputs that are numbers: of fdrda, but for products of 2^128 or more."""
-    x = round_down.frame_of(cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec)
+    x = round_down.step_frame(cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec)
     inputs = symbolic_inputs(x.spec)
     with LazyPortfolio() as solvers:
         ordinary = prove_inputs(Composing(Asker(solvers, 30)), x.spec, inputs, x.step)

@@ -19,7 +19,7 @@ from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee, stages
-from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
+from mmaformal.facts.exact_terms import prove_inputs, prove_links, prove_lowered, prove_tree
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
@@ -161,7 +161,7 @@ def test_others_are_not(proving: Composing, broken: str, monkeypatch: pytest.Mon
 
 
 def test_a_chain_that_starts_anew_is_none(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
-    prove_chain(proving, CHAIN.spec)
+    prove_links(proving, CHAIN.spec)
     whole = fda.dot_add
 
     def forgetful(spec: Any, a: Any, b: Any, c: Any, *scales: Any) -> Any:
@@ -172,7 +172,7 @@ def test_a_chain_that_starts_anew_is_none(proving: Composing, monkeypatch: pytes
 
     monkeypatch.setitem(smt._ALGORITHMS, "fda", forgetful)
     with pytest.raises(NotProvedError, match="does not hold"):
-        prove_chain(proving, CHAIN.spec)
+        prove_links(proving, CHAIN.spec)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mmaformal import ARCHITECTURES, ampere
 from mmaformal.encodings import executable, smt
 from mmaformal.encodings.fda import Fda
 from mmaformal.facts.protocol import Facts, UnsupportedError
-from mmaformal.facts.registry import facts_of, found
+from mmaformal.facts.registry import all_facts, facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES, prove
 from mmaformal.queries.verify import verify
@@ -51,14 +51,14 @@ def test_every_folder_is_found_and_every_algorithm_has_one() -> None:
     }
     tabled |= {i.algorithm for x in ("riscv@printed", "diamond_rapids") for i in ARCHITECTURES[x]}
     tabled.add(ARCHITECTURES["datapath"]["fma(a=bf16,nan=DEFAULT)"].algorithm)
-    assert set(found()) == named == tabled
-    for name, facts in found().items():
+    assert set(all_facts()) == named == tabled
+    for name, facts in all_facts().items():
         assert facts.algorithm == name
         assert type(facts) is not Facts
 
 
 def test_every_encoding_is_found() -> None:
-    for name in found():
+    for name in all_facts():
         assert executable._ALGORITHMS[name].__module__ == f"mmaformal.encodings.{name}.executable"
         assert smt._ALGORITHMS[name].__module__ == f"mmaformal.encodings.{name}.smt"
 

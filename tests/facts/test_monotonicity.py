@@ -13,7 +13,7 @@ from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.cases import out_of_order
-from mmaformal.cases.falling_products import exponent_of, find_product, narrow_cases, value_of_product
+from mmaformal.cases.falling_products import exponent_of_factors, find_product, narrow_cases, value_of_product
 from mmaformal.cases.out_of_order import not_below, two_runs
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
@@ -142,7 +142,7 @@ def test_many_products_are_not(instruction: Instruction) -> None:
     assert found is not None
     first, second, n = found
     assert n == monotone_fused.products_allowed(instruction.spec) + 1
-    witness = out_of_order.shown(instruction, first, second, "c", ())
+    witness = out_of_order.shown_falling(instruction, first, second, "c", ())
     values = [instruction.d_format.value(d) for d in witness.results]
     assert values[0] > values[1]
     assert instruction.c_format.value(first.c) < instruction.c_format.value(second.c)
@@ -192,7 +192,7 @@ def test_products_of_few_bits_can_be_made_of_a_subnormal_number(instruction: Ins
     found = find_product(instruction, [partial(narrow_cases, spec, instruction.parameters.F)])
     assert found is not None
     values = [value_of_product(spec, x, 0) for x in found]
-    exponents = [exponent_of(spec, (x.a[0], x.b[0])) for x in found]
+    exponents = [exponent_of_factors(spec, (x.a[0], x.b[0])) for x in found]
     assert values[0] == values[1]
     assert exponents[0] < exponents[1]
     assert out_of_order.descends(instruction, *found)
@@ -546,7 +546,7 @@ def test_a_broken_step_breaks_a_premise_of_the_rule(
 
         monkeypatch.setattr(stages, "classify", classified)
     else:  # with a NaN between them, two numbers are in any order
-        monkeypatch.setattr(monotone, "keeps", lambda x, y, fmt: not_below((x, y), fmt))
+        monkeypatch.setattr(monotone, "keeps_order", lambda x, y, fmt: not_below((x, y), fmt))
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_fused.prove_in_c(theory, HALF_STEP)
 
@@ -629,7 +629,7 @@ def test_a_broken_ffma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
 
 def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.MonotoneLastAddition:
     return monotone_addition.MonotoneLastAddition(
-        fp16, lambda c, x: monotone_addition.added(ieee.add(c, x, IEEE_FP16, nan))
+        fp16, lambda c, x: monotone_addition.addition_of_c(ieee.add(c, x, IEEE_FP16, nan))
     )
 
 

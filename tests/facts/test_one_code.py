@@ -16,12 +16,12 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
 from mmaformal.encodings.muladd.proofs import exactness as exact_sums
-from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products, prove_fma
+from mmaformal.encodings.muladd.proofs.exactness import ProductSum, holds_products, prove_is_fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.sfma.proofs import FmaSum
 from mmaformal.encodings.wfma.proofs.exact_sums import Factor, WideFmaSum
-from mmaformal.facts.one_code import ModelPair, prove_equal, prove_one_code
+from mmaformal.facts.one_code import ModelPair, prove_codes_equal, prove_one_code
 from mmaformal.formats import e2m1, e3m2, fp32
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
@@ -117,12 +117,12 @@ def test_special_values_of_two_kinds(theory: Theory) -> None:
 
 @pytest.mark.parametrize("other", [FIRST, FMA.replace(rho=replace(IEEE_FP32, rounding=Rounding.RZ)), SMALL])
 def test_models_that_are_not_alike_are_left_to_the_search(theory: Theory, other: DotAdd) -> None:
-    assert prove_equal(theory.asker, FMA, other, z3.BoolVal(True)) is None
+    assert prove_codes_equal(theory.asker, FMA, other, z3.BoolVal(True)) is None
 
 
 def test_zeros_of_two_signs_are_not_allowed(theory: Theory) -> None:
     x, y = e9s12["DP4A.FP16"].spec, cdna1["v_mfma_f32_4x4x4f16"].spec
-    assert prove_equal(theory.asker, x, y, z3.BoolVal(True)) is None
+    assert prove_codes_equal(theory.asker, x, y, z3.BoolVal(True)) is None
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,10 @@ def test_products_that_fp32_holds() -> None:
 
 def test_an_addition_is_an_fma_of_a_summand_and_one(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     rho = Conversion.named("IEEE-FP16")
-    prove_fma(theory, rho)
+    prove_is_fma(theory, rho)
     monkeypatch.setattr(exact_sums, "_one", lambda _: z3.BitVecVal(0x3C01, 16))
     with pytest.raises(NotProvedError, match="does not hold"):
-        prove_fma(theory, rho)
+        prove_is_fma(theory, rho)
 
 
 @pytest.mark.slow

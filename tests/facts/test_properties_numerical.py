@@ -51,7 +51,7 @@ from mmaformal.rounding import (
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
-from mmaformal.theory.additions import prove_addition
+from mmaformal.theory.additions import AdditionFacts
 
 
 @pytest.fixture
@@ -168,13 +168,18 @@ def test_an_fma_of_one_place_less_is_not(proving: Composing, monkeypatch: pytest
         sfma_step(proving)
 
 
+def _add_of_fp16() -> AdditionFacts:
+    x, y = z3.BitVecs("x y", 16)
+    return AdditionFacts(x, y, ieee.add(x, y, IEEE_FP16, blocks.quiet_nan(fp16)).result, IEEE_FP16)
+
+
 def test_an_addition_is_correctly_rounded_and_a_coarser_one_is_not(
     proving: Composing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prove_addition(proving, IEEE_FP16)
+    _add_of_fp16().prove_rounded(proving)
     monkeypatch.setattr(ieee, "sticky_shift_right", blocks.shift_right)
     with pytest.raises(NotProvedError, match="does not hold"):
-        prove_addition(proving, IEEE_FP16)
+        _add_of_fp16().prove_rounded(proving)
 
 
 @pytest.mark.parametrize(
@@ -271,16 +276,16 @@ def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.Mon
 
 def test_the_lossless_width_is_proved_and_tight(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = blackwell["UTCQMMA.F16.E2M1.E2M1"].replace(k=4, L=4)
-    assert lossless_width.width_of(e2m1, e2m1, fp16).F == 28
+    assert lossless_width.lossless_width_of(e2m1, e2m1, fp16).F == 28
     assert isinstance(settled(lossless_width.PROPERTY, narrow.replace(F=28)), Holds)
     fails = settled(lossless_width.PROPERTY, narrow.replace(F=27))
     assert isinstance(fails, Fails)
     assert "28" in fails.question
-    for kept, whole in lossless_width.sums(narrow.replace(F=27).spec, fails.witness.codes):  # type: ignore[attr-defined]
+    for kept, whole in lossless_width.sums_of_steps(narrow.replace(F=27).spec, fails.witness.codes):  # type: ignore[attr-defined]
         assert kept != whole
     monkeypatch.setattr(lossless_width, "align", one_bit_less(blocks.align))
     with pytest.raises(NotProvedError):
-        lossless_width.prove(proving, e2m1, e2m1, fp16)
+        lossless_width.prove_width(proving, e2m1, e2m1, fp16)
 
 
 def separated(text: str) -> Instruction:
@@ -321,7 +326,7 @@ def test_terms_that_need_the_last_bit_are_a_case_where_the_search_finds_none(
 @pytest.mark.slow
 @pytest.mark.parametrize(("fmt", "F"), [("e4m3", 34), ("e2m1", 6)])
 def test_what_a_lane_holds_of_table_1_is_built_and_proved(fmt: str, F: int) -> None:
-    assert lossless_width.width_of(Format.named(fmt), Format.named(fmt), None).F == F
+    assert lossless_width.lossless_width_of(Format.named(fmt), Format.named(fmt), None).F == F
     for bits, expected in ((F, Holds), (F - 1, Fails)):
         unit = datapath[f"sda(k=16,frac_bits={bits},a={fmt})"]
         assert isinstance(settled(lossless_width.PROPERTY, unit), expected)
@@ -330,7 +335,10 @@ def test_what_a_lane_holds_of_table_1_is_built_and_proved(fmt: str, F: int) -> N
 def test_table_1_of_seed_002(proving: Composing) -> None:
     """Where the paper is right, and where its widths are shown to be too few."""
     ours = {
-        fmt.name: (lossless_width.width_of(fmt, fmt, None), lossless_width.width_of(fmt, fmt, fp32))
+        fmt.name: (
+            lossless_width.lossless_width_of(fmt, fmt, None),
+            lossless_width.lossless_width_of(fmt, fmt, fp32),
+        )
         for fmt, _ in TABLE_I
     }
     widths = {name: (x.data_path, y.data_path) for name, (x, y) in ours.items()}
@@ -349,5 +357,5 @@ def test_table_1_of_seed_002(proving: Composing) -> None:
             )
             assert not lossless_width.loses_at(width, width.F)
     for fmt in (e4m3, e2m1):
-        lossless_width.prove(proving, fmt, fmt, None)
-    assert lossless_width.width_of(bf16, bf16, fp32).low.name == "product"
+        lossless_width.prove_width(proving, fmt, fmt, None)
+    assert lossless_width.lossless_width_of(bf16, bf16, fp32).low.name == "product"

@@ -15,10 +15,10 @@ import pytest
 import z3
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, datapath, hopper, rtx_blackwell, volta
-from mmaformal.cases.codes import same
+from mmaformal.cases.codes import same_code
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.relations import Relation, sample, witness_of
+from mmaformal.cases.relations import Relation, sample_broken, witness_of
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.cli import main as command
@@ -100,7 +100,7 @@ def test_order_within_blocks(solvers: LazyPortfolio, instruction: Instruction) -
 
 def test_permutations_generate_those_within_blocks_and_between_them() -> None:
     spec = ampere["HMMA.16816.F32"].spec
-    assert order_independence.blocks(spec) == [list(range(8)), list(range(8, 16))]
+    assert order_independence.products_together(spec) == [list(range(8)), list(range(8, 16))]
     orders = order_independence.within_blocks(spec)
     assert [sum(k != order[k] for k in range(16)) for order in orders] == [2, 8, 2, 8]
     (between,) = order_independence.across_blocks(spec)
@@ -128,7 +128,7 @@ def test_a_case_is_found_among_many_products_with_scales() -> None:
     """Two products of 64 whose sum counts beside a large c, and each alone does not."""
     spec = blackwell["UTCOMMA.F32.E2M1.E2M1.E8"].spec
     relation = order_independence.relation(spec, order_independence.across_blocks(spec)[0])
-    found = sample(relation)
+    found = sample_broken(relation)
     assert found is not None
     assert relation.breaks([found])[0]
 
@@ -147,7 +147,7 @@ def test_no_argument_is_known_for_products_that_change_steps() -> None:
     for spec in (SMALL.spec.replace(k=2 * SMALL.k), DotAdd(6, e5m2, e5m2, fp32, fp32, inner)):
         order = order_independence.across_blocks(spec)[0]
         with pytest.raises(ArgumentError, match="from one step to another"):
-            order_independence.argument(spec, order)
+            order_independence.argue_order(spec, order)
 
 
 def test_a_maximum_that_ignores_a_term_depends_on_order(
@@ -155,7 +155,9 @@ def test_a_maximum_that_ignores_a_term_depends_on_order(
 ) -> None:
     monkeypatch.setattr(stages, "maximum", lambda xs: blocks.maximum(xs[1:]))
     orders = order_independence.within_blocks(SMALL.spec)
-    assert not proved(solvers, lambda: (order_independence.argument(SMALL.spec, order) for order in orders))
+    assert not proved(
+        solvers, lambda: (order_independence.argue_order(SMALL.spec, order) for order in orders)
+    )
 
 
 def test_truncation_that_depends_on_the_place_depends_on_order(
@@ -169,7 +171,7 @@ def test_truncation_that_depends_on_the_place_depends_on_order(
 
     monkeypatch.setattr(stages, "align", align)
     (first, *_) = order_independence.within_blocks(SMALL.spec)
-    assert not proved(solvers, lambda: [order_independence.argument(SMALL.spec, first)])
+    assert not proved(solvers, lambda: [order_independence.argue_order(SMALL.spec, first)])
 
 
 # ---- commutativity, signs ----------------------------------------------------------------------------------------
@@ -192,7 +194,7 @@ def test_a_product_that_cuts_one_factor_is_not_commutative(
 
     monkeypatch.setattr(stages, "multiply", multiply)
     relation = commutativity.relation(SMALL.spec)
-    assert not proved(solvers, lambda: [commutativity.argument(relation)])
+    assert not proved(solvers, lambda: [commutativity.argue_exchanged(relation)])
 
 
 @pytest.mark.parametrize("instruction", [SMALL, cdna1["v_mfma_f32_32x32x1f32"]], ids=lambda i: i.algorithm)
@@ -213,7 +215,7 @@ def test_a_model_that_rounds_down_is_not_proved_symmetric(
     monkeypatch.setattr(
         blocks, "round_code", lambda code, drop, sign, *_: down(code, drop, sign, blocks.Rounding.RD)
     )
-    assert not proved(solvers, lambda: [sign_symmetry.argument(sign_symmetry.relation(SMALL.spec))])
+    assert not proved(solvers, lambda: [sign_symmetry.argue_negated(sign_symmetry.relation(SMALL.spec))])
 
 
 # ---- zeros -------------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ def test_another_exponent_of_zero_is_not_proved_harmless(
 
     monkeypatch.setattr(stages, "multiply", multiply)
     pad = zero_padding.padding(SMALL.spec)
-    assert not proved(solvers, lambda: [zero_padding.argument(pad)])
+    assert not proved(solvers, lambda: [zero_padding.argue_padded(pad)])
 
 
 def test_what_is_compared_is_one_product_shorter() -> None:
@@ -258,7 +260,7 @@ def test_what_is_compared_is_one_product_shorter() -> None:
 def test_scaling_by_two_and_another_exponent_of_zero(
     solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    argument = power_of_two_scaling.argument
+    argument = power_of_two_scaling.argue_doubled
     assert proved(solvers, lambda: [argument(SMALL.spec)])
 
     def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int, scales: Any = ()) -> Any:
@@ -318,7 +320,7 @@ def test_models_that_overflow_to_nan_keep_a_sign_or_cut_c_are_told(
         patch.setattr(
             stages, "encode", lambda x, rho: z3.If(encode(x, rho) == fp32.infinity, nan, encode(x, rho))
         )
-        assert not proved(solvers, lambda: [output_range.no_nan(SMALL.spec)])
+        assert not proved(solvers, lambda: [output_range.argue_no_nan(SMALL.spec)])
     with monkeypatch.context() as patch:
         patch.setattr(stages, "encode", lambda x, rho: encode(x, rho.with_signed_zero()))
         assert not proved(solvers, lambda: [output_range.never_minus_zero(SMALL.spec)])
@@ -330,13 +332,13 @@ def test_models_that_overflow_to_nan_keep_a_sign_or_cut_c_are_told(
 def test_a_five_term_sum_needs_three_carry_bits(
     solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, (sum_,) = accumulator_width.argument(SMALL.spec)
+    _, (sum_,) = accumulator_width.argue_width(SMALL.spec)
     assert accumulator_width.carry_bits(sum_) == 3
     bits = fda.sum_bits
     # The sum of the largest significands has as many bits as the accumulator, less the sign: one fewer wraps.
     assert sum(sum_.bounds).bit_length() + 1 == bits(SMALL.parameters)  # type: ignore[arg-type]
     monkeypatch.setattr(fda, "sum_bits", lambda parameters: bits(parameters) - 1)
-    assert not proved(solvers, lambda: [accumulator_width.argument(SMALL.spec)[0]])
+    assert not proved(solvers, lambda: [accumulator_width.argue_width(SMALL.spec)[0]])
 
 
 # ---- relations ---------------------------------------------------------------------------------------------------
@@ -374,8 +376,8 @@ def test_relations_read_the_same_on_terms_and_arrays() -> None:
     codes = [0, 1, 0x3C00, 0x7C00, 0x7C01, 0x8000, 0xFC00, 0xFFFF]
     for x in codes:
         for y in codes:
-            array = same(np.array([x], np.uint64), np.array([y], np.uint64), fp16)[0]
-            term = z3.simplify(same(z3.BitVecVal(x, 16), z3.BitVecVal(y, 16), fp16))
+            array = same_code(np.array([x], np.uint64), np.array([y], np.uint64), fp16)[0]
+            term = z3.simplify(same_code(z3.BitVecVal(x, 16), z3.BitVecVal(y, 16), fp16))
             assert bool(array) == z3.is_true(term)
 
 

@@ -25,7 +25,7 @@ from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
-from mmaformal.queries.power_of_two_scaling import answer, argument, relation
+from mmaformal.queries.power_of_two_scaling import argue_doubled, relation, settle_scaling
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
@@ -49,7 +49,7 @@ LOWERED = LONG_LOWERED.replace(k=4, L=2, order=(0, 2, 1, 3))
 
 def proved(solvers: LazyPortfolio, spec: DotAdd) -> bool:
     try:
-        prove(Asker(solvers, 60), argument(spec))
+        prove(Asker(solvers, 60), argue_doubled(spec))
     except (NotProvedError, ArgumentError):
         return False
     return True
@@ -265,7 +265,7 @@ def test_groups_that_cancel_keep_their_exponent(solvers: LazyPortfolio) -> None:
     # The first run has lost the last bit of c, the second has not.
     assert codes.c - 1 == first[0]
     assert codes.c + (1 << fp32.fraction_bits) == second[0]
-    assert isinstance(answer(instruction, Asker(solvers, 3)), Fails)
+    assert isinstance(settle_scaling(instruction, Asker(solvers, 3)), Fails)
 
 
 def test_no_argument_where_products_may_be_flushed(solvers: LazyPortfolio) -> None:
@@ -277,9 +277,9 @@ def test_inner_steps_of_a_lowered_instruction_are_steps() -> None:
     cases = generate(LOWERED, 1)
     codes = cases[0]
     names = {f"a{k}": x for k, x in enumerate(codes.a)} | {f"b{k}": x for k, x in enumerate(codes.b)}
-    terms = power_of_two_scaling.results(LOWERED, symbolic_inputs(LOWERED, names | {"c": codes.c}))
+    terms = power_of_two_scaling.results_of_steps(LOWERED, symbolic_inputs(LOWERED, names | {"c": codes.c}))
     assert len(terms) == 3
-    mine = [int(x[0]) for x in power_of_two_scaling.results(LOWERED, cases.codes)]
+    mine = [int(x[0]) for x in power_of_two_scaling.results_of_steps(LOWERED, cases.codes)]
     assert [z3.simplify(term).as_long() for term in terms] == mine
 
 

@@ -11,7 +11,7 @@ import z3
 from mmaformal import cdna1
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt import blocks
-from mmaformal.facts.exact_steps import prove_step
+from mmaformal.facts.exact_steps import prove_each_step_rounds
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, LemmaUse, NotProvedError, prove
 from mmaformal.queries import order_independence
@@ -23,7 +23,7 @@ BF16 = cdna1["v_mfma_f32_32x32x2bf16"].spec
 
 def test_a_step_is_correctly_rounded(solvers: LazyPortfolio) -> None:
     proving = Composing(Asker(solvers, 60))
-    prove_step(proving, BF16)
+    prove_each_step_rounds(proving, BF16)
     assert len(proving.obligations) > 25
 
 
@@ -56,13 +56,13 @@ BREAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 def test_a_broken_step_is_not(solvers: LazyPortfolio, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[broken](monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
-        prove_step(Composing(Asker(solvers, 60)), BF16)
+        prove_each_step_rounds(Composing(Asker(solvers, 60)), BF16)
 
 
 def order_matters_not(solvers: LazyPortfolio) -> None:
     orders = order_independence.within_blocks(BF16)
     assert orders
-    prove(Asker(solvers, 60), *(order_independence.argument(BF16, order) for order in orders))
+    prove(Asker(solvers, 60), *(order_independence.argue_order(BF16, order) for order in orders))
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_a_claim_that_is_dropped_is_missed(dropped: str, solvers: LazyPortfolio)
 
     proving = Forgetful(Asker(solvers, 30))
     if dropped == "nothing":
-        prove_step(proving, BF16)
+        prove_each_step_rounds(proving, BF16)
     else:
         with pytest.raises(NotProvedError, match="does not hold"):
-            prove_step(proving, BF16)
+            prove_each_step_rounds(proving, BF16)

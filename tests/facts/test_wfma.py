@@ -17,7 +17,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import smt as wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum, prove_claims
-from mmaformal.facts.exact_steps import prove_step, rounded_once
+from mmaformal.facts.exact_steps import prove_each_step_rounds, rounded_once
 from mmaformal.formats import Format, bf16
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.rules import Theory
@@ -83,7 +83,7 @@ def test_factors_that_are_other_numbers_are_not_rounded_once(
 ) -> None:
     monkeypatch.setattr(ieee, "convert", change(ieee.convert))
     with pytest.raises(NotProvedError, match="converted to fp32 exactly does not hold"):
-        prove_step(theory, SPEC, prove_claims)
+        prove_each_step_rounds(theory, SPEC, prove_claims)
 
 
 @pytest.mark.parametrize("change", STEPS)
@@ -110,7 +110,7 @@ def test_factors_that_are_other_numbers_do_not_scale(
 ) -> None:
     """But for flushed ones: subnormal factors are out of range."""
     monkeypatch.setattr(ieee, "convert", change(ieee.convert))
-    argument = partial(power_of_two_scaling.argument, SPEC)
+    argument = partial(power_of_two_scaling.argue_doubled, SPEC)
     if change is flushed:
         assert prove(theory.asker, argument())
         return
@@ -121,7 +121,7 @@ def test_factors_that_are_other_numbers_do_not_scale(
 def test_factors_without_a_sign_are_not_symmetric(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ieee, "convert", without_sign(ieee.convert))
     with pytest.raises(NotProvedError):
-        prove(theory.asker, sign_symmetry.argument(sign_symmetry.relation(SPEC)))
+        prove(theory.asker, sign_symmetry.argue_negated(sign_symmetry.relation(SPEC)))
 
 
 @pytest.mark.parametrize("name", ["power-of-two-scaling", "sign-symmetry"])

@@ -16,7 +16,7 @@ from mmaformal.apple import NUMBERS, AmxState, execute
 from mmaformal.apple import tables as apple_tables
 from mmaformal.cli import main
 from mmaformal.recordings import check_file
-from mmaformal.recordings.backing import STATE_DIGESTS, page
+from mmaformal.recordings.backing import STATE_DIGESTS, backing_page
 from mmaformal.recordings.check import FileFailure
 from mmaformal.recordings.states import StatesReport
 
@@ -50,7 +50,7 @@ def test_states_are_the_emulator_s(name: str) -> None:
     assert changed > 20, "operands do something"
     assert digest.hexdigest().startswith(EMULATED[name])
     assert STATE_DIGESTS == COUNT
-    assert f"| {name} | emulator: corsix/amx, by Peter Cawley |" in page()
+    assert f"| {name} | emulator: corsix/amx, by Peter Cawley |" in backing_page()
 
 
 # ---- recordings of states --------------------------------------------------------------------------------------------

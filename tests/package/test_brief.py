@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmaformal import Different, Fails, Instruction, ampere, hopper
-from mmaformal.brief import MOST_LINES, first_rows, places, rows_together, together
+from mmaformal.brief import MOST_LINES, first_rows, places_by_key, places_text, rows_together
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.witness import case_text, inputs_text
 from mmaformal.shown_stages import explain_case, explain_difference
@@ -15,14 +15,14 @@ K = 512
 
 
 def test_places_are_ranges() -> None:
-    assert places([3]) == "3"
-    assert places(range(512)) == "0…511"
-    assert places([0, 1, 5, 7, 8, 9]) == "0…1, 5, 7…9"
-    assert places(range(0, 512, 2), whole=False) == "0, 2, …, 510"
+    assert places_text([3]) == "3"
+    assert places_text(range(512)) == "0…511"
+    assert places_text([0, 1, 5, 7, 8, 9]) == "0…1, 5, 7…9"
+    assert places_text(range(0, 512, 2), whole=False) == "0, 2, …, 510"
     many = [x for start in range(0, 100, 10) for x in (start, start + 3)]
-    assert places(many, whole=False) == "0, 3, 10, 13, 20, … (20 of them)"
-    assert places(many).count(",") == 19
-    assert together(enumerate("abca")) == {"a": [0, 3], "b": [1], "c": [2]}
+    assert places_text(many, whole=False) == "0, 3, 10, 13, 20, … (20 of them)"
+    assert places_text(many).count(",") == 19
+    assert places_by_key(enumerate("abca")) == {"a": [0, 3], "b": [1], "c": [2]}
 
 
 def test_products_that_say_the_same_are_one_row() -> None:

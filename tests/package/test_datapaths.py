@@ -20,7 +20,7 @@ from mmaformal.encodings.smt import stages
 from mmaformal.formats import FORMATS, Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.limits import most_places
-from mmaformal.listing import in_words
+from mmaformal.listing import instruction_in_words
 from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Fails, Holds
 
@@ -168,7 +168,7 @@ def test_what_is_no_datapath_is_told(text: str, told: str) -> None:
 
 @pytest.mark.parametrize("text", POINTS)
 def test_a_point_is_shown_in_words(text: str) -> None:
-    words = in_words(datapaths.named(text))
+    words = instruction_in_words(datapaths.named(text))
     assert "TensorGauge" in words or text.startswith(("fma", "mul_add", "pair_add"))
     assert "no source recorded" not in words
 

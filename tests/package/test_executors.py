@@ -23,7 +23,7 @@ from mmaformal.executors import LostWorkerError, in_order, width_of, workers
 from mmaformal.formats import Format
 from mmaformal.many_errors import Moments, measured
 from mmaformal.queries.diagnose import diagnose
-from mmaformal.statistics import joined, sample
+from mmaformal.statistics import join_samples, sample
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are counted in /proc")
@@ -142,7 +142,7 @@ def test_moments_are_the_statistics_of_the_whole() -> None:
     parts = [Moments.of(each) for each in samples]
     x, y, z = parts
     assert (x + y) + z == z + (y + x)
-    whole, found = joined(samples).statistics(), (x + y + z).statistics()
+    whole, found = join_samples(samples).statistics(), (x + y + z).statistics()
     assert (found.count, found.special, found.exact) == (whole.count, 1, whole.exact)
     for name, value in vars(whole).items():
         assert getattr(found, name) == pytest.approx(value, rel=1e-13), name

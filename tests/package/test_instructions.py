@@ -39,7 +39,7 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, e4m3, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
-from mmaformal.listing import in_words
+from mmaformal.listing import instruction_in_words
 from mmaformal.rounding import IEEE_FP32, RNE_FP16, RNE_FP32, RZ_E8M13, RZ_FP32, Conversion, Rounding
 from mmaformal.spec import DotAdd
 
@@ -608,7 +608,7 @@ def test_the_papers_reading() -> None:
         names = ("dot_bits", "sum_bits", "skip_zero_products", "inputs_first")
         assert [parameters[x] for x in names] == [31, None, False, True]
         assert "sum_bits=uncut" in parameters.describe()
-        assert "sum_bits = not cut:" in in_words(cdna3.revision("paper-v1")[name])
+        assert "sum_bits = not cut:" in instruction_in_words(cdna3.revision("paper-v1")[name])
 
 
 def test_a_revision_changes_something() -> None:

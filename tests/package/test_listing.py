@@ -27,16 +27,16 @@ from mmaformal import (
     hopper,
     volta,
 )
-from mmaformal.accumulator import SumWidth, in_words, sum_width
+from mmaformal.accumulator import SumWidth, accumulator_in_words, sum_width
 from mmaformal.architectures.papers import PAPERS
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import fp16
-from mmaformal.listing import in_words as told
+from mmaformal.listing import instruction_in_words as told
 from mmaformal.listing import instruction_tables, matching
 from mmaformal.queries import accumulator_width
-from mmaformal.queries.lossless_width import width_of
+from mmaformal.queries.lossless_width import lossless_width_of
 from mmaformal.spec import DotAdd
 
 EVERY = [i for architecture in ARCHITECTURES.values() for i in architecture]
@@ -224,7 +224,7 @@ def test_every_model_is_told_in_words() -> None:
 
 def test_what_is_kept_is_told_first() -> None:
     def first(i: Instruction) -> str:
-        return " ".join(in_words(i.spec))
+        return " ".join(accumulator_in_words(i.spec))
 
     assert first(hopper["HMMA.16816.F32"]).startswith(
         "keeps 25 fractional bits below the largest term of a step"
@@ -287,7 +287,7 @@ def test_prove_takes_a_name() -> None:
     answer = mmaformal.prove("Lossless_Width", i)
     assert isinstance(answer, Fails)
     assert answer.number is not None
-    assert (answer.number.name, answer.number.value) == ("F", width_of(fp16, fp16, fp16).F)
+    assert (answer.number.name, answer.number.value) == ("F", lossless_width_of(fp16, fp16, fp16).F)
     assert type(mmaformal.prove(PROPERTIES["lossless-width"], i)) is Fails
     with pytest.raises(ValueError, match="no property 'losless-width'; there are lossless-width"):
         mmaformal.prove("losless-width", i)

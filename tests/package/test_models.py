@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmaformal import ARCHITECTURES, cli, hopper
-from mmaformal.architectures.models import ModelError, known, load
+from mmaformal.architectures.models import ModelError, known_models, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_unit.py"
 ACME = f"{EXAMPLE}:acme"
@@ -127,8 +127,8 @@ def test_an_instruction_is_an_architecture_of_its_name(tmp_path: Path) -> None:
     )
     model = load(f"{path}:mine")
     assert [each.label for each in model] == ["mine HMMA"]
-    with known(model):
+    with known_models(model):
         assert ARCHITECTURES["mine"]["HMMA"].parameters["F"] == 3
-        with pytest.raises(ModelError), known(model):
+        with pytest.raises(ModelError), known_models(model):
             raise AssertionError
     assert "mine" not in ARCHITECTURES

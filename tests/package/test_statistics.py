@@ -13,7 +13,7 @@ from support.kernel_runs import random_codes
 
 from mmaformal import Instruction, cdna2, cdna3, hopper, matmul, rtx_blackwell, statistics
 from mmaformal.formats import fp16
-from mmaformal.statistics import Errors, joined, plot, sample
+from mmaformal.statistics import Errors, join_samples, plot, sample
 
 INSTRUCTIONS = [
     hopper["HMMA.16816.F32"],
@@ -101,7 +101,7 @@ def test_samples_join_and_are_drawn(tmp_path: Path) -> None:
     i = cdna3["f32_32x32x8_f16"]
     A, B = (rng.normal(size=s).astype(np.float16) for s in ((20, 8), (8, 30)))
     one = sample(i, A, B)
-    both = joined([one, one])
+    both = join_samples([one, one])
     assert both.statistics().count == 1200
     assert both.statistics().bias == pytest.approx(one.statistics().bias)
     pytest.importorskip("matplotlib")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import z3
 
-from mmaformal.proof.cuts import follows, of_sums, propositions, summands
+from mmaformal.proof.cuts import follows, of_sums, propositions, sum_parts
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 
@@ -27,9 +27,9 @@ def test_propositions_are_what_connectives_join() -> None:
 
 def test_summands_are_what_is_added() -> None:
     claim = z3.If(short == 1, -shift, shift) + y - 3 >= 0
-    assert same(summands([claim], 64), [shift, y, short])
+    assert same(sum_parts([claim], 64), [shift, y, short])
     assert same(
-        summands([z3.Extract(63, 60, shift + y) == 0, z3.ULT(short, short + 1)], 64),
+        sum_parts([z3.Extract(63, 60, shift + y) == 0, z3.ULT(short, short + 1)], 64),
         [shift, y, z3.ULT(short, short + 1)],
     )
 

@@ -13,7 +13,7 @@ import z3
 from mmaformal import Fails, Unknown, cdna2, hopper, prove
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import stages
-from mmaformal.proof.failure import Failure, examine, named
+from mmaformal.proof.failure import Failure, examine, labelled
 from mmaformal.queries.verify import verify
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
@@ -55,7 +55,7 @@ def test_values_are_those_for_which_a_claim_does_not_hold() -> None:
     refuted = z3.And(u, s == 0xF0, t == s + 1)
     cut = [(x + y, s), (y, t), (flag, u)]
     with Portfolio() as portfolio:
-        values = examine(Asker(portfolio, 20), refuted, cut, named("run", [x + y, y]))
+        values = examine(Asker(portfolio, 20), refuted, cut, labelled("run", [x + y, y]))
     assert values == (
         ("run[0]", "0xf0 = 240 (-16 in two's complement)"),
         ("run[1]", "0xf1 = 241 (-15 in two's complement)"),

@@ -18,7 +18,7 @@ from support.proofs import NOTHING, answered
 
 import mmaformal
 from mmaformal.encodings import smt
-from mmaformal.facts.rounding_model import argue
+from mmaformal.facts.rounding_model import argue_rounding
 from mmaformal.formats import FORMATS
 from mmaformal.lanes import Lane, LaneError, Range, Tracer
 from mmaformal.proof.composition import Composing
@@ -568,10 +568,10 @@ def test_a_lemma_is_told_in_its_own_words() -> None:
     """Two theorems that ask the same of a solver: each says what it is about, and both together say both."""
     asker = Forgetful()
     formats = FORMATS["e4m3"], FORMATS["e5m2"]
-    proofs = [prove(asker, argue(fmt)) for fmt in formats]
+    proofs = [prove(asker, argue_rounding(fmt)) for fmt in formats]
     for proof, fmt in zip(proofs, formats, strict=True):
         assert proof.obligations[-1].statement.endswith(f"for numbers of {fmt}")
-    cut = prove(asker, argue(formats[0], nearest=False))
+    cut = prove(asker, argue_rounding(formats[0], nearest=False))
     assert "toward zero" in cut.obligations[-1].statement
     assert "nearer" not in cut.obligations[-1].statement
     said = [each.statement for each in together(*proofs).obligations]

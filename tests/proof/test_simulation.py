@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal.cases.encodings import InputLanes, Traces, sample
+from mmaformal.cases.encodings import InputLanes, Traces, sample_codes
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.executable import blocks
@@ -22,7 +22,7 @@ from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import e4m3, fp32
 from mmaformal.lanes import Lane, Tracer
 from mmaformal.proof import related_stages
-from mmaformal.proof.encoding_links import same_code
+from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Same
@@ -69,8 +69,10 @@ def argue(
     names = {"a": [z3.BitVec(f"a{k}", 8) for k in (0, 1)], "b": [z3.BitVec(f"b{k}", 8) for k in (0, 1)]}
     c = z3.BitVec("c", 32)
     rng = np.random.default_rng(0)
-    lanes = {side: tuple(tracer.input(x, sample(e4m3, rng)) for x in codes) for side, codes in names.items()}
-    own = InputLanes(lanes["a"], lanes["b"], tracer.input(c, sample(fp32, rng)), (), ())
+    lanes = {
+        side: tuple(tracer.input(x, sample_codes(e4m3, rng)) for x in codes) for side, codes in names.items()
+    }
+    own = InputLanes(lanes["a"], lanes["b"], tracer.input(c, sample_codes(fp32, rng)), (), ())
     inputs = Inputs(tuple(names["a"]), tuple(names["b"]), c)
     traces: Traces[Any] = Traces(
         None,  # type: ignore[arg-type]
@@ -81,7 +83,7 @@ def argue(
     )
     argument = Argument(tracer)
     simulate(argument, traces)
-    argument.conclude("d is the same code", same_code(traces.executable.result, traces.smt.result))
+    argument.conclude("d is the same code", link_code(traces.executable.result, traces.smt.result))
     return argument
 
 

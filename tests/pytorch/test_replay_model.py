@@ -19,7 +19,7 @@ from mmaformal import cli, replay_model
 from mmaformal.queries.replay_model import _search
 from mmaformal.torch.replayed import reductions
 from mmaformal.torch.replayed.again import Replay
-from mmaformal.torch.replayed.recorder import recorded
+from mmaformal.torch.replayed.recorder import record_products
 
 WIDE, HEADS, TOKENS = 64, 4, 48
 
@@ -71,7 +71,7 @@ def test_every_tensor_is_equal(dtype: torch.dtype, fused: bool) -> None:
 @pytest.mark.parametrize("name", ["1.up.weight", "2.norm.weight"])
 def test_a_weight_that_was_changed_by_an_ulp_is_told(name: str) -> None:
     model = network(torch.float32)
-    recording = recorded(model, (tokens(),), {})
+    recording = record_products(model, (tokens(),), {})
     weight = dict(model.named_parameters())[name].data.view(-1)
     weight[5:6].view(torch.int32).add_(1)
     first = Replay(recording, _search, lambda _: None).run().wrong[0]

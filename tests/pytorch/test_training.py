@@ -21,9 +21,16 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli.training import NETWORK_NAMES, STUDIES
 from mmaformal.studies.training import report as reports
 from mmaformal.studies.training import runs, sweep
-from mmaformal.studies.training.language import CHARACTERS, HELD_OUT, TRAINED_ON, Characters, text, yardsticks
-from mmaformal.studies.training.networks import Digits, digits
-from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, apart, train
+from mmaformal.studies.training.language import (
+    CHARACTERS,
+    HELD_OUT,
+    TRAINED_ON,
+    Characters,
+    training_text,
+    yardsticks,
+)
+from mmaformal.studies.training.networks import Digits, digit_images
+from mmaformal.studies.training.runs import Job, TrainingOutcome, TrainingUnit, angle_apart, train
 from mmaformal.studies.training.sweep import Results, Setting, jobs, with_bits
 
 # scikit-learn and its SciPy warn as they like
@@ -61,7 +68,7 @@ def made_up(job: Job) -> TrainingOutcome:
 
 
 def test_the_images() -> None:
-    x, y, test_x, test_y = digits()
+    x, y, test_x, test_y = digit_images()
     assert (x.shape, test_x.shape) == ((1437, 1, 8, 8), (360, 1, 8, 8))
     assert (float(x.min()), float(x.max())) == (-1.0, 1.0)
     assert sorted(set(y.tolist())) == sorted(set(test_y.tolist())) == list(range(10))
@@ -105,11 +112,11 @@ def test_a_training_is_a_function_of_its_job(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_apart_is_one_minus_the_cosine() -> None:
     x, y = np.array([1.0, 0.0], np.float32), np.array([0.0, 2.0], np.float32)
-    assert apart(x, x) == 0
-    assert apart(x, y) == pytest.approx(1)
-    assert apart(x, -x) == pytest.approx(2)
+    assert angle_apart(x, x) == 0
+    assert angle_apart(x, y) == pytest.approx(1)
+    assert angle_apart(x, -x) == pytest.approx(2)
     near = np.array([1.0, 2.0**-20], np.float32)
-    assert apart(x, near) == pytest.approx(2.0**-41, rel=1e-6)
+    assert angle_apart(x, near) == pytest.approx(2.0**-41, rel=1e-6)
 
 
 def test_results_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +124,7 @@ def test_results_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     wanted = jobs(settings("digits", "units"), ["convolutional"], 2)
     results = Results(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        sweep.run(wanted, results, Here(most=5), 2)
+        sweep.run_sweep(wanted, results, Here(most=5), 2)
     file = tmp_path / "training.jsonl"
     with file.open("a") as out:
         out.write('{"key": "half a li')
@@ -126,10 +133,10 @@ def test_results_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert 0 < kept <= 5
     assert file.read_text().endswith("}\n")
     told: list[tuple[int, int]] = []
-    sweep.run(wanted, results, Here(), 2, lambda done, of: told.append((done, of)))
+    sweep.run_sweep(wanted, results, Here(), 2, lambda done, of: told.append((done, of)))
     assert told[-1] == (len(wanted), len(wanted))
     assert len(file.read_text().splitlines()) == len(wanted)
-    sweep.run(wanted, Results(tmp_path), Here(most=0), 2)
+    sweep.run_sweep(wanted, Results(tmp_path), Here(most=0), 2)
     assert (results.weights(wanted[1]) == made_up(wanted[1]).weights).all()
     file.write_text('{"n": 1}\n')
     with pytest.raises(ValueError, match="something else"):
@@ -140,23 +147,23 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "train", made_up)
     every = settings()
     results = Results(tmp_path)
-    sweep.run(jobs(every, NETWORK_NAMES, 3), results, Here(), 1)
+    sweep.run_sweep(jobs(every, NETWORK_NAMES, 3), results, Here(), 1)
     report = reports.StudyReport(results, every, NETWORK_NAMES, 3)
     assert report.stable_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "nvfp4") == "16"
-    told = reports.text(report)
+    told = reports.report_text(report)
     assert "| transformer | fp16 | 10 | 10 | – | – |" in told
     assert told.count("### transformer") == 4
     assert f"{len(report.wanted())} of {len(report.wanted())} runs are known, 0 of them proved" in told
     point = report.of("convolutional", "bits", "fp16")[0]
     assert point.apart_from_widest[0] == pytest.approx(
-        apart(
+        angle_apart(
             made_up(Job("", with_bits("fp16", 2), 0)).weights,
             made_up(Job("", with_bits("fp16", 28), 0)).weights,
         )
     )
-    rows = reports.rows(report)
+    rows = reports.report_rows(report)
     assert len(rows) == len(NETWORK_NAMES) * len(every)
     (row,) = [
         each
@@ -168,11 +175,11 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     from mmaformal.studies.training import figures
 
-    assert len(figures.draw(report, tmp_path)) == 2
+    assert len(figures.draw_training(report, tmp_path)) == 2
     # With a part of the results, what is known is told, with the number of seeds.
     part = reports.StudyReport(results, every, NETWORK_NAMES, 4)
     assert {len(p.scores) for points in part.points.values() for p in points} == {3}
-    assert f" of {len(part.wanted())} runs are known" in reports.text(part)
+    assert f" of {len(part.wanted())} runs are known" in reports.report_text(part)
 
 
 def test_units_are_text() -> None:
@@ -222,7 +229,7 @@ def test_one_command_interrupted_and_resumed(tmp_path: Path) -> None:
 
 def test_the_text_is_python_s_own() -> None:
     assert not set(TRAINED_ON.split()) & set(HELD_OUT.split())
-    x = text()
+    x = training_text()
     assert len(x.trained) > 10**6 > len(x.held_out) > 10**5
     for part in x[:2]:
         assert 0 <= int(part.min()) <= int(part.max()) < CHARACTERS
@@ -284,7 +291,7 @@ def test_a_counted_run_proves_wider_ones_equal(
 ) -> None:
     counted = of_bits("mxfp4", 40, counted=True)
     results = Results(tmp_path)
-    sweep.run([counted], results, Here(), 1)
+    sweep.run_sweep([counted], results, Here(), 1)
     needed = results[counted].needed
     assert needed is not None
     assert 8 < needed < 40
@@ -296,7 +303,7 @@ def test_a_counted_run_proves_wider_ones_equal(
     others += [of_bits("mxfp4", needed, seed=1)]
     trained: list[Job] = []
     monkeypatch.setattr(sweep, "train", lambda job: trained.append(job) or train(job))
-    sweep.run([counted, *others], results, Here(), 1)
+    sweep.run_sweep([counted, *others], results, Here(), 1)
     assert trained == [others[0], *others[2:]]
     assert results[others[1]].equal_to == counted.key
     assert results[others[1]].score == results[counted].score
@@ -322,4 +329,4 @@ def test_the_language_model_s_settings() -> None:
         assert s.unit.arithmetic.backward == "through"
     wanted = jobs(every, ["language"], 3)
     assert len({job.key for job in wanted}) == len(wanted)
-    assert all(text().digest in job.key for job in wanted)
+    assert all(training_text().digest in job.key for job in wanted)

@@ -11,7 +11,7 @@ triton = pytest.importorskip("triton", reason="Triton is an extra: pip install '
 from numpy.typing import NDArray
 
 from mmaformal import Instruction, cdna3, hopper, matmul, rtx_blackwell, sapphire_rapids, volta
-from mmaformal.cases.encodings import sample
+from mmaformal.cases.encodings import sample_codes
 from mmaformal.encodings.executable import stages
 from mmaformal.formats import Format
 from mmaformal.quantise import quantise
@@ -19,7 +19,7 @@ from mmaformal.torch import Arithmetic, arithmetic, triton_kernel
 from mmaformal.torch import matmul as torch_matmul
 from mmaformal.torch.device import product_on_device, quantised
 from mmaformal.torch.product import product
-from mmaformal.torch.triton_kernel import OPTIONS, kernel_of, run
+from mmaformal.torch.triton_kernel import OPTIONS, kernel_of, run_kernel
 from mmaformal.torch.triton_source import NoSourceError, source
 
 H = hopper["HMMA.16816.F32"]
@@ -35,7 +35,7 @@ def any_codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> 
 
 def near_codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.unsignedinteger]:
     """Exponents near each other, most fractions of ones or zeros, and many zeros: sums that cancel."""
-    some = sample(fmt, rng)
+    some = sample_codes(fmt, rng)
     return some[rng.integers(len(some) // 3, len(some), shape)].astype(np.uint64).astype(fmt.word)
 
 
@@ -70,7 +70,7 @@ def both(i: Instruction, family, m: int, n: int, k: int, with_c: bool = True):
         blocks = -(-k // i.spec.scale_block)
         scales = [family(fmt, (m, blocks), rng), family(fmt, (blocks, n), rng)]
     mine = matmul(a, b, c, instruction=i, scale_a=scales[0], scale_b=scales[1])
-    theirs = run(i.spec, tensor(a), tensor(b), tensor(c), *map(tensor, scales))
+    theirs = run_kernel(i.spec, tensor(a), tensor(b), tensor(c), *map(tensor, scales))
     return mine, theirs[0].numpy().view(i.d_format.word)
 
 
@@ -106,7 +106,7 @@ def test_batches_and_transposed_operands() -> None:
     rng = np.random.default_rng(1)
     a, b = near_codes(H.a_format, (3, 21, 40), rng), near_codes(H.b_format, (3, 18, 40), rng)
     x, y = tensor(a)[0], tensor(b)[0]
-    theirs = run(H.spec, x, y.mT).numpy().view(np.uint32)
+    theirs = run_kernel(H.spec, x, y.mT).numpy().view(np.uint32)
     assert np.array_equal(theirs, matmul(a, b.swapaxes(1, 2), instruction=H))
 
 
@@ -115,7 +115,7 @@ def test_many_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_kernel, "_MOST", 2)
     rng = np.random.default_rng(1)
     a, b, c = (near_codes(f, (5, 9, 9), rng) for f in (H.a_format, H.b_format, H.c_format))
-    theirs = run(H.spec, *(tensor(x)[0] for x in (a, b, c))).numpy().view(np.uint32)
+    theirs = run_kernel(H.spec, *(tensor(x)[0] for x in (a, b, c))).numpy().view(np.uint32)
     assert np.array_equal(theirs, [matmul(*x, instruction=H) for x in zip(a, b, c, strict=True)])
 
 
@@ -136,7 +136,7 @@ def test_a_broken_stage_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel_of.cache_clear()
     rng = np.random.default_rng(0)
     a, b, c = (near_codes(f, (16, 16), rng) for f in (H.a_format, H.b_format, H.c_format))
-    theirs = run(H.spec, *map(tensor, (a, b, c)))[0].numpy().view(np.uint32)
+    theirs = run_kernel(H.spec, *map(tensor, (a, b, c)))[0].numpy().view(np.uint32)
     kernel_of.cache_clear()
     assert (mine != theirs).any()
 
@@ -158,7 +158,7 @@ def test_numbers_alone_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatc
     for x, special in ((np.concatenate([a, big]), False), (np.concatenate([a, big | 0x7FFF]), True)):
         took.clear()
         rows = np.concatenate([c, c[:1]])
-        theirs = run(H.spec, tensor(x), tensor(b), tensor(rows))[0].numpy().view(np.uint32)
+        theirs = run_kernel(H.spec, tensor(x), tensor(b), tensor(rows))[0].numpy().view(np.uint32)
         assert np.array_equal(theirs, matmul(x, b, rows, instruction=H))
         assert took == ([True, False] if special else [True])
     assert made(FP8.spec, True, True) is None  # one NaN is soon looked for

@@ -102,14 +102,14 @@ def test_the_measures_of_a_code_are_those_of_its_fields(fmt: Format) -> None:
 @given(st.lists(st.integers(0, 31), max_size=6), st.integers(0, 100))
 @example([1], 64)  # the bound has more bits than the sum may have
 def test_at_most_adds_up(values: list[int], bound: int) -> None:
-    formula = z3.And(terms.at_most([z3.BitVecVal(v, 5) for v in values], bound))
+    formula = z3.And(terms.sum_at_most([z3.BitVecVal(v, 5) for v in values], bound))
     assert z3.is_true(z3.simplify(formula)) == (sum(values) <= bound)
 
 
 def test_at_most_does_not_wrap() -> None:
     many = [z3.BitVecVal(2047, 11)] * 513  # more than 2^20 in all
-    assert z3.is_false(z3.simplify(z3.And(terms.at_most(many, 2047 * 513 - (1 << 20)))))
-    assert z3.is_true(z3.simplify(z3.And(terms.at_most(many, 2047 * 513))))
+    assert z3.is_false(z3.simplify(z3.And(terms.sum_at_most(many, 2047 * 513 - (1 << 20)))))
+    assert z3.is_true(z3.simplify(z3.And(terms.sum_at_most(many, 2047 * 513))))
 
 
 # ---- each constraint, on every code

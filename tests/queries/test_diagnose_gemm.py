@@ -38,7 +38,7 @@ from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries import structure_classes
 from mmaformal.queries.structure_classes import ORDERS, StructureClasses, additions, same_but_for_nans
 from mmaformal.queries.structure_search import LANES, chained_ones
-from mmaformal.recorder.library import LibraryCall, factors
+from mmaformal.recorder.library import LibraryCall, draw_factors
 from mmaformal.recordings.products import read_product
 from mmaformal.solver.answers import Unknown
 from mmaformal.solver.asking import Asker
@@ -89,7 +89,7 @@ def test_what_made_it_is_found(structure: Structure) -> None:
 
 
 def test_sums_of_fp64_are_added_in_fp64() -> None:
-    a, b = factors(LibraryCall(fp64, (6, 24, 6)), np.random.default_rng(0))
+    a, b = draw_factors(LibraryCall(fp64, (6, 24, 6)), np.random.default_rng(0))
     for structure in (Structure(DMMA, total=fp64), Structure(DMMA, 8, total=fp64)):
         d = replay(a, b, structure)
         found = diagnose_gemm(a, b, d, a_format="fp64", b_format="fp64", d_format="fp64", instructions=[DMMA])
@@ -110,7 +110,7 @@ def test_one_wrong_element_is_explained_by_nothing_and_named() -> None:
 
 
 def test_designs_on_paper_make_no_product() -> None:
-    a, b = factors(LibraryCall(fp32, (2, 4, 2)), np.random.default_rng(0))
+    a, b = draw_factors(LibraryCall(fp32, (2, 4, 2)), np.random.default_rng(0))
     d = replay(a, b, Structure(FMA))
     found = diagnose_gemm(a, b, d, a_format="fp32", b_format="fp32", d_format="fp32", timeout=1)
     assert FMA in found.instructions
@@ -156,7 +156,7 @@ def test_a_thousand_blocks_are_compared_without_recursion() -> None:
 
 
 def test_units_of_ieee_fma_are_one_answer_by_its_plain_name() -> None:
-    a, b = factors(LibraryCall(fp32, (6, 24, 6)), np.random.default_rng(0))
+    a, b = draw_factors(LibraryCall(fp32, (6, 24, 6)), np.random.default_rng(0))
     units = [FMA, apple_amx["fma32"]]
     d = replay(a, b, Structure(FMA, 8))
     types = {"a_format": "fp32", "b_format": "fp32", "d_format": "fp32"}
@@ -172,7 +172,7 @@ def test_units_of_ieee_fma_are_one_answer_by_its_plain_name() -> None:
 @pytest.mark.slow
 def test_exact_products_that_are_added_are_an_fma() -> None:
     """A product of two fp16 numbers is exact in fp32, so that rounding it first changes nothing."""
-    a, b = factors(LibraryCall(fp16, (6, 24, 6)), np.random.default_rng(0))
+    a, b = draw_factors(LibraryCall(fp16, (6, 24, 6)), np.random.default_rng(0))
     units = [mul_add(k=1, a="fp16"), apple_amx["fma16.F32"]]
     d = replay(a, b, Structure(units[0], 8))
     types = {"a_format": "fp16", "b_format": "fp16", "d_format": "fp32"}

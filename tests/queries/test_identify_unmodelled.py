@@ -45,7 +45,7 @@ from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 from mmaformal.queries import asking_units, identify_search
 from mmaformal.queries import identify as module
-from mmaformal.queries.special_rules import SpecialRules, plain, wrong
+from mmaformal.queries.special_rules import SpecialRules, rows_without_special, wrong
 from mmaformal.rounding import IEEE_FP32, RZ_FP32
 from mmaformal.spaces import sticky
 from mmaformal.spaces.common import Types
@@ -245,8 +245,8 @@ def test_plain_rows_have_no_special_values() -> None:
     )
     d = np.full(4, 0x40000000, np.uint64)
     types = Types.of(fda(1).spec)
-    assert plain(rows, d, types).tolist() == [True, False, False, False]
-    assert not plain(rows, np.full(4, 0x7F800000, np.uint64), types).any()
+    assert rows_without_special(rows, d, types).tolist() == [True, False, False, False]
+    assert not rows_without_special(rows, np.full(4, 0x7F800000, np.uint64), types).any()
 
 
 def test_what_rows_have_in_common() -> None:

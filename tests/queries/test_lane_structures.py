@@ -16,7 +16,7 @@ from mmaformal.architectures import datapaths
 from mmaformal.formats import fp16, fp64
 from mmaformal.queries.lane_search import LANES, order_called
 from mmaformal.queries.regions import placed
-from mmaformal.recorder.library import LibraryCall, factors
+from mmaformal.recorder.library import LibraryCall, draw_factors
 from mmaformal.structure_plans import levels_of
 
 T = TypeVar("T")
@@ -250,7 +250,9 @@ def test_an_eighth_of_the_lanes_takes_what_is_left() -> None:
     """PyTorch's dot products of fp16: 64 lanes, then 8 of them, then one product after the other."""
     unit = datapaths.fma(a="fp16")
     structure = Structure(unit, lanes=64, order="halves", d_format=fp16, unit=64, rest="eighth")
-    A, B = (x.view(np.float16) for x in factors(LibraryCall(fp16, (24, 90, 20)), np.random.default_rng(1)))
+    A, B = (
+        x.view(np.float16) for x in draw_factors(LibraryCall(fp16, (24, 90, 20)), np.random.default_rng(1))
+    )
     found = explain(replay(A, B, structure).view(np.float16), A, B, against=unit)
     assert found.structures == (structure,)
     with pytest.raises(ValueError, match="an eighth of 16 lanes"):
@@ -354,7 +356,7 @@ def test_a_structure_of_which_no_element_is_in_the_end_is_not_told() -> None:
     made = Structure(instruction, lanes=32, order="halves", unit=32, rest="onto", d_format=fp16)
 
     def operands16(seed: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        return factors(LibraryCall(fp16, (37, 78, 41)), np.random.default_rng(seed))
+        return draw_factors(LibraryCall(fp16, (37, 78, 41)), np.random.default_rng(seed))
 
     A, B = operands16(1)
     D = replay(A, B, made)

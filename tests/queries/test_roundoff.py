@@ -108,10 +108,10 @@ def test_what_is_rounded_to_odd_is_off_by_no_more_than_a_last_place(
 ) -> None:
     with LazyPortfolio(["bitwuzla"]) as portfolio:
         asker = Asker(portfolio, 100)
-        assert prove(asker, rounding_model.argue(FORMATS[name], to_odd=True)).obligations
+        assert prove(asker, rounding_model.argue_rounding(FORMATS[name], to_odd=True)).obligations
         monkeypatch.setattr(rounding_model.Real, "off", lambda self, bits: z3.BitVecVal(5, bits))
         with pytest.raises(NotProvedError, match="off by at most 2u"):
-            prove(asker, rounding_model.argue(FORMATS[name], to_odd=True))
+            prove(asker, rounding_model.argue_rounding(FORMATS[name], to_odd=True))
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:

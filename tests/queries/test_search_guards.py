@@ -21,7 +21,7 @@ from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase
 from mmaformal.cases.relations import Relation, witness_of
-from mmaformal.cases.run import smt_result, values
+from mmaformal.cases.run import code_values, smt_result
 from mmaformal.encodings import smt
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
@@ -125,7 +125,7 @@ def test_a_law_that_is_not_settled_is_none(monkeypatch: pytest.MonkeyPatch) -> N
 def test_products_of_two_scales_within_a_step_are_not_alike() -> None:
     scaled = rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"]
     spec = scaled.replace(k=4, L=4, scale_block=2, a_format=e2m1, b_format=e2m1).spec
-    assert orders.blocks(spec) == [[0, 1], [2, 3]]
+    assert orders.products_together(spec) == [[0, 1], [2, 3]]
     assert len(set(symmetry_classes(spec, spec))) == 2
     one_scale = spec.replace(scale_block=4)
     assert len(set(symmetry_classes(one_scale, spec))) == 2
@@ -196,7 +196,7 @@ def test_an_idle_step_that_cuts_its_c_is_not_left_out() -> None:
     search = differences(*CUTS, fixed(c=c))
     assert not search._idle_steps_pass(CUTS[0].spec)
     for active in ((0,), (1,)):
-        inputs = values(
+        inputs = code_values(
             CUTS[0].spec, Codes((2, 0) if active == (0,) else (0, 2), (2, 0) if active == (0,) else (0, 2), c)
         )
         for i in CUTS:
@@ -336,7 +336,7 @@ def test_constraints_on_results_are_about_both() -> None:
     assert [e5m2.is_finite(smt_result(i.spec, case)) for i in (x, y)] == [False, True]
     for pair in ((x, y), (y, x)):
         for where, shown in (((), True), ((finite(),), False)):
-            said, _ = differences(*pair, *where).shows(values(x.spec, case), None)
+            said, _ = differences(*pair, *where).shows(code_values(x.spec, case), None)
             assert z3.is_true(z3.simplify(z3.And(said))) == shown
 
 
@@ -411,7 +411,7 @@ def test_no_products_are_tried_before_one() -> None:
     relation = replace(related(), related=lambda x, _: x != e5m2.code("1"))
     codes = Codes((1, 0), (1, 0), 0)
     assert smt_result(relation.left, codes) == e5m2.code("1")
-    found, minimality = settling.smallest(Forgetful(), relation, codes)
+    found, minimality = settling.smallest_breaking(Forgetful(), relation, codes)
     assert found.c == e5m2.code("1")
     assert minimality[0] == "0 nonzero products: proved minimal"
 
@@ -437,7 +437,7 @@ def settled(monkeypatch: pytest.MonkeyPatch, verdicts: Sequence[str]) -> Any:
     def no_argument() -> Iterator[Any]:
         raise ArgumentError("there is no argument")
 
-    monkeypatch.setattr(settling, "sample", lambda *_: None)
+    monkeypatch.setattr(settling, "sample_broken", lambda *_: None)
     monkeypatch.setattr(Breaks, "ask", ask)
     one = Instruction("X", "test", 16, 8, tiny())
     return settling.settle(one, Forgetful(), "q", [related() for _ in verdicts], no_argument)
@@ -483,7 +483,7 @@ def test_a_case_that_is_not_allowed_breaks_nothing() -> None:
     relation = replace(related(allowed=lambda x: x.a[0] == 3), related=lambda x, _: x != e5m2.code("1"))
     rows = Rows.of([Codes((a, 0), (0, 0), e5m2.code("1")) for a in (0, 3)])
     assert relation.runs(rows)[2].tolist() == [False, True]
-    broken = [z3.simplify(relation.broken(values(relation.left, rows[i]))) for i in (0, 1)]
+    broken = [z3.simplify(relation.broken(code_values(relation.left, rows[i]))) for i in (0, 1)]
     assert [z3.is_true(each) for each in broken] == [False, True]
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from mmaformal import cdna1, cdna3, volta
 from mmaformal.encodings.executable import blocks, limbs, stages
 from mmaformal.encodings.smt import blocks as smt
-from mmaformal.facts.equality import argue
+from mmaformal.facts.equality import argue_equality
 from mmaformal.formats import e2m1
 from mmaformal.lanes import INT64, Lane, LaneError, Tracer
 from mmaformal.proof import encoding_links
@@ -172,7 +172,7 @@ def test_an_encoding_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pyte
 
     monkeypatch.setattr(stages, "encode", encode)
     with pytest.raises(LaneError, match="not what NumPy computes"):
-        argue(SMALL.spec)
+        argue_equality(SMALL.spec)
 
 
 def test_the_executable_encoding_knows_what_kind_of_lane_it_has_in_one_place_only() -> None:
@@ -316,7 +316,7 @@ def test_both_encodings_agree_on_the_papers_reading_of_cdna3() -> None:
 
 def test_the_conclusion_is_about_the_codes_of_d() -> None:
     """The last lemma speaks of the result, whatever the argument of the algorithm ended with."""
-    argument = argue(cdna1["f32_32x32x2bf16"].spec)
+    argument = argue_equality(cdna1["f32_32x32x2bf16"].spec)
     assert [lemma.stage for lemma in argument.lemmas.values()][-1] == "composition"
     argument.conclude("it holds", Link(z3.Bool("never derived"), ()))
     last = [*argument.lemmas.values()][-1]

@@ -16,14 +16,14 @@ from mmaformal.cli.record import record as command
 from mmaformal.cli.running import UsageError
 from mmaformal.formats import FORMATS
 from mmaformal.recorder import RecorderError, record_product
-from mmaformal.recorder.library import LibraryCall, factors
+from mmaformal.recorder.library import LibraryCall, draw_factors
 from mmaformal.recordings.products import read_product
 
 
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp32", "fp64"])
 def test_products_cancel(name: str) -> None:
     fmt = FORMATS[name]
-    A, B = factors(LibraryCall(fmt, (3, 64, 2)), np.random.default_rng(0))
+    A, B = draw_factors(LibraryCall(fmt, (3, 64, 2)), np.random.default_rng(0))
     values = [np.vectorize(lambda code: float(fmt.value(int(code))))(x) for x in (A, B)]
     products = sorted((values[0][0] * values[1][:, 0]).tolist())
     assert products == [-x for x in reversed(products)]
@@ -33,7 +33,7 @@ def test_products_cancel(name: str) -> None:
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp32", "fp64"])
 def test_of_an_odd_k_the_last_product_does_not_hide_what_additions_lose(name: str) -> None:
     fmt = FORMATS[name]
-    A, B = factors(LibraryCall(fmt, (30, 35, 20)), np.random.default_rng(0))
+    A, B = draw_factors(LibraryCall(fmt, (30, 35, 20)), np.random.default_rng(0))
     last = [np.vectorize(lambda code: abs(float(fmt.value(int(code)))))(x) for x in (A[:, -1], B[-1])]
     product = np.outer(*last)
     assert product.min() > 0

@@ -19,7 +19,7 @@ from mmaformal.formats import e2m1
 from mmaformal.instruction import Instruction
 from mmaformal.mma import MMAS, mma_of
 from mmaformal.recorder import RecorderError, program_of, record, write_program
-from mmaformal.recorder.nvidia import GENERATIONS, kernel_of
+from mmaformal.recorder.nvidia import GENERATIONS, mma_kernel
 from mmaformal.recorder.rows import Outputs, RowLayout, read_outputs, stream
 from mmaformal.wgmma import Wgmma, wgmma_of
 
@@ -79,7 +79,7 @@ WGMMAS = [i for i in HOPPER if wgmma_of(i)]
     ids=lambda i: i.name,
 )
 def test_wgmma_assembles(i: Instruction, tmp_path: Path) -> None:
-    text = f"#include <cstdint>\nenum {{ K = {i.k} }};\n{RowLayout(i).c_struct}\n{kernel_of(i).text}"
+    text = f"#include <cstdint>\nenum {{ K = {i.k} }};\n{RowLayout(i).c_struct}\n{mma_kernel(i).text}"
     (tmp_path / "kernel.cu").write_text(text)
     command = ["nvcc", "-arch=sm_90a", "-cubin", "-keep", "-Werror", "all-warnings", "kernel.cu"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

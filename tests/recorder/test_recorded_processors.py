@@ -32,7 +32,7 @@ from mmaformal.cli.running import UsageError
 from mmaformal.instruction import Instruction
 from mmaformal.recorder import RecorderError, from_outputs, program_of, record, write_program
 from mmaformal.recorder.processors import program
-from mmaformal.recorder.program import source
+from mmaformal.recorder.program import program_source
 from mmaformal.recorder.rows import RowLayout, read_outputs, stream
 from mmaformal.recordings import RecordingError, check, read
 
@@ -301,7 +301,7 @@ def test_what_the_compiler_or_the_program_says_is_passed_on(tmp_path: Path) -> N
         record(PAIR, tmp_path / "x.npz", compiler="gcc -fnonsense")
     tile = intrinsics.unit_of(TILE)
     assert tile is not None
-    text = source(RowLayout(PAIR), headers="", unit=_FAILS, block=16)
+    text = program_source(RowLayout(PAIR), headers="", unit=_FAILS, block=16)
     (tmp_path / "x.c").write_text(text)
     subprocess.run(["gcc", "-Wall", "-Werror", "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     for rows, why in (

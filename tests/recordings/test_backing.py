@@ -23,8 +23,8 @@ from mmaformal import (
     sme,
     turing,
 )
-from mmaformal.listing import in_words
-from mmaformal.recordings.backing import EMULATOR, FILE, NONE, SPECIFICATION, backing, page
+from mmaformal.listing import instruction_in_words
+from mmaformal.recordings.backing import EMULATOR, FILE, NONE, SPECIFICATION, backing, backing_page
 
 ROOT = Path(__file__).parents[2]
 FACTS = json.loads((files("mmaformal.recordings") / FILE).read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ def test_the_facts_are_those_of_the_comparison_with_mmasim() -> None:
 
 
 def test_the_page_is_the_facts() -> None:
-    assert (ROOT / "tables" / "evidence.md").read_text(encoding="utf-8") == page()
+    assert (ROOT / "tables" / "evidence.md").read_text(encoding="utf-8") == backing_page()
 
 
 def test_every_row_of_the_tables_has_a_line() -> None:
@@ -60,7 +60,7 @@ def test_every_row_of_the_tables_has_a_line() -> None:
                 assert backed.whose, "whose emulator or text it is"
             else:
                 assert backed.recorded or backed.alike or backed.mmasim, instruction.label
-            said = " ".join(in_words(instruction).split())
+            said = " ".join(instruction_in_words(instruction).split())
             assert f"evidence: {backed.text()}" in said
 
 
@@ -113,4 +113,4 @@ def test_what_is_no_row_has_none() -> None:
     h = hopper["HMMA.16816.F32"]
     for other in (h.replace(F=24), h.chained(32), hopper.revision("paper-v1")["HMMA.16816.F32"]):
         assert backing(other) is None
-        assert "evidence:" not in in_words(other)
+        assert "evidence:" not in instruction_in_words(other)

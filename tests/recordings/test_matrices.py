@@ -14,7 +14,7 @@ import pytest
 
 from mmaformal import cli
 from mmaformal.formats import bf16, e4m3, format_called, fp16, fp32
-from mmaformal.given_matrices import codes_of
+from mmaformal.given_matrices import given_codes
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.matrices import read_files, read_tensors
 from mmaformal.recordings.products import read_product
@@ -153,9 +153,9 @@ def test_arrays_without_a_type_are_bits_of_the_format_named(tmp_path: Path) -> N
     np.save(tmp_path / "x.npy", x)  # NumPy writes |V2 for it
     (read,) = read_tensors(tmp_path / "x.npy").values()
     for each in (read, x.view(np.uint16), x.view(np.int16), x.astype(np.float32), x.astype(np.float64)):
-        np.testing.assert_array_equal(codes_of(each, bf16, "A"), x.view(np.uint16))
+        np.testing.assert_array_equal(given_codes(each, bf16, "A"), x.view(np.uint16))
     with pytest.raises(ValueError, match="A is int8"):
-        codes_of(np.zeros((2, 2), np.uint8).view(np.int8), bf16, "A")
+        given_codes(np.zeros((2, 2), np.uint8).view(np.int8), bf16, "A")
 
 
 @pytest.mark.parametrize(

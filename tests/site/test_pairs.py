@@ -22,7 +22,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.cli import main
 from mmaformal.executors import LostWorkerError
 from mmaformal.site import comparing
-from mmaformal.site.comparing import SolverLimits, ask_solvers, compare, shrunk, smallest
+from mmaformal.site.comparing import SolverLimits, ask_solvers, compare_pairs, shrunk, smallest_of_pair
 from mmaformal.site.known_pairs import KnownPairs, pair_of
 from mmaformal.site.pair_pages import pair_page, pairs_page, types_page
 from mmaformal.site.pairs import (
@@ -33,7 +33,7 @@ from mmaformal.site.pairs import (
     comparisons,
     function_text,
     questions,
-    types_of,
+    types_of_pair,
 )
 from mmaformal.site.proofs import ProofFolder, fill_pair, pair_claim, proof_page
 from mmaformal.site.records import Atlas, shipped
@@ -47,7 +47,7 @@ HMMA = FunctionPair(ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"])
 def test_no_pair_is_missing() -> None:
     """Counted apart from what the store is made with: every two instructions of the same types have a verdict."""
     every = [i for architecture in ARCHITECTURES.values() for i in architecture]
-    alike = [(x, y) for x, y in combinations(every, 2) if types_of(x.spec) == types_of(y.spec)]
+    alike = [(x, y) for x, y in combinations(every, 2) if types_of_pair(x.spec) == types_of_pair(y.spec)]
     assert len(PAIRS.verdicts) == len(alike)
     assert [each.compared.x.label for each in PAIRS.verdicts if each.word == "not compared"] == []
     for each in PAIRS.verdicts:
@@ -73,11 +73,11 @@ def test_answers_do_not_depend_on_who_asks(tmp_path: Path, monkeypatch: pytest.M
             pair.key, pair.x.label, pair.y.label, pair.x.k, "equal", obligations=(pair.key,), timeout=1.0
         )
 
-    monkeypatch.setattr(comparing, "smallest", answered)
+    monkeypatch.setattr(comparing, "smallest_of_pair", answered)
     texts = []
     for jobs in (1, 3):
         store = PairStore(tmp_path / f"{jobs}.jsonl", pairs)
-        compare(pairs, store, str)
+        compare_pairs(pairs, store, str)
         with ThreadPoolExecutor(jobs) as executor:
             ask_solvers(pairs, store, str, SolverLimits(1.0, jobs=jobs), executor)
         store.tidy(pairs)
@@ -88,9 +88,9 @@ def test_answers_do_not_depend_on_who_asks(tmp_path: Path, monkeypatch: pytest.M
     def lost(*_: object) -> PairAnswer:
         raise BrokenExecutor
 
-    monkeypatch.setattr(comparing, "smallest", lost)
+    monkeypatch.setattr(comparing, "smallest_of_pair", lost)
     store = PairStore(tmp_path / "lost.jsonl", pairs)
-    compare(pairs, store, str)
+    compare_pairs(pairs, store, str)
     with (
         ThreadPoolExecutor(1) as executor,
         pytest.raises(LostWorkerError, match=r"what was answered is kept; run it"),
@@ -133,14 +133,14 @@ def test_what_is_one_function_is_no_question() -> None:
 def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
     pairs = {HMMA.key: HMMA}
     store = PairStore(tmp_path / "pairs.jsonl", pairs)
-    compare(pairs, store, lambda _: None)
+    compare_pairs(pairs, store, lambda _: None)
     answer = store.answers[HMMA.key]
     assert answer.answer == "different"
     assert not answer.smallest
     again = PairStore(store.path, pairs)
     assert again.answers == store.answers
     told: list[str] = []
-    compare(pairs, again, told.append)
+    compare_pairs(pairs, again, told.append)
     assert told == []  # nothing was run
     with store.path.open("a") as file:
         file.write('{"key": "cut off, for it was kil')
@@ -152,7 +152,7 @@ def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_an_answer_of_solvers_is_proved_smallest() -> None:
     pair = FunctionPair(turing["HMMA.884.F32.F32"], cdna2["v_mfma_f32_4x4x4f16"])
-    answer = smallest(pair, None, 300.0, 2048)
+    answer = smallest_of_pair(pair, None, 300.0, 2048)
     assert answer.smallest
     assert answer.codes is not None
     assert PairAnswer.from_json(json.loads(json.dumps(answer.to_json())), pair.x.spec) == replace(

@@ -14,7 +14,7 @@ from support.site_rows import EXAMPLES, asked, expected
 from mmaformal import ARCHITECTURES, hopper
 from mmaformal.architectures import SPECIFIED_UNITS
 from mmaformal.formats import fp16
-from mmaformal.site.bundle import modules
+from mmaformal.site.bundle import bundled_modules
 from mmaformal.site.pages import witness_codes
 from mmaformal.site.playground import UnreadableError, answer, read
 from mmaformal.site.records import Atlas, PropertyTable, shipped
@@ -52,7 +52,7 @@ def test_it_runs_without_numpy_and_solvers() -> None:
 
 
 def test_the_archive_has_every_algorithm_and_nothing_that_asks_solvers() -> None:
-    names = modules().keys()
+    names = bundled_modules().keys()
     assert {f"mmaformal.encodings.{name}.executable" for name in EXAMPLES} <= names
     assert not [name for name in names if ".smt" in name or ".proofs" in name or ".solver" in name]
 

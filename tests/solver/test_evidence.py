@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmaformal import ampere, volta
-from mmaformal.facts.equality import argue
+from mmaformal.facts.equality import argue_equality
 from mmaformal.proof.kernel import Scripts
 from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Holds
@@ -110,7 +110,7 @@ print(*digests)
 
 def test_lemmas_have_the_same_hash_in_every_process() -> None:
     scripts = Scripts()
-    mine = [digest(scripts[lemma]) for lemma in argue(SMALL.spec).lemmas.values()]
+    mine = [digest(scripts[lemma]) for lemma in argue_equality(SMALL.spec).lemmas.values()]
     run = subprocess.run([sys.executable, "-c", LEMMAS], capture_output=True, text=True, check=True)
     assert run.stdout.split() == mine
 
@@ -120,7 +120,7 @@ def lemma_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Every lemma of an instruction as a file."""
     folder, scripts = tmp_path_factory.mktemp("lemmas"), Scripts()
     paths = []
-    for i, lemma in enumerate(argue(SMALL.spec).lemmas.values()):
+    for i, lemma in enumerate(argue_equality(SMALL.spec).lemmas.values()):
         paths.append(folder / f"{i}.smt2")
         paths[-1].write_text(scripts[lemma])
     return paths

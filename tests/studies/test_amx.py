@@ -29,7 +29,7 @@ from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.amx import prover as query
 from mmaformal.studies.amx import terms
-from mmaformal.studies.amx.alu import argue
+from mmaformal.studies.amx.alu import argue_alu
 from mmaformal.studies.amx.claims import CLAIMS, AmxClaim
 from mmaformal.studies.amx.prover import BOTH, STATEMENTS, AmxProver
 from mmaformal.studies.amx.terms import execute_terms
@@ -52,7 +52,7 @@ def test_the_command_knows_all_claims() -> None:
 
 def test_elements_of_fp16_become_the_same_in_both_encodings() -> None:
     with LazyPortfolio() as portfolio:
-        proof = prove(Asker(portfolio, 120.0), argue(IEEE_FP16))
+        proof = prove(Asker(portfolio, 120.0), argue_alu(IEEE_FP16))
     assert "in both encodings" in proof.obligations[-1].statement
 
 

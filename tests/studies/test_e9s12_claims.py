@@ -36,7 +36,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12 import dot_claims as claims
-from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single
+from mmaformal.studies.e9s12.dot_claims import prove_addition_of_products, prove_factor_halves, prove_single
 from mmaformal.studies.e9s12.prover import CLAIMS, E9s12Prover
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,8 +79,8 @@ def test_what_holds(claim: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["DP4A.FP16", "DP4A.BF16", "DP1A.FP32"])
 def test_halves_and_the_papers_exponent(name: str) -> None:
     spec = e9s12[name].spec
-    assert proved(prove_halves, spec)
-    assert not proved(lambda proving, spec: prove_halves(proving, spec, 0), spec)
+    assert proved(prove_factor_halves, spec)
+    assert not proved(lambda proving, spec: prove_factor_halves(proving, spec, 0), spec)
 
 
 def test_breaks_of_one_product() -> None:
@@ -104,7 +104,7 @@ def test_a_break_of_one_short_product() -> None:
 def test_a_break_of_sums_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     right = claims.spread
     monkeypatch.setattr(claims, "spread", lambda spec: right(spec) + 1)
-    assert not proved(prove_addition, e9s12["DP4A.FP32"].spec)
+    assert not proved(prove_addition_of_products, e9s12["DP4A.FP32"].spec)
 
 
 def test_a_break_of_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_a_product_that_is_not_symmetric_is_not_exchanged(monkeypatch: pytest.Mo
         LazyPortfolio(None, DEFAULT_MEMORY) as portfolio,
         pytest.raises(NotProvedError, match="does not hold"),
     ):
-        prove(Asker(portfolio, 20.0), commutativity.argument(relation))
+        prove(Asker(portfolio, 20.0), commutativity.argue_exchanged(relation))
 
 
 def test_the_width_of_an_exact_sum_of_products() -> None:

@@ -155,14 +155,14 @@ def test_where_nothing_is_nearer_is_proved() -> None:
 def test_a_weaker_condition_is_not_proved(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def all_bits(a: z3.BitVecRef, b: z3.BitVecRef, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
         large = z3.UGE(z3.Extract(30, 23, a), 127 + one_product.LEAST)
-        return z3.And(is_finite(x, fp16), large, one_product.is_word(b, y))
+        return z3.And(is_finite(x, fp16), large, one_product.is_whole_word(b, y))
 
     if change == "least":
         monkeypatch.setattr(one_product, "LEAST", -14)
     elif change == "bits":
-        monkeypatch.setattr(one_product, "condition", all_bits)
+        monkeypatch.setattr(one_product, "nearest_condition", all_bits)
     else:
-        monkeypatch.setattr(one_product, "is_word", lambda code, word: is_finite(word, fp16))
+        monkeypatch.setattr(one_product, "is_whole_word", lambda code, word: is_finite(word, fp16))
     answer = nearest_product(VOLTA[0], timeout=100)
     assert isinstance(answer, Unknown)
     assert "does not hold" in answer.why

@@ -29,9 +29,9 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.studies.e9s12 import sum_claims as claims
 from mmaformal.studies.e9s12.operators import OPERATORS, MultiAddition
 from mmaformal.studies.e9s12.prover import E9s12Prover
-from mmaformal.studies.e9s12.same_sums import argue
-from mmaformal.studies.e9s12.sum_claims import prove_near, prove_rounded, prove_two
-from mmaformal.studies.e9s12.sums_of_terms import SUMS, least_exact, least_two, run_both
+from mmaformal.studies.e9s12.same_sums import argue_same_sums
+from mmaformal.studies.e9s12.sum_claims import prove_near, prove_sum_rounded, prove_two
+from mmaformal.studies.e9s12.sums_of_terms import SUMS, least_exact, least_two, run_both_sums
 from mmaformal.witness import WitnessError
 
 REFUTED = ("sum-rounded-narrower", "sum-near-wider", "sum-of-two-narrower", "sum-faithful")
@@ -80,7 +80,7 @@ def test_exact_arithmetic_and_both_encodings(operator: MultiAddition) -> None:
     found = operator(np.array(cases, operator.fmt.word)).tolist()
     assert found == [expected(operator, codes) for codes in cases]
     for codes, d in list(zip(cases, found, strict=True))[:25]:
-        assert run_both(operator, codes) == d
+        assert run_both_sums(operator, codes) == d
 
 
 @given(st.integers(0, 1 << 32))
@@ -153,7 +153,7 @@ def test_what_holds(claim: str, name: str) -> None:
 
 def test_one_bit_less_is_not_proved() -> None:
     narrow = replace(OPERATORS["MA16.FP16"], L=least_exact(OPERATORS["MA16.FP16"]) - 1)
-    assert not proved(prove_rounded, narrow)
+    assert not proved(prove_sum_rounded, narrow)
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_zeros_that_count_are_not_proved(monkeypatch: pytest.MonkeyPatch) -> Non
 def encodings_agree(operator: MultiAddition) -> bool:
     with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         try:
-            return bool(prove(Asker(portfolio, 120.0), argue(operator)).obligations)
+            return bool(prove(Asker(portfolio, 120.0), argue_same_sums(operator)).obligations)
         except NotProvedError as error:
             return not error.refuted
 

@@ -21,7 +21,13 @@ from mmaformal.studies.narrow_range.experiments import (
     matrices,
     measure,
 )
-from mmaformal.studies.narrow_range.published import Curve, CurveComparison, compare, curve, table
+from mmaformal.studies.narrow_range.published import (
+    Curve,
+    CurveComparison,
+    compare_curves,
+    curve,
+    published_table,
+)
 from mmaformal.studies.rows import read_rows
 
 
@@ -111,11 +117,11 @@ def test_curves_are_compared(tmp_path: Path) -> None:
     assert theirs.slope == pytest.approx(-0.5, abs=1e-6)
     assert theirs.divergence(65504) == pytest.approx(2.0, rel=1e-5)
     ours = [made(each, n, 0.04 * n**-0.5) for n in LENGTHS]
-    (found,) = compare(ours, tmp_path)
+    (found,) = compare_curves(ours, tmp_path)
     assert found.offset == pytest.approx(np.log10(2), abs=1e-5)
     assert found.scatter < 1e-5
     assert found.uncertainty < found.scatter + 1e-12
-    text = table(ours, {each: found})
+    text = published_table(ours, {each: found})
     assert "+0.30 ± 0.00" in text
     assert "× 2.00 | × 2.00" in text
     with pytest.raises(ValueError, match="in common"):

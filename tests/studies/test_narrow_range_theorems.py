@@ -19,7 +19,7 @@ from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.narrow_range import Model1
 from mmaformal.studies.narrow_range import argument as narrow_range
 from mmaformal.studies.narrow_range.bounds import Symbols, proved, relative_error, sharpened, theorem_3_1
-from mmaformal.studies.narrow_range.model import split
+from mmaformal.studies.narrow_range.model import split_words
 from mmaformal.studies.narrow_range.theorems import THEOREMS, prove_theorem
 
 
@@ -69,7 +69,7 @@ def positive(premise: z3.BoolRef) -> list[z3.ArithRef]:
 def test_a_broken_premise_is_refuted(
     number: str, broken: Callable[[z3.ArithRef, z3.ArithRef], z3.BoolRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrow_range, "within", broken)
+    monkeypatch.setattr(narrow_range, "bounded", broken)
     with LazyPortfolio() as portfolio, pytest.raises(NotProvedError):
         THEOREMS[number][1](Composing(Asker(portfolio, 60)))
 
@@ -150,7 +150,7 @@ def test_what_words_leave_of_a_row_is_more_than_zeta() -> None:
     n = 1792
     row = np.full(n, float(x.g_min))
     row[0] = 272.0
-    (word,) = split(row, x, 1)
+    (word,) = split_words(row, x, 1)
     left = np.abs(row - word).sum() / np.abs(row).sum()
     u, g, theta = float(x.u), float(x.g_min), float(x.f_max)
     zeta = max(u, 2 * n * g / theta)

@@ -132,7 +132,7 @@ def words_of(p: Emulated, cut: WordCut, code: int) -> list[Fraction]:
 def test_words_do_not_leave_half_as_much(name: str, asker: Asker) -> None:
     p, cut = cut_of(name)
     cut = replace(cut, places=(*cut.places[:-1], cut.places[-1] + 1))
-    assert not holds(lambda proving: words.prove(proving, p, cut.format, cut), asker)
+    assert not holds(lambda proving: words.prove_words(proving, p, cut.format, cut), asker)
 
 
 @pytest.mark.slow
@@ -143,10 +143,10 @@ def test_words_of_each_scheme(name: str, more: int, asker: Asker) -> None:
     p, cut = cut_of(name)
     least = max(cut.least + more, fp32.min_exponent)
     other = WordCut.of(p, cut.format, least)
-    assert holds(lambda proving: words.prove(proving, p, cut.format, other), asker)
+    assert holds(lambda proving: words.prove_words(proving, p, cut.format, other), asker)
     if least < cut.least:
         wrong = replace(cut, least=least)
-        assert not holds(lambda proving: words.prove(proving, p, cut.format, wrong), asker)
+        assert not holds(lambda proving: words.prove_words(proving, p, cut.format, wrong), asker)
 
 
 def test_a_word_that_is_cut_leaves_more(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_word_that_is_cut_leaves_more(asker: Asker, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         words.emulated, "words", lambda x, q, fmt: right(x, replace(cutting, words=q.words), fmt)
     )
-    assert not holds(lambda proving: words.prove(proving, p, cut.format, cut), asker)
+    assert not holds(lambda proving: words.prove_words(proving, p, cut.format, cut), asker)
 
 
 # ---- products of words and sums --------------------------------------------------------------------------------------
@@ -208,11 +208,11 @@ def test_a_share_that_is_too_small(asker: Asker, monkeypatch: pytest.MonkeyPatch
     assert not holds(sums.WordProducts(program.parameters, program.a, program.b).prove, asker)
 
 
-@pytest.mark.parametrize("claims", [sums.prove_chain, sums.prove_outside, sums.prove_together])
+@pytest.mark.parametrize("claims", [sums.prove_chain_of_sums, sums.prove_outside, sums.prove_together])
 def test_sums(claims: Callable[[Composing], None], asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what the unit, the rounding and the words are off; not with twice as much."""
     assert holds(claims, asker)
-    right, seen = sums.within, []
+    right, seen = sums.bounded, []
 
     def wider(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
         if str(bound) not in ("f*(w + P)", "u*(t + scaled)", "g*(least + P)", "epsilon*Y", "eta"):
@@ -220,7 +220,7 @@ def test_sums(claims: Callable[[Composing], None], asker: Asker, monkeypatch: py
         seen.append(str(bound))
         return right(x, 2 * bound)
 
-    monkeypatch.setattr(sums, "within", wider)
+    monkeypatch.setattr(sums, "bounded", wider)
     assert not holds(claims, asker)
     assert seen
 
@@ -234,13 +234,13 @@ def test_scaling(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_additions(asker: Asker) -> None:
-    assert holds(sums.prove_addition, asker)
+    assert holds(sums.prove_addition_outside, asker)
 
 
 @pytest.mark.parametrize("scheme", ["ootomo", "markidis"])
 def test_sums_are_those_of_the_terms(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = emulation[f"{scheme}({VOLTA}, k=8)"].spec
-    sums.check_flow(spec)
+    sums.check_flow_of_sums(spec)
     right = emulated.block_sum
 
     def other(p: Emulated, part: Part, *rest: object) -> object:
@@ -249,7 +249,7 @@ def test_sums_are_those_of_the_terms(scheme: str, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(emulated, "block_sum", other)
     with pytest.raises(ArgumentError, match="not the unit's, of the words that are told"):
-        sums.check_flow(spec)
+        sums.check_flow_of_sums(spec)
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_constants_are_those_of_the_sums_one_after_the_other(name: str, K: int) 
             each = part.every or 1
             for first in range(0, p.blocks, each):
                 here = where is not None and where[0] == n and first <= where[1] < first + each
-                for one in sums.operations(part):
+                for one in sums.operations_of_program(part):
                     P = sums.share(one, p, program.a, program.b) if here else Fraction(0)
                     off = UNIT_ROUNDOFF if part.every else f
                     own = P * program.unit.factor(program.chain(part)) if part.every else 0
@@ -422,19 +422,19 @@ def test_constants_that_are_too_small_are_seen(monkeypatch: pytest.MonkeyPatch) 
 def test_a_word_that_another_one_changes_is_seen(monkeypatch: pytest.MonkeyPatch, asker: Asker) -> None:
     whole = emulated.words
 
-    def others(x: z3.BitVecRef, p: Emulated, *rest: object) -> emulated.Words:
+    def others(x: z3.BitVecRef, p: Emulated, *rest: object) -> emulated.SplitWords:
         found = whole(x, p, *rest)  # type: ignore[arg-type]
         return found._replace(codes=(found.codes[0], found.codes[0])) if p.words == 2 else found
 
     monkeypatch.setattr(emulated, "words", others)
     program = of(f"markidis({VOLTA})")
     with pytest.raises(ArgumentError, match="the others are others"):
-        words.prove(Composing(asker), program.parameters, fp16, program.a)
+        words.prove_words(Composing(asker), program.parameters, fp16, program.a)
 
 
 def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = emulation[f"markidis({VOLTA})"].chained(8).spec
-    sums.check_flow(spec)
+    sums.check_flow_of_sums(spec)
     whole = emulated.step
     start: list[z3.BitVecRef] = []
 
@@ -451,4 +451,4 @@ def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(emulated, "step", step)
     with pytest.raises(ArgumentError, match="a sum is not the unit's"):
-        sums.check_flow(spec)
+        sums.check_flow_of_sums(spec)

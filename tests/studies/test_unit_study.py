@@ -57,14 +57,14 @@ def test_exact_results_are_exact() -> None:
 
 def test_a_run_goes_on(tmp_path: Path) -> None:
     file, wanted = tmp_path / "rows.jsonl", study.designs(kinds=["fda"], groups=[2], frac_bits=range(8, 12))
-    first = list(study.measure(wanted[:2], file, 50))
+    first = list(study.measure_errors(wanted[:2], file, 50))
     with file.open("a") as out:
         out.write('{"kind": "fda", "a"')  # killed while it wrote
-    whole = list(study.measure(wanted, file, 50, jobs=2))
+    whole = list(study.measure_errors(wanted, file, 50, jobs=2))
     assert whole[:2] == first
     assert [row.design for row in whole] == wanted
     assert len(file.read_text().splitlines()) == 4
-    assert list(study.measure(wanted, file, 50)) == whole
+    assert list(study.measure_errors(wanted, file, 50)) == whole
     file.write_text("something else\n")
     with pytest.raises(ValueError, match="something else"):
         read_rows(file, study.DatapathErrors)
@@ -104,8 +104,8 @@ def test_the_width_that_is_enough_is_proved_and_least() -> None:
 
 
 def test_a_bound_that_is_not_the_proved_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = enough_width.bound
-    monkeypatch.setattr(enough_width, "bound", lambda i: (real(i)[0] / 4, real(i)[1]))
+    real = enough_width.n_and_p
+    monkeypatch.setattr(enough_width, "n_and_p", lambda i: (real(i)[0] / 4, real(i)[1]))
     found = enough(lambda F: datapaths.fda(k=2, frac_bits=F, a="e2m1", rho="RNE-E8M5"), timeout=40)
     assert found is not None
     assert not found.proved
@@ -132,7 +132,7 @@ def test_the_command_writes_rows_and_a_table(tmp_path: Path, capsys: pytest.Capt
     assert len(told["rows"]) == len(study.designs())
     assert told["widths"] == []
     found = [study.DatapathErrors(**row) for row in told["rows"]]
-    assert unit_tables.table(found, {}) + "\n" == printed
+    assert unit_tables.unit_table(found, {}) + "\n" == printed
     assert cli.main([*argv, "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()]
@@ -148,6 +148,8 @@ def test_wrong_use_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_figure_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    found = list(study.measure(study.designs(groups=[2, 4], frac_bits=(8, 12)), tmp_path / "rows.jsonl", 20))
-    unit_tables.draw(found, {("fda", 2): 12}, tmp_path / "figure.png", title="a test")
+    found = list(
+        study.measure_errors(study.designs(groups=[2, 4], frac_bits=(8, 12)), tmp_path / "rows.jsonl", 20)
+    )
+    unit_tables.draw_unit_study(found, {("fda", 2): 12}, tmp_path / "figure.png", title="a test")
     assert (tmp_path / "figure.png").stat().st_size > 10_000

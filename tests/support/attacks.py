@@ -71,7 +71,7 @@ class Attack:
 def reordered(attack: Attack, across: bool) -> str | None:
     spec, rng = attack.spec, attack.rng
     S = spec.scale_block
-    blocks = order_independence.blocks(spec)
+    blocks = order_independence.products_together(spec)
     if across:  # with scales, products within their blocks and whole blocks
         blocks = [list(range(i, i + S)) for i in range(0, spec.k, S)] if S else [list(range(spec.k))]
     order = list(range(spec.k))

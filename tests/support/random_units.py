@@ -30,7 +30,7 @@ from mmaformal import find_difference
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.relations import Relation
-from mmaformal.cases.shrink import size, smaller
+from mmaformal.cases.shrink import size, smaller_cases
 from mmaformal.encodings import smt
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
@@ -403,9 +403,9 @@ def near(spec: DotAdd, x: Codes, rng: random.Random, count: int) -> list[Codes]:
     """Cases like one and smaller, some by several changes; and sparse ones."""
     found, level = {x}, [x]
     for _ in range(2):
-        level = [y for z in level for y in itertools.islice(smaller(spec, z), count)]
+        level = [y for z in level for y in itertools.islice(smaller_cases(spec, z), count)]
         level = rng.sample(level, min(len(level), 12))
-        found |= set(level) | {y for z in level for y in itertools.islice(smaller(spec, z), count)}
+        found |= set(level) | {y for z in level for y in itertools.islice(smaller_cases(spec, z), count)}
     return [y for y in found if all(0 <= u < f.codes for u, f in _all_codes(spec, y))][: 20 * count]
 
 
@@ -476,13 +476,13 @@ def wrong_property(name: str, unit: Instruction, rng: random.Random, timeout: fl
 def relations_broken() -> Iterator[list[Relation]]:
     """The relations of which a witness is made smaller within."""
     found: list[Relation] = []
-    smallest = settling.smallest
+    smallest = settling.smallest_breaking
 
     def noting(asker: Asker, relation: Relation, codes: Codes) -> Any:
         found.append(relation)
         return smallest(asker, relation, codes)
 
-    with mock.patch.object(settling, "smallest", noting):
+    with mock.patch.object(settling, "smallest_breaking", noting):
         yield found
 
 

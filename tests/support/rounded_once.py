@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import exact as exact_sum
-from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of
+from mmaformal.cases.numerical import exact_of as exact_sum
+from mmaformal.encodings.dpa_e9s12.proofs.losses import places_kept
 from mmaformal.encodings.dpa_e9s12.smt import SIGNIFICAND_BITS
 from mmaformal.encodings.pfma.proofs.exactness import shape_of
 from mmaformal.facts.signed import changed
@@ -21,7 +21,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.definitions import grid_value, index_below, last_index
 from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.rounded_trees import Shape, in_pairs, not_below
+from mmaformal.theory.rounded_trees import Shape, in_pairs
 
 Number = tuple[Fraction, int]  #: a value, and the exponent that it is aligned by
 #: Whether a step adds exactly: of a specification, codes, the place of its first product, its products, and its c.
@@ -194,7 +194,7 @@ def _of_dpa_e9s12(spec: DotAdd, codes: Codes, start: int, terms: list[Number], c
         for y, f in _cut(codes.b[k], spec.b_format)
     ]
     e_max = max((e for value, e in halves if value), default=0)
-    return all(_no_bit_below(value, e_max - places_of(spec).F) for value, _ in halves)
+    return all(_no_bit_below(value, e_max - places_kept(spec).F) for value, _ in halves)
 
 
 def _cut(code: int, fmt: Format) -> list[Number]:
@@ -222,15 +222,20 @@ KEEPS: dict[str, Keeps] = {
 # ---- trees, and what is made of several operations
 
 
+def _is_not_below(x: Fraction, fmt: Format) -> bool:
+    """Whether a number is 0, or not below the least normal one."""
+    return x == 0 or abs(x) >= Fraction(2) ** fmt.min_exponent
+
+
 def _of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Iterator[ExactRounding]:
     """A chain of trees (`theory/rounded_trees.py`); with the products, if they are `numbers`."""
     terms, L, rho = products(spec, codes), spec.parameters.step_products, spec.parameters.last_rounding
     c = spec.c_format.value(codes.c)
-    fine = not_below(c, fp32)
+    fine = _is_not_below(c, fp32)
     for start in range(0, spec.k, L):
         sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
         factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + L)]
-        fine = fine and all(not_below(x, fmt) for x, fmt in factors)
+        fine = fine and all(_is_not_below(x, fmt) for x, fmt in factors)
         values = [x for x, _ in terms[start : start + L]]
         for x, y in shape:
             values.append(values[x] + (0 if y is None else values[y]))
@@ -238,7 +243,7 @@ def _of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Ite
         for i, value in enumerate((*values, c)):
             if i < L and not numbers:
                 continue
-            fine = fine and not_below(value, fp32)
+            fine = fine and _is_not_below(value, fp32)
             yield ExactRounding(fine, value, rho if i >= L else IEEE_FP32)
 
 

@@ -43,3 +43,30 @@ def test_no_other_text_is(source: str) -> None:
 
 def test_the_house_has_none() -> None:
     assert house.fragments_of_all() == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "name"),
+    [
+        ("encodings/fda/smt.py", "encodings/gdfs/executable.py", "step"),
+        ("encodings/smt/__init__.py", "encodings/fda/smt.py", "dot_add"),
+        ("encodings/fda/space.py", "mmaformal/spaces/__init__.py", "choices"),
+        ("mmaformal/recordings/layouts/csv.py", "mmaformal/recordings/layouts/npz.py", "describe"),
+        ("mmaformal/cli/verify.py", "queries/verify.py", "verify"),
+    ],
+)
+def test_files_that_are_for_one_thing(one: str, other: str, name: str) -> None:
+    assert house.role(house.ROOT / one, name) == house.role(house.ROOT / other, name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "name"),
+    [
+        ("mmaformal/cli/run.py", "mmaformal/cases/run.py", "run"),  # no command's function
+        ("mmaformal/cli/verify.py", "queries/verify.py", "prove"),  # not what the files are named for
+        ("encodings/fda/smt.py", "mmaformal/kernels/chain.py", "step"),
+        ("encodings/fda/proofs/exactness.py", "mmaformal/facts/exactness.py", "conclude"),
+    ],
+)
+def test_files_that_are_not(one: str, other: str, name: str) -> None:
+    assert house.role(house.ROOT / one, name) != house.role(house.ROOT / other, name)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mmaformal import ARCHITECTURES
 from mmaformal.cases.evaluate import evaluate
-from mmaformal.facts.registry import found
+from mmaformal.facts.registry import all_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,7 +85,7 @@ def test_every_algorithm_is_asked_in_both_encodings() -> None:
     asked = [t for t in mutants.SUBJECTS["encodings"] if t.proved]
     labels = [each.split(" ", 1) for target in asked for each in target.asked]
     algorithms = {ARCHITECTURES[arch][name].algorithm for arch, name in labels}
-    assert set(found()) == algorithms
+    assert set(all_facts()) == algorithms
     encodings = [t.file.removeprefix("encodings/").removesuffix(".py").split("/")[-1] for t in asked]
     assert encodings.count("smt") == encodings.count("executable") == len(mutants.INSTRUCTIONS)
 

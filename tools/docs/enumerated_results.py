@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.cases.inputs import Rows
+from mmaformal.cases.one_step import one_step
 from mmaformal.cases.run import compiled_results, run_trace
 from mmaformal.encodings.fda.executable import FdaStep
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format
-from mmaformal.instruction import Instruction
 from mmaformal.proof.definitions import grid_value, is_correct, is_faithful, rounded_index
-from mmaformal.queries.rounding import one_step
 from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Holds
 from mmaformal.spec import DotAdd
@@ -302,5 +301,5 @@ def broken(name: str, unit: Every, step: Every, answer: Answer) -> int | None:
 def both_of(spec: DotAdd) -> tuple[Every, Every]:
     """Return all inputs of a unit, and of one step of it."""
     unit = Every(spec)
-    alone = one_step(Instruction("unit", "small", 1, 1, spec)).spec
+    alone = one_step(spec)
     return unit, unit if alone == spec else Every(alone)

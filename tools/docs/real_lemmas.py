@@ -28,7 +28,7 @@ QUESTIONS: dict[str, tuple[Callable[[Composing], None], ...]] = {
     ),
     "`max-difference` of two products": (product_bound.prove_apart,),
     "`bound` of a program of words": (
-        sums.prove_chain,
+        sums.prove_chain_of_sums,
         sums.prove_outside,
         sums.prove_together,
         partial(sums.prove_scaling, shift=11),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.analysis import operands
-from mmaformal.analysis.operands import KINDS, Operands, operands_of, scales_of
+from mmaformal.analysis.operands import KINDS, Operands, draw_scales, operands_of
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit
 from mmaformal.architectures import ARCHITECTURES
@@ -78,7 +78,7 @@ def measure(instruction: Instruction, elements: int) -> Row:
             if results >= elements:
                 break
             made = operands_of(unit, kind, rng)
-            scales = scales_of(instruction, made[0].shape[1], rng)
+            scales = draw_scales(instruction, made[0].shape[1], rng)
             count, most = _compare(unit, made, scales)
             results, nearest = results + count, max(nearest, most)
     stage = unit.stages[0]

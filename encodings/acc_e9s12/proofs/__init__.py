@@ -19,10 +19,10 @@ from mmaformal.facts.protocol import Facts
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
-    classify,
     flags_and_zeros,
-    inputs,
     least_excluded,
+    link_inputs,
+    link_special,
     round_and_encode,
     wide_number,
 )
@@ -31,13 +31,13 @@ from mmaformal.proof.lemmas import Argument, Link, number
 
 def _link_encodings(argument: Argument, traces: Traces[smt_acc.AccE9s12Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters_as(AccE9s12)
-    a, b, c, *_ = inputs(argument, traces)
+    a, b, c, *_ = link_inputs(argument, traces)
     highest = 1 << (smt_acc.kept(spec, parameters) + 2)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_acc.AccE9s12Step)
         products = range(i * parameters.D, (i + 1) * parameters.D)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
-        special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
+        special = link_special(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
         each = len(smt.passes[-1].products) // parameters.N
         operands = [[z]] * 2 + [[u, v] for u, v in zip(x, y, strict=True) for _ in range(each)]
         so_far: SoFar | None = None

@@ -84,7 +84,7 @@ class DpaE9s12Facts(RoundsExactSums[DpaE9s12Step], RoundsOneSum[DpaE9s12Step]):
             return super().monotone_in_product(instruction, theory)
         places = range(spec.parameters.step_products)
         return falls_with_a_product(
-            instruction, random_searches(spec, losses.places_of(spec).F, order=places)
+            instruction, random_searches(spec, losses.places_kept(spec).F, order=places)
         )
 
     def rounds_exactly(self, spec: DotAdd) -> ShortSum | OneFma | None:

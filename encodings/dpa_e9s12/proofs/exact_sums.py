@@ -23,12 +23,12 @@ from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_exact
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, span_of
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import wide
+from mmaformal.proof.fixed_sums import total_of, wide
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import magnitude_of
-from mmaformal.theory.fixed_point import Scaled, WideNumbers
-from mmaformal.theory.numbers import CodeNumbers, number, total_of
-from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.fixed_point import Shifted, WideNumbers
+from mmaformal.theory.numbers import CodeNumbers, coded_number
+from mmaformal.theory.rounded_sums import Span, SumTheorem, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
 #: The bias that exponents of products are held with.
@@ -86,9 +86,9 @@ class Numbers:
         """m · 2^u, m in two's complement."""
         return self.w.point.signed(m, self.u)
 
-    def size(self, m: z3.BitVecRef) -> Scaled:
+    def size(self, m: z3.BitVecRef) -> Shifted:
         """|m| · 2^u."""
-        return Scaled(magnitude_of(m)[1], self.u)
+        return Shifted(magnitude_of(m)[1], self.u)
 
     def prove_signed(self, m: z3.BitVecRef, known: z3.BoolRef) -> z3.BoolRef:
         """Prove that m · 2^u is its magnitude with its sign, if m is not the least number, as is `known`."""
@@ -108,11 +108,11 @@ class Numbers:
         text = "the term's magnitude is that of S"
         same = self.theory.claim("magnitude of S", text, term.significand == size.m)
         mine, other = w.value(self.sums.first), w.value(size)
-        claim = z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other)
+        claim = z3.Implies(size.m == 0, w.value(Shifted(size.m, at)) == other)
         moved = self.theory.claim("place of zero", "zero has any place", claim)
-        claim = z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other)
+        claim = z3.Implies(at == self.u, w.value(Shifted(size.m, at)) == other)
         alike = self.theory.claim("same place", "equal places give the same", claim)
-        claim = z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at)))
+        claim = z3.Implies(term.significand == size.m, mine == w.value(Shifted(size.m, at)))
         equal = self.theory.claim("same magnitude", "so do equal magnitudes", claim)
         goal = w.number(term.sign, self.sums.first) == self.signed(S)
         text = "the term that c is added to is the sum of products"
@@ -120,7 +120,7 @@ class Numbers:
 
     def conclude(
         self, products: z3.BoolRef, integers: list[z3.BitVecRef], given: z3.BoolRef | None = None
-    ) -> ExactSum:
+    ) -> SumTheorem:
         """The theorem, from: S · 2^u is the sum of the products' integers, if nothing is special and `given` holds."""
         step = self.x.step
         shown, first = self.sums.prove(), self.prove_first()
@@ -147,7 +147,7 @@ def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
 class ShortSum(Model):
     """The exact sum of a step of fp16 factors, whose products lose no bit."""
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)
@@ -230,7 +230,7 @@ class ShortNumbers(Numbers):
         number's codes; a zero may have another exponent."""
         step, n, spec, x = self.x.step, self.codes.numbers[j], self.codes.spec, self.codes.inputs
         product, below = step.products[k], step.products[k].significand.size() - n.significand.size()
-        codes = (number(x.a[j], spec.a_format), number(x.b[j], spec.b_format))
+        codes = (coded_number(x.a[j], spec.a_format), coded_number(x.b[j], spec.b_format))
         whole = self.codes.prove_parts(j, product, (step.a[k], step.b[k]))
         zeros = z3.Or([u.significand == 0 for u in codes])
         place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - below)
@@ -272,7 +272,7 @@ class OneOfMany(Model):
 class OneFma(OneOfMany):
     """The exact sum of a step of fp32 factors whose products but one are zero."""
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)

@@ -20,8 +20,8 @@ from fractions import Fraction
 import z3
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import exact as exact_sum
-from mmaformal.cases.numerical import shown
+from mmaformal.cases.numerical import exact_of as exact_sum
+from mmaformal.cases.numerical import shown_exact
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
@@ -32,7 +32,7 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summati
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.facts.exact_steps import prove_off
-from mmaformal.facts.exact_terms import prove_chain
+from mmaformal.facts.exact_terms import prove_links
 from mmaformal.facts.exactness import (
     Exact,
     claims_of,
@@ -344,7 +344,7 @@ def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
     return losses, x.numbers
 
 
-def places_of(spec: DotAdd) -> Places:
+def places_kept(spec: DotAdd) -> Places:
     p = spec.parameters_as(DpaE9s12)
     return Places(spec.a_format, smt_dpa.kept(p.L, p.summands(spec)), p.N)
 
@@ -381,7 +381,7 @@ def _claims(proving: Composing, spec: DotAdd) -> tuple[tuple[Losses, z3.BoolRef]
 def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     """The least n, proved and reached."""
     spec = instruction.spec
-    places = places_of(spec)
+    places = places_kept(spec)
     n = Figure(
         "n", places.n, f"units of 2^(E − {places.F}) that S is below the exact sum of products, at most"
     )
@@ -392,7 +392,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
 
     def prove() -> None:
         _, numbers = prove_losses(proving, one_step(spec))
-        prove_chain(proving, spec)
+        prove_links(proving, spec)
         proving.conclude_all(numbers)
 
     def reached() -> Iterator[tuple[str, str]]:
@@ -411,7 +411,7 @@ def reach(instruction: Instruction) -> CaseWitness:
     Raises WitnessError if it loses another number.
     """
     spec = one_step(instruction.spec)
-    places, fmt = places_of(spec), spec.a_format
+    places, fmt = places_kept(spec), spec.a_format
     large = fmt.code("0x1p127")
     small = (1 << smt_dpa.SIGNIFICAND_BITS) + 1 if fmt == fp32 else 1
     rest = spec.k - 1
@@ -420,7 +420,7 @@ def reach(instruction: Instruction) -> CaseWitness:
     S, unit = _sum_of(spec, places, codes)
     if value is None or value - S != places.n * unit:
         raise WitnessError(f"{instruction.label}: {codes} was to lose {places.n} units, and does not")
-    return shown(as_one_step(instruction), codes, (f"S − Σ a·b is n units of {_power(unit)}",))
+    return shown_exact(as_one_step(instruction), codes, (f"S − Σ a·b is n units of {_power(unit)}",))
 
 
 def _sum_of(spec: DotAdd, places: Places, codes: Codes) -> tuple[Fraction, Fraction]:

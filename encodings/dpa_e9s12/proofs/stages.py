@@ -25,10 +25,10 @@ from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
     add_long,
-    classify,
     flags_and_zeros,
-    inputs,
-    multiply,
+    link_inputs,
+    link_product,
+    link_special,
     round_and_encode,
     wide_number,
 )
@@ -43,14 +43,14 @@ from mmaformal.stages import Recorded, Stage
 
 def link_encodings(argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters_as(DpaE9s12)
-    a, b, c, *_ = inputs(argument, traces)
+    a, b, c, *_ = link_inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_dpa.DpaE9s12Step)
         products = range(i * parameters.N, (i + 1) * parameters.N)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
-        special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
+        special = link_special(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
         low = smt_dpa.exponents_of(spec, parameters.L, len(smt.products)).low
-        addend = multiply(argument, [z], executable.addend, smt.addend, low)
+        addend = link_product(argument, [z], executable.addend, smt.addend, low)
         terms = _products(argument, x, y, executable, smt)
         dot = _sum(argument, terms, executable, smt)
         total = _with_c(argument, dot, addend, executable, smt, low)
@@ -61,7 +61,7 @@ def link_encodings(argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
         c = round_and_encode(argument, [*total, zero], special, *rounding)
 
 
-def unpack(
+def link_unpacked(
     argument: Argument,
     x: OperandLinks,
     executable: Sequence[executable_dpa.E9S12],
@@ -90,7 +90,7 @@ def _products(
     smt: DpaE9s12Step,
 ) -> list[TermLinks]:
     xs, ys = (
-        [unpack(argument, *each) for each in zip(operands, lanes, terms, strict=True)]
+        [link_unpacked(argument, *each) for each in zip(operands, lanes, terms, strict=True)]
         for operands, lanes, terms in ((x, executable.x, smt.x), (y, executable.y, smt.y))
     )
     pairs = [(u, v) for us, vs in zip(xs, ys, strict=True) for u in us for v in vs]

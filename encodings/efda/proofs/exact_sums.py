@@ -25,15 +25,14 @@ from mmaformal.encodings.smt.blocks import (
     sign_of_zero,
 )
 from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, fixed_terms, prove_sticky, span_of
-from mmaformal.facts.exact_terms import step_of
+from mmaformal.facts.exact_terms import smt_step
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import wide
-from mmaformal.proof.rules import Theory, instance
-from mmaformal.spec import DotAdd
-from mmaformal.theory.fixed_point import Scaled
-from mmaformal.theory.numbers import CodeNumbers, total_of
-from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, grid_of, prove_finite
+from mmaformal.proof.fixed_sums import total_of, wide
+from mmaformal.proof.rules import instance
+from mmaformal.theory.fixed_point import Shifted
+from mmaformal.theory.numbers import CodeNumbers
+from mmaformal.theory.rounded_sums import Span, SumTheorem, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -55,9 +54,9 @@ class ExactFixedSum(TwoTerms):
         """The exponent of the last place of all products."""
         return self.products.low - efda.fraction_bits(self.codes.spec)
 
-    def product(self, k: int) -> Scaled:
+    def product(self, k: int) -> Shifted:
         term = self.step.products[k]
-        return Scaled(term.significand, fit(term.exponent, self.w.exponent_bits) + self.last_place)
+        return Shifted(term.significand, fit(term.exponent, self.w.exponent_bits) + self.last_place)
 
     @property
     def _place(self) -> z3.BitVecRef:
@@ -155,7 +154,7 @@ class EfdaSum(OneStepModel):
 
     @property
     def step(self) -> efda.FixedStep | efda.SortedStep:
-        step = step_of(self.spec, self.inputs)
+        step = smt_step(self.spec, self.inputs)
         assert isinstance(step, (efda.FixedStep, efda.SortedStep))
         return step
 
@@ -183,13 +182,13 @@ class EfdaSum(OneStepModel):
             return z3.BitVecVal(0, 1)
         return sign_of_zero([x.sign for x in (*step.products, step.addend)], self.p.rho)
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         step = self.step
         if isinstance(step, efda.SortedStep):
             return self._prove_sorted(grid, step)
         return self._prove_fixed(grid, step)
 
-    def _prove_sorted(self, grid: RoundingGrid, step: efda.SortedStep) -> ExactSum:
+    def _prove_sorted(self, grid: RoundingGrid, step: efda.SortedStep) -> SumTheorem:
         theory, at = grid.numbers.theory, Sorted(self.spec, step)
         prove_sorted(theory, self.spec, step)
         said, codes = dict(theory.named), CodeNumbers(grid.numbers, self.spec)
@@ -198,7 +197,7 @@ class EfdaSum(OneStepModel):
         same = SortedTerms(sums, codes).prove()
         return conclude(grid, shown, step, self.zero, same, codes.total)
 
-    def _prove_fixed(self, grid: RoundingGrid, step: efda.FixedStep) -> ExactSum:
+    def _prove_fixed(self, grid: RoundingGrid, step: efda.FixedStep) -> SumTheorem:
         theory, codes = grid.numbers.theory, CodeNumbers(grid.numbers, self.spec)
         terms = fixed_terms(theory, self.spec, self.p, step)
         prove_sticky(theory, terms)
@@ -206,9 +205,3 @@ class EfdaSum(OneStepModel):
         shown, same = sums.prove(), sums.prove_codes()
         prove_finite(theory, step, [*step.a, *step.b, step.c])
         return conclude(grid, shown, step, self.zero, same, codes.total)
-
-
-def prove_exact_sum(theory: Theory, spec: DotAdd) -> ExactSum:
-    """Prove d = ρ(c + Σ a·b) of one step of a model of efda, in a fixed point of its own.  Raises NotProvedError."""
-    model = EfdaSum(spec)
-    return model.prove(grid_of(theory, model.p.rho, model.span))

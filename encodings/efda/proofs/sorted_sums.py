@@ -28,11 +28,12 @@ from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.sorted_steps import Sorted, covers
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.fixed_sums import total_of
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import instance
 from mmaformal.proof.sticky_sums import is_odd, is_sharp
-from mmaformal.theory.fixed_point import Scaled, WideNumbers, near
-from mmaformal.theory.numbers import CodeNumbers, total_of
+from mmaformal.theory.fixed_point import Shifted, WideNumbers, near
+from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import KeptIntegers, KeptTerm, NearSum, Shown
 
 
@@ -40,7 +41,7 @@ from mmaformal.theory.rounded_sums import KeptIntegers, KeptTerm, NearSum, Shown
 class Signed:
     """A number ±m · 2^t as an integer; `by_sign` was proved: that it is that."""
 
-    size: Scaled
+    size: Shifted
     negative: z3.BoolRef
     number: z3.BitVecRef
     in_range: z3.BoolRef  #: t
@@ -100,7 +101,7 @@ class Covering:
     def _prove_ends(self, goal: z3.BoolRef) -> z3.BoolRef:
         w, (A, u), (P, t) = self.w, self.coarse.size, self.fine.size
         B, Q = fit(A, A.size() + 1), fit(P, P.size() + 1)
-        below, above = (Scaled(Q - 1, t), Scaled(B - 1, u)), (Scaled(B + 1, u), Scaled(Q + 1, t))
+        below, above = (Shifted(Q - 1, t), Shifted(B - 1, u)), (Shifted(B + 1, u), Shifted(Q + 1, t))
         a, p, (p2, p1) = w.value(self.coarse.size), w.value(self.fine.size), self.units
         low, high = self.gaps
         pairs = (
@@ -177,9 +178,9 @@ class SortedSumClaims:
     def kept(self) -> KeptIntegers:
         return KeptIntegers(self.w)
 
-    def size(self, x: Term) -> Scaled:
+    def size(self, x: Term) -> Shifted:
         """The magnitude of one of the three terms, the paired one, or the rest."""
-        return Scaled(x.significand, self.at.place(x.exponent, self.at.w - 1))
+        return Shifted(x.significand, self.at.place(x.exponent, self.at.w - 1))
 
     def term(self, x: Term) -> z3.BitVecRef:
         return self.w.number(x.sign, self.size(x))
@@ -242,8 +243,8 @@ class SortedSumClaims:
     def _prove_two(self) -> z3.BoolRef:
         at, w, (_, two, _) = self.at, self.w, self.at.step.sorted
         partial, paired = at.step.partial, at.paired
-        first = KeptTerm(paired.sign, Scaled(partial.x, at.u1), self.size(paired))
-        second = KeptTerm(two.sign, Scaled(partial.y, at.u1), self.size(two))
+        first = KeptTerm(paired.sign, Shifted(partial.x, at.u1), self.size(paired))
+        second = KeptTerm(two.sign, Shifted(partial.y, at.u1), self.size(two))
         given = [self.said["near"], self.said["far"]]
         for part, x in ((first, paired), (second, two)):
             given.append(self.kept.prove(part, [self.range_of_two, self.range_of(x)]))
@@ -270,9 +271,9 @@ class SortedSumClaims:
         return w.of_sums("range of the two", text, w.point.is_near(self.of_two, 6), rooms)
 
     @property
-    def _normal(self) -> Scaled:
+    def _normal(self) -> Shifted:
         normal = self.at.step.normal
-        return Scaled(normal.significand, self.at.place(normal.exponent, self.at.bits - 1))
+        return Shifted(normal.significand, self.at.place(normal.exponent, self.at.bits - 1))
 
     @property
     def _normal_number(self) -> z3.BitVecRef:
@@ -301,7 +302,7 @@ class SortedSumClaims:
         """Prove that the sum of two, normalised, is the same number, so what is kept of one is what is kept of the
         other."""
         at, w, size = self.at, self.w, self._normal
-        P, said = Scaled(at.P, at.u1), self.said["normalised sum"]
+        P, said = Shifted(at.P, at.u1), self.said["normalised sum"]
         in_range = self._range_of_normal
         sharp, text = is_sharp(*size, *P), "the normalised sum is the same number"
         same = w.theory.claim("normalised", text, sharp, [said, self._bound_of_normal])
@@ -313,8 +314,8 @@ class SortedSumClaims:
 
     def _prove_three(self, sum_: NearSum, known: list[z3.BoolRef]) -> z3.BoolRef:
         at, w, normal, sum_of = self.at, self.w, self.at.step.normal, self.at.step.sum
-        x = KeptTerm(normal.sign, Scaled(sum_of.x, at.u2), self._normal)
-        y = KeptTerm(at.rest.sign, Scaled(sum_of.y, at.u2), self.size(at.rest))
+        x = KeptTerm(normal.sign, Shifted(sum_of.x, at.u2), self._normal)
+        y = KeptTerm(at.rest.sign, Shifted(sum_of.y, at.u2), self.size(at.rest))
         p2, kept, exact = w.point.unit(at.u2), self.kept.kept(x), self.of_two
         given = [*known, self._prove_covered(x, known[2])]
         given += [
@@ -346,7 +347,7 @@ class SortedSumClaims:
         at, w, A = self.at, self.w, x.kept
         coarse = Signed(A, x.sign == 1, self.kept.kept(x), self.range_of_sum, None)
         fine = Signed(
-            Scaled(at.P, at.u1), at.P_negative, self.sum_of_two, self.range_of_two, self._sign_of_two
+            Shifted(at.P, at.u1), at.P_negative, self.sum_of_two, self.range_of_two, self._sign_of_two
         )
         covering = Covering(w, coarse, fine, self.of_two, far)
         signs = z3.Implies(z3.Not(at.P == 0), (x.sign == 1) == at.P_negative)
@@ -490,7 +491,7 @@ class SortedTerms:
         name = "c" if k == last else f"product {k}"
         places = spec.c_format.fraction_bits if k == last else efda.fraction_bits(spec)
         usual, finite = said[f"{name} normalised"], said[f"{name} range"].arg(1)
-        model, own = Scaled(x.significand, at.place(x.exponent, places)), self.sums.size(t)
+        model, own = Shifted(x.significand, at.place(x.exponent, places)), self.sums.size(t)
         in_model = w.in_range(model.t, [finite])
         in_own = w.in_range(own.t, [usual.arg(2)])
         sharp, sign = usual.arg(0), usual.arg(1)

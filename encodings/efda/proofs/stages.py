@@ -13,14 +13,14 @@ import z3
 from mmaformal.encodings.efda import LIMB, smt
 from mmaformal.encodings.executable import blocks, limbs
 from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
-from mmaformal.facts.sorted_steps import SortedRuns, same_number
+from mmaformal.facts.sorted_steps import SortedRuns, link_sorted_runs
 from mmaformal.lanes import Lane, fit
 from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum
-from mmaformal.proof.doubled_stages import round_sum
+from mmaformal.proof.doubled_stages import link_doubled_round_sum
 from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.lemmas import Link, number
-from mmaformal.proof.related_runs import Same, operand_codes, same, together
+from mmaformal.proof.related_runs import Same, all_links, operand_codes, same
 from mmaformal.proof.related_stages import RelatedRuns
 from mmaformal.proof.scaling import halved, is_up, jammed_half, moves, no_more, one_up, up_or
 from mmaformal.proof.simulation import Simulation
@@ -173,7 +173,7 @@ def _related_sorted_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
         factors = [run.makes(term).inputs for term in other.inputs[:-1]]
         codes = [*(operand_codes(*each) for each in factors), []]
         range_ = mine.given["exponents"], mine.given["zero"]
-        one = same_number(SortedRuns(run, left, right, *range_, c), links, codes)
+        one = link_sorted_runs(SortedRuns(run, left, right, *range_, c), links, codes)
         run.add(y.e_max, one)
         run.add(y.total, one)
         return
@@ -251,7 +251,7 @@ def _sum_with_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     demand(z3.is_bv_value(top), "the sum of products has an exponent that varies")
     below = no_more(g.e_max, max(addend.high, addend.zero, top.as_long()))
     run.derive("align", "exponents are in range", below, [term.link, addend.below])
-    signs = together(same(s.sign, t.sign), same(u.sign, v.sign))
+    signs = all_links(same(s.sign, t.sign), same(u.sign, v.sign))
     run.derive("multiply", "signs are the same", signs, [term.link, addend.link])
 
     text = "where the larger exponent goes up, aligned terms are the same"
@@ -397,7 +397,7 @@ def _round_jammed(run: DoubledRuns, left: Stage, right: Stage) -> None:
         run.add(
             left.inputs[0], _jammed(run, (e, left.output.total), (f, right.output.total), least, known.links)
         )
-    round_sum(run, left, right)
+    link_doubled_round_sum(run, left, right)
 
 
 def _jammed(

@@ -40,7 +40,7 @@ from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_hi
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule
-from mmaformal.proof.fixed_sums import wide, within
+from mmaformal.proof.fixed_sums import limited, wide
 from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import IEEE_FP32
@@ -65,7 +65,7 @@ class IntegerWord(NamedTuple):
     places: BitVec  #: twice the significand is magnitude · 2^places
 
 
-def integer(code: BitVec, fmt: Format, bits: int) -> IntegerWord:
+def integer_word(code: BitVec, fmt: Format, bits: int) -> IntegerWord:
     """The integer that a code is, where it is one of at most 2^bits; bits is at most the significand's."""
     x, M = decode(code, fmt), fmt.fraction_bits
     demand(bits <= M + 1, "an integer has more bits than the significand")
@@ -121,7 +121,7 @@ def prove_words(proving: Composing, p: Emulated, fmt: Format) -> list[Bool]:
             known = proving.claim("next", text, z3.Implies(given, _at_most(after, bits)), [known, rest])
             left = after
         small, made = _at_most(left, bits), whole.down.result
-        is_whole, is_word = integer(made, fp32, bits).is_one, integer(code, fmt, bits).is_one
+        is_whole, is_word = integer_word(made, fp32, bits).is_one, integer_word(code, fmt, bits).is_one
         text = f"1.5 · 2^23 makes an integer of what is at most 2^{bits}"
         exact = proving.claim("integer", text, z3.Implies(small, is_whole))
         word = proving.claim("word", "φ gives that integer", z3.Implies(is_whole, is_word))
@@ -141,13 +141,13 @@ def _prove_scaled(proving: Composing, x: BitVec, largest: BitVec, aligned: BitVe
 
 
 def _prove_left(
-    proving: Composing, of: tuple[BitVec, int], words: emulated.Words, n: int, fmt: Format, shift: int
+    proving: Composing, of: tuple[BitVec, int], words: emulated.SplitWords, n: int, fmt: Format, shift: int
 ) -> Bool:
     """Prove that a word and what it leaves, scaled back, are what it was made of: exactly, in a fixed point."""
     left, bits = of
     last, after = fp32.min_exponent - fp32.fraction_bits, words.rests[n].scaled
     width = bits - last + shift + 4
-    word = integer(words.codes[n], fmt, bits)
+    word = integer_word(words.codes[n], fmt, bits)
     whole = negate_if(word.x.sign, resize(word.magnitude, width)) << (-last + shift)
     claim = _placed(left, width) << shift == whole + _placed(after, width)
     text = f"what a word is made of is the word and 2^-{shift} of what it leaves"
@@ -200,10 +200,10 @@ def _prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
     x, formats = fused_step(one, inputs), (unit.a_format, unit.b_format)
     numbers = prove_inputs(proving, one, inputs, x.step)
     words = [
-        [integer(code, fmt, bits) for code, fmt in zip(pair, formats, strict=True)]
+        [integer_word(code, fmt, bits) for code, fmt in zip(pair, formats, strict=True)]
         for pair in zip(inputs.a, inputs.b, strict=True)
     ]
-    c, reach = integer(inputs.c, fp32, _MOST), (1 << _MOST) - _step_most(unit, bits)
+    c, reach = integer_word(inputs.c, fp32, _MOST), (1 << _MOST) - _step_most(unit, bits)
     small = z3.ULE(c.magnitude, z3.BitVecVal(reach, c.magnitude.size()))
     at_most, some = prove_e_max(proving, x)
     terms = [_prove_product(proving, x, k, pair, bits) for k, pair in enumerate(words)]
@@ -332,7 +332,7 @@ class AlignedSum(NamedTuple):
         """Return claims: the accumulator is the number, scaled; that is 0 or e_max ≥ 0; and their bounds."""
         same = wide(self.accumulated, frame.bits) == frame.scaled(self.number)
         whole = z3.Or(self.number == 0, frame.whole)
-        return same, whole, within(self.accumulated, self.reach), within(self.number, self.most)
+        return same, whole, limited(self.accumulated, self.reach), limited(self.number, self.most)
 
 
 def _prove_sum(
@@ -397,13 +397,13 @@ def _prove_added(
         value if first else wide(before.accumulated, frame.bits) + value
     )
     text = "no partial sum of the accumulator wraps"
-    claim = z3.Implies(within(before.accumulated, before.reach), z3.And(exact, reached))
+    claim = z3.Implies(limited(before.accumulated, before.reach), z3.And(exact, reached))
     adds = proving.claim("no wrap", text, claim)
     text = "the sum of integers, scaled, is that of both, scaled"
     together = frame.scaled(after.number) == (scaled if first else frame.scaled(before.number) + scaled)
     proving.claim("together", text, together)
     text = "so is the sum of the integers 0, or e_max not negative; and no sum is too large"
-    of_number = z3.And(z3.Or(before.number == 0, frame.whole), within(before.number, before.most))
+    of_number = z3.And(z3.Or(before.number == 0, frame.whole), limited(before.number, before.most))
     claim = z3.Implies(z3.And(of_number, placed.arg(1), placed.arg(2)), z3.And(whole, small))
     number = proving.claim("number", text, claim)
     text = "so the accumulator is the sum of the integers, scaled"
@@ -436,7 +436,7 @@ def _prove_result(
     number, added = total[0].number, total[1]
     *ranged, finite = known
     d, special = x.step.result, z3.Or(*x.step.special)
-    result = integer(d, fp32, _MOST)
+    result = integer_word(d, fp32, _MOST)
     is_it = negate_if(result.x.sign, resize(result.magnitude, frame.bits)) == number
     is_sum = z3.And(result.is_one, is_it, d != fp32.sign_mask)
     said = z3.And(added.arg(1), frame.small)
@@ -498,7 +498,7 @@ def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
 def _prove_sides(
     proving: Composing,
     p: Emulated,
-    side: tuple[Sequence[BitVec], Sequence[emulated.Words], Format, emulated.Common],
+    side: tuple[Sequence[BitVec], Sequence[emulated.SplitWords], Format, emulated.Common],
 ) -> list[Bool]:
     """Prove of all a, or all b, that words are a factor's, and its exponent field not above the one in common."""
     codes, words, fmt, common = side

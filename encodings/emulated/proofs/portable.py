@@ -70,7 +70,7 @@ def prove_same(asker: Asker, x: DotAdd, y: DotAdd) -> Proof | None:
 
 def _exact(asker: Asker, spec: DotAdd) -> Proof:
     proving = Composing(asker)
-    exact_sums.conclude(proving, spec, exactness.prove_program(proving, spec))
+    exact_sums.conclude_exact(proving, spec, exactness.prove_program(proving, spec))
     return proving.proof()
 
 
@@ -88,7 +88,7 @@ def _same(asker: Asker, x: DotAdd, y: DotAdd) -> Proof:
 
 def _one_code(proving: Composing) -> z3.BoolRef:
     codes = z3.BitVec("u", fp32.storage_bits), z3.BitVec("v", fp32.storage_bits)
-    u, v = (exactness.integer(code, fp32, fp32.fraction_bits + 1) for code in codes)
+    u, v = (exactness.integer_word(code, fp32, fp32.fraction_bits + 1) for code in codes)
     signs = z3.Or(u.x.sign == v.x.sign, u.magnitude == 0)
     given = [
         u.is_one,

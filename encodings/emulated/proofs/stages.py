@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mmaformal.facts.registry import facts_of
-from mmaformal.facts.related import chain, in_order
-from mmaformal.proof.encoding_links import CodeLinks, InnerTraces, same_code
+from mmaformal.facts.related import argue_chain, runs_in_order
+from mmaformal.proof.encoding_links import CodeLinks, InnerTraces, link_code
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Runs
@@ -30,7 +30,7 @@ def _unit(run: Simulation, mine: Stage, other: Stage) -> Link:
     links = CodeLinks(a, b, c, [], [])
     inner = InnerTraces(unit.in_order, run.traces.inputs, run.traces.lanes, *traces, links)
     facts_of(unit).equal(run.argument, inner)
-    return same_code(mine.output, other.output)
+    return link_code(mine.output, other.output)
 
 
 def _related_field(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
@@ -46,7 +46,7 @@ def _related_unit(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     match = run.order(pairs, [*zip(placed[:k], placed[k:], strict=True)])
     words = run.known(factors)  # one of a NaN is the same NaN of either sign
     runs = Runs(run.kind, unit, unit, left, right, match, nans_keep_sign=bool(words))
-    return chain(run.argument, in_order(runs), run.of(c), words)
+    return argue_chain(run.argument, runs_in_order(runs), run.of(c), words)
 
 
 EQUAL = {"largest_field": _largest_field, "unit": _unit}

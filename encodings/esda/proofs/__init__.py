@@ -15,9 +15,9 @@ from mmaformal.encodings.esda import smt as esda
 from mmaformal.encodings.esda.executable import nan_code
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, addition_of_c, prove_in_c
 from mmaformal.facts.protocol import Facts
-from mmaformal.facts.sums import StepSum, addition
+from mmaformal.facts.sums import StepSum, sum_in_ieee
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
@@ -34,14 +34,14 @@ class EsdaFacts(Facts[Step]):
         p = spec.parameters_as(Esda)
         if isinstance(step.inner, efda.LongStep):
             self.lack("what its sums reach in a row of limbs")
-        return [addition(step.addition), *sums_of(p.inner(spec), step.inner)]
+        return [sum_in_ieee(step.addition), *sums_of(p.inner(spec), step.inner)]
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p = instruction.spec.parameters_as(Esda)
 
         def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> AdditionOfC:
             sum_ = ieee.add(c, dot, p.rho, nan_code(p))
-            return added(sum_, flush) if p.flush else added(sum_)
+            return addition_of_c(sum_, flush) if p.flush else addition_of_c(sum_)
 
         prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 

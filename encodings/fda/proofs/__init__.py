@@ -23,7 +23,7 @@ from mmaformal.facts.sums import (
     aligned_terms,
     largest_product,
     places_of,
-    sum_of,
+    sum_of_terms,
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -99,7 +99,7 @@ class FdaFacts(RoundsOneSum[Step]):
         """Return the sums of a step with another largest significand of products, and of c."""
         F, products = spec.parameters_as(Fda).F, step.products
         parts = aligned_terms(spec, step, F, products, product, places_of(spec), c)
-        return [sum_of(step, "products and c", step.total, parts, step.e_max)]
+        return [sum_of_terms(step, "products and c", step.total, parts, step.e_max)]
 
     def first_sum(self, step: object) -> Lane:
         assert isinstance(step, executable_fda.FdaStep)

@@ -32,9 +32,9 @@ from mmaformal.facts.exactness import (
     claims_of,
     conclude_bound,
     no_bit_below,
+    prove_exact_steps,
     prove_kept,
     prove_number,
-    prove_steps,
     settle_bound,
     too_many,
 )
@@ -57,7 +57,7 @@ from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd, LossModel
 
 
-def condition(spec: DotAdd) -> z3.BoolRef:
+def no_bit_below_unit(spec: DotAdd) -> z3.BoolRef:
     """Return the claim that no term of a step has a bit below the unit."""
     return z3.And(
         [no_bit_below(term.exact, term.places) for term in alignment.placed_terms(fused_step(spec))]
@@ -107,7 +107,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
     one = one_step(spec)
     claim, exact = prove_step(proving, one, symbolic_inputs(one))
     if spec != one:
-        claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
+        claim = z3.And(claim, prove_exact_steps(proving, spec, exact.chain))
     proving.conclude(
         "no step loses a bit of any input, and d is its exact sum, rounded", claim, exact.letters
     )
@@ -174,7 +174,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     question += ERRORS_OF_CHAIN if spec != instruction.spec else ""
 
     def prove() -> None:
-        bounded = partial(alignment.prove_fused, proving, spec, x)
+        bounded = partial(alignment.prove_fused_losses, proving, spec, x)
         conclude_bound(proving, instruction.spec, spec, x.step, bounded)
 
     return settle_bound(question, proving, (n,), prove, _reached(instruction))

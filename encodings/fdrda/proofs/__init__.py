@@ -28,7 +28,7 @@ from mmaformal.facts.sums import (
     StepSum,
     largest_product,
     places_of,
-    sum_of,
+    sum_of_terms,
 )
 from mmaformal.instruction import Instruction
 from mmaformal.limits import aligned
@@ -68,10 +68,10 @@ class FdrdaFacts(RoundsOneSum[Step]):
         most = aligned(product, places_of(spec), p.F)
         parts = [(t, product, most) for t in step.products]
         if not isinstance(step, smt_gfdrda.GfdrdaStep):
-            return [sum_of(step, "products", step.dot, parts, step.e_products)]
+            return [sum_of_terms(step, "products", step.dot, parts, step.e_products)]
         count = len(step.groups)
         return [
-            sum_of(step, f"products of group {g}", step.groups[g], parts[g::count], step.e_groups[g])
+            sum_of_terms(step, f"products of group {g}", step.groups[g], parts[g::count], step.e_groups[g])
             for g in range(count)
         ]
 
@@ -83,7 +83,7 @@ class FdrdaFacts(RoundsOneSum[Step]):
         return exactness.prove_round_down(proving, spec)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return error_bound.settle_error_bound(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)

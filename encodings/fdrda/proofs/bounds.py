@@ -38,17 +38,17 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fixed_sums import (
     Placed,
-    between,
-    place,
+    if_else,
+    is_between,
+    limited,
+    placed_term,
     prove_accumulated,
     prove_cut_error,
     prove_error,
     prove_errors_add_up,
     prove_scaled,
     total_of,
-    where,
     wide,
-    within,
 )
 from mmaformal.proof.fused import Loss, largest_loss, prove_largest
 from mmaformal.proof.kernel import NotProvedError, demand
@@ -126,7 +126,7 @@ class StepFrame:
         fixed["lift"] = self.p.F - fdrda.fraction_bits(self.spec)
         pairs = [(self.step.products[k], self.step.aligned[k]) for k in members]
         return [
-            place("product", each.sign, each.significand, e_top - each.exponent, aligned, **fixed)
+            placed_term("product", each.sign, each.significand, e_top - each.exponent, aligned, **fixed)
             for each, aligned in pairs
         ]
 
@@ -136,12 +136,12 @@ class StepFrame:
         c, lift = self.step.addend, self.p.F - self.spec.c_format.fraction_bits
         below = self.step.e_max - c.exponent
         fixed = {"places": self.all_places, "bits": self.bits, "lift": lift}
-        return place("c", c.sign, c.significand, below, c.significand, **fixed)
+        return placed_term("c", c.sign, c.significand, below, c.significand, **fixed)
 
 
 def losses_of(spec: DotAdd, p: Fdrda) -> StepLosses:
     M, F = spec.c_format.fraction_bits, p.F
-    high, f = largest_exponent(spec), fdrda.fraction_bits(spec)
+    high, f = prove_largest_exponent(spec), fdrda.fraction_bits(spec)
     low = spec.a_format.min_exponent + spec.b_format.min_exponent
     factors = (spec.a_format.fraction_bits + 1, spec.b_format.fraction_bits + 1)
     product = largest_loss(factors, (high - F) - (low - f))
@@ -166,12 +166,12 @@ def losing_product(spec: DotAdd, p: Fdrda, loss: Loss, e_max: int) -> tuple[int,
     return None
 
 
-def largest_exponent(spec: DotAdd) -> int:
+def prove_largest_exponent(spec: DotAdd) -> int:
     high = spec.a_format.max_exponent + spec.b_format.max_exponent
     return min(high, fdrda.OVERFLOW - 1)
 
 
-def frame_of(spec: DotAdd) -> StepFrame:
+def step_frame(spec: DotAdd) -> StepFrame:
     spec = one_step(spec)
     p, x = spec.parameters_as(Fdrda), symbolic_inputs(spec)
     step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
@@ -185,7 +185,7 @@ def frame_of(spec: DotAdd) -> StepFrame:
         step=step,
         own=own,
         all=fdrda.exponents_of(spec),
-        high=largest_exponent(spec),
+        high=prove_largest_exponent(spec),
         losses=losses_of(spec, p),
     )
 
@@ -242,11 +242,11 @@ def prove_sum_of_groups(
         "a group's sum is no larger when cut",
     )
     small = [
-        proving.claim("range of a cut group", text, within(cut, bound), [before.small])
+        proving.claim("range of a cut group", text, limited(cut, bound), [before.small])
         for cut, before, bound in zip(step.groups_cut, groups, bounds, strict=True)
     ]
     kept = [wide(cut, x.bits) << x.dot_places for cut in step.groups_cut]
-    value, reach = wide(step.dot, x.bits) << x.dot_places, within(step.dot, sum(bounds))
+    value, reach = wide(step.dot, x.bits) << x.dot_places, limited(step.dot, sum(bounds))
     claim = z3.And(value == total_of(kept), reach)
     added = proving.claim("sum of groups", "the sum of both groups does not wrap", claim, small)
     return kept, value, added, reach
@@ -278,12 +278,12 @@ def prove_e_dot(proving: Composing, x: StepFrame) -> z3.BoolRef:
 # ---- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def prove_round_down(proving: Composing, x: StepFrame) -> z3.BoolRef:
+def prove_bound_of_rounding(proving: Composing, x: StepFrame) -> z3.BoolRef:
     """Proves the bounds and the rounding; returns what was proved of them.  Raises NotProvedError."""
     longest = max(fdrda.fraction_bits(x.spec), x.spec.c_format.fraction_bits)
     if x.p.cut is not Rounding.RD or longest > x.p.F:
         raise NotProvedError("a step loses no more than that", "unknown", "no argument for its widths")
-    bounds = Bounds(proving, x)
+    bounds = CutBounds(proving, x)
     groups = [bounds.group(g) for g in range(len(x.groups))]
     dot = bounds.both_groups(groups) if x.p.groups == 2 else groups[0]
     same, larger = prove_e_dot(proving, x), prove_larger(proving, x)
@@ -294,7 +294,7 @@ def prove_round_down(proving: Composing, x: StepFrame) -> z3.BoolRef:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class CutBounds:
     """Claims about what the stages of a step are off at most."""
 
     proving: Composing
@@ -333,12 +333,12 @@ class Bounds:
             seen.append(z3.Or(seen[-1], top))
 
         def bound(n: int, error: z3.BitVecRef) -> z3.BoolRef:
-            all_but_one = z3.Implies(z3.And(none, seen[n - 1]), within(error, (n - 1) * most))
-            return z3.And(z3.Implies(none, within(error, n * most)), all_but_one)
+            all_but_one = z3.Implies(z3.And(none, seen[n - 1]), limited(error, (n - 1) * most))
+            return z3.And(z3.Implies(none, limited(error, n * most)), all_but_one)
 
         added = prove_errors_add_up(proving, at.terms, facts, bound)
         least = (len(members) - 1) * most
-        near = z3.Implies(none, within(at.value - at.exact, least))
+        near = z3.Implies(none, limited(at.value - at.exact, least))
         text = "a group's sum is off by no more than all but one of its products lose"
         proving.claim("error of a group", text, near, [added, at.linked, at.some])
         return StageSum(total, at.value, at.exact, x.product_places, near, at.small, least)
@@ -358,7 +358,7 @@ class Bounds:
         text = "the error of the sum of both groups is the sum of their errors"
         identity = proving.claim("errors of groups", text, total_of(kept) - exact == both)
         claim = proving.claim("error of the sum", text, value - exact == both, [added, identity])
-        near = z3.Implies(self.none, within(value - exact, most))
+        near = z3.Implies(self.none, limited(value - exact, most))
         text = "so the dot product is off by no more than both together"
         proving.claim("error of the dot product", text, near, [claim, *(fact for _, fact in cuts)])
         return StageSum(step.dot, value, exact, x.dot_places, near, reach, most)
@@ -379,7 +379,7 @@ class Bounds:
         raised = proving.claim("error of a raised group", text, raised, [before.near])
         apart = prove_cut_error(proving, value, exact, error, after)
         text = "so a group's error is no larger where it is cut"
-        claim = z3.Implies(self.none, within(after - exact, before.most << up))
+        claim = z3.Implies(self.none, limited(after - exact, before.most << up))
         return exact, proving.claim("error of a cut group", text, claim, [floor, raised, apart])
 
     def at_e_max(self, larger: z3.BoolRef, dot: StageSum) -> StageSum:
@@ -395,12 +395,12 @@ class Bounds:
         floor = z3.And(lost >= 0, z3.Implies(z3.ULE(distance, gap), lost == 0), lost < (1 << places))
         floor = proving.claim("cut of the dot product", text, floor, [larger, dot.small])
         text = "an error in larger units is smaller, at least by half"
-        halved = where(same, within(error, most << up), within(error, most << (up - 1)))
+        halved = if_else(same, limited(error, most << up), limited(error, most << (up - 1)))
         raised = z3.Implies(none, halved)
         raised = proving.claim("error of the raised dot product", text, raised, [dot.near])
         apart = prove_cut_error(proving, value, exact, error, after)
-        cut = between(-(most << (up - 1)) - (1 << places) + 1, after - exact, most << (up - 1))
-        near = z3.Implies(none, where(same, within(after - exact, most << up), cut))
+        cut = is_between(-(most << (up - 1)) - (1 << places) + 1, after - exact, most << (up - 1))
+        near = z3.Implies(none, if_else(same, limited(after - exact, most << up), cut))
         text = "so the dot product is off by as much, or by half and what the cut takes"
         inside = [after - exact, error, lost, distance, none]
         proving.claim("error of the cut dot product", text, near, [floor, raised, apart], inside)
@@ -421,14 +421,14 @@ class Bounds:
         proving.claim("e_max where c is not the largest", text, top, [dot, larger])
         exact, kept = x.addend.signed_exact, wide(step.c_cut, x.bits) << x.all_places
         below, above = (_fixed(loss, x.all_places) for loss in (x.losses.c_below, x.losses.c_above))
-        bounded = between(-below, kept - exact, above)
-        claim = z3.Implies(none, where(at_top, kept == exact, bounded))
+        bounded = is_between(-below, kept - exact, above)
+        claim = z3.Implies(none, if_else(at_top, kept == exact, bounded))
         text = f"where c's exponent is e_max it is kept, elsewhere at most 1 − 2^-{x.losses.places} units are taken"
         text += " away" + (f", or {x.losses.c_above} added" if above else "")
         least = z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent))
         inside = [c.sign, c.significand, c.exponent, step.e_max, none]
         proving.claim("cut of c", text, claim, [larger, top, least], inside)
-        error = z3.Implies(none, where(at_top, kept - exact == 0, bounded))
+        error = z3.Implies(none, if_else(at_top, kept - exact == 0, bounded))
         proving.claim("error of c", "an error of c is 0, or in its bounds", error, [claim])
         return kept, exact, error
 
@@ -451,11 +451,11 @@ class Bounds:
         same, at_top = step.e_max - step.e_dot == 0, step.addend.exponent == step.e_max
         text = "e_max is that of the dot product or that of c"
         one = proving.claim("either", text, z3.Or(same, at_top), [larger])
-        of_sum = where(same, S_value - value == 0, of_S.arg(1).arg(1))
+        of_sum = if_else(same, S_value - value == 0, of_S.arg(1).arg(1))
         text = "an error of the last cut, in both cases"
         proving.claim("error of the last cut", text, of_sum, [of_S])
         below, above = (_fixed(loss, x.all_places) for loss in (x.losses.below, x.losses.above))
-        bounded = z3.Implies(self.none, between(-below, whole, above))
+        bounded = z3.Implies(self.none, is_between(-below, whole, above))
         text = f"S is at most {float(x.losses.below):.6g} units below the exact sum, {float(x.losses.above):.6g} above"
         return proving.claim("error of S", text, bounded, [identity, last, one, kept.near, of_c, of_sum])
 
@@ -466,7 +466,7 @@ def _fixed(units: Fraction, places: int) -> int:
     return int(scaled_up)
 
 
-def unit_of(x: StepFrame) -> z3.BitVecRef:
+def exponent_of_unit(x: StepFrame) -> z3.BitVecRef:
     """The exponent of the total's last place, in two's complement."""
     bits = max(x.all.bits, abs(x.all.low).bit_length(), x.p.dot_bits.bit_length()) + 5
     return fit(x.step.e_max, bits) + (x.all.low - x.p.dot_bits)
@@ -495,17 +495,17 @@ def prove_last_cut(
     """(d = ρ(S); S, the total in the fixed point, the bounds of what S's cut takes)."""
     step, p, bits = x.step, x.p, x.bits
     total, gap, bound = step.total, p.dot_bits - p.F, fdrda.dot_bound(p, p.L)
-    same, halved = step.e_max - step.e_dot == 0, within(step.dot_cut, (bound << gap) + 1 >> 1)
+    same, halved = step.e_max - step.e_dot == 0, limited(step.dot_cut, (bound << gap) + 1 >> 1)
     text = "the dot product is no larger when cut, and without bits below where it is not cut"
-    uncut = z3.And(within(step.dot_cut, bound << gap), no_bit_below(step.dot_cut, gap))
-    of_dot = where(same, uncut, halved)
+    uncut = z3.And(limited(step.dot_cut, bound << gap), no_bit_below(step.dot_cut, gap))
+    of_dot = if_else(same, uncut, halved)
     proving.claim("range of the cut dot product", text, of_dot, [larger, dot.small])
     c_bound = 1 << (p.F + 1)
-    of_c = proving.claim("range of c", "c is below 2", within(step.c_cut, c_bound))
+    of_c = proving.claim("range of c", "c is below 2", limited(step.c_cut, c_bound))
     c_value, value = wide(step.c_cut, bits) << x.all_places, wide(total, bits) << kept.places
     reaches = (bound + c_bound) << gap, ((bound << gap) + 1 >> 1) + (c_bound << gap)
-    whole = z3.And(within(total, reaches[0]), no_bit_below(total, gap))
-    in_range = where(same, whole, within(total, reaches[1]))
+    whole = z3.And(limited(total, reaches[0]), no_bit_below(total, gap))
+    in_range = if_else(same, whole, limited(total, reaches[1]))
     text = "the sum of the dot product and c does not wrap"
     proving.claim("sum with c", text, z3.And(value == kept.value + c_value, in_range), [of_dot, of_c])
     least = x.all.constant(x.spec.c_format.min_exponent)
@@ -515,10 +515,10 @@ def prove_last_cut(
     longest = reaches[1].bit_length() - 1 - sum_bits if p.sum_bits else 0
     most = (1 << max(longest, p.dot_bits - sum_bits, 0)) - 1
     text = "rounding the sum down takes nothing where e_dot is e_max, and little elsewhere"
-    of_S = where(same, total == S, between(0, total - S, most))
+    of_S = if_else(same, total == S, is_between(0, total - S, most))
     proving.claim("cut of the sum", text, of_S, [in_range, at_least])
     S_value = wide(S, bits) << kept.places
-    error = where(same, S_value == value, between(-(most << kept.places), S_value - value, 0))
+    error = if_else(same, S_value == value, is_between(-(most << kept.places), S_value - value, 0))
     proving.claim("error of the sum", "the same in the fixed point", error, [of_S, in_range])
     return _rounded(proving, x, none, S, at_least, in_range, reaches[0]), (S_value, value, error)
 
@@ -540,8 +540,8 @@ def _rounded(
     top = z3.ULE(e_max, x.all.constant(x.all.high))
     highest = proving.claim("e_max in range", "e_max is in its range", top)
     text = "the sum is in its range"
-    of_total = proving.claim("range of the sum", text, within(total, reach), [in_range])
-    right = z3.And(is_rounded(m, unit_of(x), code, rho, negative), z3.Or(zero, sign == negative))
+    of_total = proving.claim("range of the sum", text, limited(total, reach), [in_range])
+    right = z3.And(is_rounded(m, exponent_of_unit(x), code, rho, negative), z3.Or(zero, sign == negative))
     text = f"d is {rho} of S: by definition, no other number of the format is the right one"
     inside = [total, e_max, *x.step.special]
     return proving.claim(

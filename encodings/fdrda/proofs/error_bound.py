@@ -9,14 +9,19 @@ from functools import partial
 
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, product_codes
-from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.numerical import exact_of, shown_exact
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness, inputs_text
 from mmaformal.encodings import executable
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import executable as executable_fdrda
 from mmaformal.encodings.fdrda.proofs import bounds
-from mmaformal.encodings.fdrda.proofs.bounds import StepLosses, largest_exponent, losing_product, losses_of
+from mmaformal.encodings.fdrda.proofs.bounds import (
+    StepLosses,
+    losing_product,
+    losses_of,
+    prove_largest_exponent,
+)
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
 from mmaformal.instruction import Instruction
@@ -28,7 +33,7 @@ from mmaformal.spec import DotAdd
 def _reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
     """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
     p, M = spec.parameters_as(Fdrda), spec.c_format.fraction_bits
-    e_max, formats = largest_exponent(spec), (spec.a_format, spec.b_format)
+    e_max, formats = prove_largest_exponent(spec), (spec.a_format, spec.b_format)
     top = product_codes([(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)], e_max, formats)
     small = losing_product(spec, p, losses.product, e_max)
     if top is None or small is None:
@@ -62,11 +67,11 @@ def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
     n = losses.above if above else -losses.below
     for codes in _reaching(spec, losses, above=above):
         S, e_max = kept_sum(spec, codes)
-        value = exact(spec, codes)
+        value = exact_of(spec, codes)
         if value is None or S - value != n * Fraction(2) ** (e_max - p.F):
             continue
         notes = (f"S − exact = {_text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
-        return shown(single, codes, notes)
+        return shown_exact(single, codes, notes)
     return None
 
 
@@ -81,12 +86,12 @@ def _text_of(losses: StepLosses, *, above: bool) -> str:
     return text if above else f"−({text})"
 
 
-def settle(instruction: Instruction, proving: Composing) -> Answer:
+def settle_error_bound(instruction: Instruction, proving: Composing) -> Answer:
     """fdrda and gfdrda: a bound on either side."""
     answer = too_many(instruction, proving)
     if answer is not None:
         return answer
-    x = bounds.frame_of(instruction.spec)
+    x = bounds.step_frame(instruction.spec)
     low, high = (_text_of(x.losses, above=above) for above in (False, True))
     unit = f"the sum of a step is off at most so far {{}}, in units of 2^(e_max − {x.p.F})"
     numbers = (
@@ -101,7 +106,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     question += ERRORS_OF_CHAIN if x.spec != instruction.spec else ""
 
     def prove() -> None:
-        bounded = partial(bounds.prove_round_down, proving, x)
+        bounded = partial(bounds.prove_bound_of_rounding, proving, x)
         conclude_bound(proving, instruction.spec, x.spec, x.step, bounded)
 
     return settle_bound(question, proving, numbers, prove, _reached(instruction, x.losses))

@@ -17,14 +17,14 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.fdrda.proofs.bounds import (
     StageSum,
     StepFrame,
-    frame_of,
+    exponent_of_unit,
     prove_e_dot,
     prove_group,
     prove_larger,
     prove_last_cut,
     prove_sum_of_groups,
     rounded_down,
-    unit_of,
+    step_frame,
 )
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
@@ -36,7 +36,7 @@ from mmaformal.facts.exactness import (
     prove_number,
 )
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.fixed_sums import scaled, total_of, wide
+from mmaformal.proof.fixed_sums import shifted_by, total_of, wide
 from mmaformal.proof.fused import prove_largest
 from mmaformal.spec import DotAdd
 
@@ -55,21 +55,9 @@ def _exact_sums(x: StepFrame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitV
     raised, step = groups, x.step
     if isinstance(step, gfdrda.GfdrdaStep):
         pairs = zip(groups, step.e_groups, strict=True)
-        raised = [scaled(exact, ~(step.e_products - e)) for exact, e in pairs]
+        raised = [shifted_by(exact, ~(step.e_products - e)) for exact, e in pairs]
     dot = total_of(raised)
-    return raised, dot, scaled(dot, ~(step.e_max - step.e_dot))
-
-
-def _condition(spec: DotAdd) -> z3.BoolRef:
-    """Return the claim that no cut of a step takes anything off."""
-    x = frame_of(spec)
-    raised, _, dot = _exact_sums(x)
-    parts = [no_bit_below(term.exact, term.places) for g in range(len(x.groups)) for term in x.terms(g)]
-    if x.p.groups == 2:
-        parts += [no_bit_below(exact, x.dot_places) for exact in raised]
-    c = x.addend
-    parts += [no_bit_below(dot, x.all_places - (x.p.dot_bits - x.p.F)), no_bit_below(c.exact, c.places)]
-    return z3.And([*parts, rounded_down(x) == x.step.total])
+    return raised, dot, shifted_by(dot, ~(step.e_max - step.e_dot))
 
 
 # ---- stages ----------------------------------------------------------------------------------------------------------
@@ -77,7 +65,7 @@ def _condition(spec: DotAdd) -> z3.BoolRef:
 
 def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
-    x = frame_of(spec)
+    x = step_frame(spec)
     step, rho, inputs = x.step, x.p.rho, symbolic_inputs(x.spec)
     ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, x.spec, inputs, step))
     none = z3.Not(z3.Or(*step.special))
@@ -101,7 +89,7 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     same = z3.Implies(all_whole, S_value == kept.exact + placed.signed_exact)
     using = [kept.near, c, last, value == kept.value + c_kept]
     proving.claim("exact sum", "so what is rounded is the exact sum", same, using)
-    number = prove_number(proving, step.result, S, unit_of(x), rho, rounded, none)
+    number = prove_number(proving, step.result, S, exponent_of_unit(x), rho, rounded, none)
     text = (
         f"in each step d = {rho}(S), and S = c + Σ a·b where products are below 2^128 and no cut (of products, of their"
         f" sums, of c, of the sum of all) takes anything off; if S is a number of {rho}'s, d = S"
@@ -132,7 +120,7 @@ def _cut(
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(condition, claimed under it): what is kept of a sum, raised to an exponent `distance` above its own and cut
     `places` above the fixed point's last place, is the exact sum raised, `exact`."""
-    value = scaled(before.value, ~distance)
+    value = shifted_by(before.value, ~distance)
     raised = z3.Implies(before.condition, value == exact)
     text = f"{what} is the exact one at the larger exponent, too"
     proving.claim(f"{what} raised", text, raised, [before.near])

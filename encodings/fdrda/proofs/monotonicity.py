@@ -15,7 +15,7 @@ from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.fixed_sums import wide, within
+from mmaformal.proof.fixed_sums import limited, wide
 from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
@@ -33,28 +33,28 @@ def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.FdrdaStep | gfdrda.Gf
         small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
         summed = prove_sum(proving, total, terms, bounds, small)
         text = "a sum of products is at most that of their bounds"
-        proving.claim("range of a sum", text, within(total, sum(bounds)), [summed])
+        proving.claim("range of a sum", text, limited(total, sum(bounds)), [summed])
     bound = fdrda.dot_bound(p, p.L)
     if isinstance(step, gfdrda.GfdrdaStep):
         cuts = []
         for members, group, cut in zip(p.members(), step.groups, step.groups_cut, strict=True):
             own = fdrda.dot_bound(p, len(members))
             text = "a group's sum is no larger when cut"
-            claim = within(cut, own)
-            cuts.append(proving.claim("range of a group", text, claim, [within(group, own)]))
+            claim = limited(cut, own)
+            cuts.append(proving.claim("range of a group", text, claim, [limited(group, own)]))
         text = "so the sum of both groups is at most that of their bounds"
-        proving.claim("range of both", text, within(step.dot, bound), cuts)
+        proving.claim("range of both", text, limited(step.dot, bound), cuts)
     reach = bound << (p.dot_bits - p.F)
     proving.claim(
         "range of the dot product",
         "the dot product is no larger when cut",
-        within(step.dot_cut, reach),
-        [within(step.dot, bound)],
+        limited(step.dot_cut, reach),
+        [limited(step.dot, bound)],
     )
     proving.claim(
         "range of c",
         "c is below 2",
-        within(step.c_cut, 1 << (p.F + 1)),
+        limited(step.c_cut, 1 << (p.F + 1)),
     )
 
 
@@ -102,7 +102,7 @@ def _prove_in_order(
     text = "e_max is in its range"
     highest = proving.claim("e_max in range", text, z3.ULE(E1, high))
     lowest = proving.claim("least e_max", text, z3.UGE(E0, low), [step, maxima])
-    small = within(x.dot, bound)  # from `prove_ranges`
+    small = limited(x.dot, bound)  # from `prove_ranges`
     reach = (bound + (1 << (p.F + 1))) << (p.dot_bits - p.F)
     for rise, way in enumerate(risen):
         bits = x.total.size() + rise + 1

@@ -28,11 +28,11 @@ from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum, DoubledTerm
 from mmaformal.proof.doubled_stages import as_term
 from mmaformal.proof.encoding_links import (
     TermLinks,
-    align,
-    classify,
     flags_and_zeros,
-    inputs,
-    multiply,
+    link_aligned,
+    link_inputs,
+    link_product,
+    link_special,
     round_and_encode,
     summands,
 )
@@ -58,17 +58,17 @@ def link_encodings(argument: Argument, traces: Traces[AnyFdrda]) -> None:
     own = smt_blocks.product_range(spec.a_format, spec.b_format)
     wide = smt_fdrda.exponents_of(spec)
     least = min(own.low, spec.c_format.min_exponent) if parameters.skip_zero_products else own.low
-    a, b, c, *_ = inputs(argument, traces)
+    a, b, c, *_ = link_inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_fdrda.FdrdaStep)
         products = range(i * parameters.L, (i + 1) * parameters.L)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         exponents = [operand.exponent for operand in (*x, *y)]
-        special = classify(
+        special = link_special(
             argument, [*flags_and_zeros([*x, *y, z]), *exponents], executable.special, smt.special
         )
         terms = [
-            multiply(argument, pair, u, v, own.low, None if least == own.low else least)
+            link_product(argument, pair, u, v, own.low, None if least == own.low else least)
             for pair, u, v in zip(zip(x, y, strict=True), executable.products, smt.products, strict=True)
         ]
         zeros = [v.significand == 0 for v in smt.products]
@@ -91,7 +91,7 @@ def link_encodings(argument: Argument, traces: Traces[AnyFdrda]) -> None:
             [e_products, *same_zeros],
             inputs=[*zeros, *(u for pair in factors for u in pair)],
         )
-        addend = multiply(argument, [z], executable_blocks.Term(*executable.c[:3]), smt.addend, wide.low)
+        addend = link_product(argument, [z], executable_blocks.Term(*executable.c[:3]), smt.addend, wide.low)
         e_max, below = argument.largest(
             "align", "exponents", executable.e_max, smt.e_max, [e_dot, addend.exponent], wide.low
         )
@@ -131,7 +131,7 @@ class _Dots:
             "align", "exponents", executable.e_max, largest, exponents, self.low, idle
         )
         parts = summands(sum_, len(terms))
-        aligned = align(
+        aligned = link_aligned(
             argument, terms, e_max=e_max, below=below, lanes=executable.aligned, aligned=parts, idle=idle
         )
         return argument.add_up("accumulate", "aligned products", executable.total, sum_, aligned), e_max, idle

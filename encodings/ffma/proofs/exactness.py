@@ -12,9 +12,9 @@ from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs.exactness import ExactFma, prove_decoded, prove_operands
+from mmaformal.encodings.pfma.proofs.exactness import ExactFma, prove_fma_decoded, prove_fma_operands
 from mmaformal.facts.exact_steps import prove_off, prove_sticky
-from mmaformal.facts.exact_terms import prove_sum
+from mmaformal.facts.exact_terms import prove_total
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
@@ -23,7 +23,7 @@ from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import finite
-from mmaformal.theory.rounded_trees import kept
+from mmaformal.theory.rounded_trees import no_subnormal
 
 
 def one_of(spec: DotAdd) -> ExactFma:
@@ -52,7 +52,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     off, own = prove_off(proving, 4 << fp32.exponent_bits), prove_own_numbers(proving, IEEE_FP32)
     formats = (spec.a_format, spec.b_format, fp32)
     ordinary = z3.And([is_finite(code, fmt) for code, fmt in zip((a, b, c), formats, strict=True)])
-    subnormals = [kept(code, fmt) for code, fmt in zip((a, b, c), formats, strict=True)]
+    subnormals = [no_subnormal(code, fmt) for code, fmt in zip((a, b, c), formats, strict=True)]
     text = (
         "in each step, where no factor and not c is subnormal, and the exact sum is 0 or not below the least normal"
         f" number, d = {IEEE_FP32}(c + a·b): both terms are aligned exactly, or to an odd integer less than one unit"
@@ -67,13 +67,13 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
     c, signs = step.codes[2], [step.product.sign, step.addend.sign]
     text = "c is a number"
     proving.claim("c", text, z3.Implies(is_finite(c, fp32), finite(c, fp32)), (), [c])
-    prove_operands(proving, x)
-    decoded = prove_decoded(proving, x)
+    prove_fma_operands(proving, x)
+    decoded = prove_fma_decoded(proving, x)
     text = "where every operand is a number, nothing is special"
     inside = [part for y in (step.a, step.b, step.c) for part in (y.sign, y.significand, y.nan, y.infinite)]
     none = z3.Not(z3.Or(*step.special))
     proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
-    prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]))
+    prove_total(proving, "sum of both", step.sum, (signs[0], signs[1]))
     prove_sticky(proving, x.sticky)
     _prove_flushed(proving, x, x.sticky.result, signs)
 

@@ -21,7 +21,7 @@ from mmaformal.formats import fp32
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
+from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps, is_same_number, special_flags
 
 
 def _with_code(step: pfma.FmaStages, code: BitVec) -> pfma.FmaStages:
@@ -67,7 +67,11 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[pfma.FmaStage
     text = "where sums are in order, so are their codes, those of tiny ones zero"
     cut = [*pair.E, pair.x.total, pair.y.total, *codes, *(side.number for side in sides), runs.sign]
     theory.claim(
-        "flushed in order", text, runs.ordered, known, [*cut, *(f for side in sides for f in flags(side))]
+        "flushed in order",
+        text,
+        runs.ordered,
+        known,
+        [*cut, *(f for side in sides for f in special_flags(side))],
     )
 
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from mmaformal.encodings.fma_flags import smt as smt_flags
 from mmaformal.facts.protocol import Facts
-from mmaformal.proof.encoding_links import same_code
+from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.lemmas import Link, condition
 from mmaformal.proof.simulation import Simulation
 from mmaformal.stages import Stage
@@ -24,7 +24,7 @@ def _raised(run: Simulation, mine: Stage, other: Stage) -> Link:
     for name in ("overflow", "lost", "tiny"):
         flags.append(condition(getattr(u, name), getattr(v, name)))
         derive("round", f"both see whether a sum is {name}", flags[-1:], list(total))
-    link = same_code(mine.output, other.output)
+    link = link_code(mine.output, other.output)
     derive("encode", "the same exceptions have the same code", [link], [*flags, special])
     return link
 

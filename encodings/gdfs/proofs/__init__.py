@@ -17,7 +17,7 @@ from mmaformal.encodings.gdfs.proofs import monotonicity, sums
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.ranges import RoundsOneSum
-from mmaformal.facts.sums import StepSum, aligned_terms, case_of, near, sum_of
+from mmaformal.facts.sums import StepSum, aligned_terms, case_of, nearest_exponent, sum_of_terms
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
@@ -36,7 +36,7 @@ class GdfsFacts(RoundsOneSum[Step]):
         assert spec.scale_format is not None
         largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2
         parts = aligned_terms(spec, step, p.F, step.groups, largest, 2 + 2 * spec.scale_format.fraction_bits)
-        return [sum_of(step, "products and c", step.total, parts, step.e_max)]
+        return [sum_of_terms(step, "products and c", step.total, parts, step.e_max)]
 
     def significand_is_small(
         self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
@@ -47,7 +47,7 @@ class GdfsFacts(RoundsOneSum[Step]):
     def largest_case(self, spec: DotAdd) -> Codes:
         """The exponents of products do not matter, but their size does."""
         a, b, c = spec.a_format, spec.b_format, spec.c_format
-        return case_of(spec, a.max_exponent, b.max_exponent, near(c, 0))
+        return case_of(spec, a.max_exponent, b.max_exponent, nearest_exponent(c, 0))
 
     def first_sum(self, step: object) -> Lane:
         assert isinstance(step, executable_gdfs.GdfsStep)

@@ -7,7 +7,7 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
-from mmaformal.facts.sums import parts_of
+from mmaformal.facts.sums import constants_within
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import Link, within
 from mmaformal.proof.related_runs import Pairing, operand_codes
@@ -27,7 +27,7 @@ def significand_is_small(
         x = None
         for n, term in enumerate(summands(whole, G), 1):
             link = within(term, largest)
-            made_of = parts_of(term)
+            made_of = constants_within(term)
             pair = [x for side in (step.a, step.b) for x in side if x.field.get_id() in made_of]
             fields: list[Link] = []
             for factor in pair:

@@ -16,9 +16,9 @@ from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact, no_bound_where_flushed
-from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, addition_of_c, prove_in_c
 from mmaformal.facts.protocol import Facts, ResultFact
-from mmaformal.facts.sums import StepSum, addition
+from mmaformal.facts.sums import StepSum, sum_in_ieee
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
@@ -48,17 +48,17 @@ class GpsFacts(Facts[Step]):
     unreachable = (ranges.no_subnormals,)
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        return [addition(each) for each in (*step.sums, step.addition)]
+        return [sum_in_ieee(each) for each in (*step.sums, step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return exactness.prove_group(proving, spec)
+        return exactness.prove_group_exact(proving, spec)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return no_bound_where_flushed(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         def add(c: z3.BitVecRef, group: z3.BitVecRef) -> AdditionOfC:
-            return added(ieee.add(c, group, IEEE_FP32, smt_gps.NAN), smt_gps.flush_result)
+            return addition_of_c(ieee.add(c, group, IEEE_FP32, smt_gps.NAN), smt_gps.flush_result)
 
         start = partial(smt_gps.flush, keep_sign=False)
         prove_in_c(theory, instruction.spec, add, attrgetter("group"), flush=start)

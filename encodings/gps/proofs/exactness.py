@@ -17,7 +17,7 @@ from mmaformal.facts.exact_terms import group_of, prove_groups_chain, prove_tree
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import fit, last_index, read
+from mmaformal.proof.definitions import code_parts, fit, last_index
 from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -25,12 +25,12 @@ from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.rounded_trees import (
     TOP,
     TreeSum,
+    code_index,
+    has_value,
     in_pairs,
-    index_of,
-    is_constant,
-    kept,
-    ordinary,
-    prove_finite,
+    is_ordinary,
+    no_subnormal,
+    prove_results_finite,
     prove_sum_of_all,
 )
 
@@ -43,8 +43,8 @@ def _is_product(u: Operand, v: Operand, z: z3.BitVecRef, spec: DotAdd) -> z3.Boo
     wide = max(a.exponent_bits, b.exponent_bits, fp32.exponent_bits) + 4
     bias = a.bias + b.bias + a.fraction_bits + b.fraction_bits
     t = fit(u.field, wide) + fit(v.field, wide) - bias
-    number = is_sharp(*read(index_of(z), wide, IEEE_FP32), m, t)
-    return z3.And(z3.ULT(index_of(z), last_index(IEEE_FP32)), kept(z, fp32), number)
+    number = is_sharp(*code_parts(code_index(z), wide, IEEE_FP32), m, t)
+    return z3.And(z3.ULT(code_index(z), last_index(IEEE_FP32)), no_subnormal(z, fp32), number)
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,13 @@ class SymbolicGroups:
     @property
     def so_far(self) -> z3.BoolRef:
         """Whether no factor and not c is subnormal, and products, and all sums but the last, are numbers."""
-        parts = [kept(code, fmt) for code, _, fmt in self.factors] + [kept(self.x.c, fp32)]
+        parts = [no_subnormal(code, fmt) for code, _, fmt in self.factors] + [no_subnormal(self.x.c, fp32)]
         for u, v, z in zip(self.step.a, self.step.b, self.z, strict=True):
             parts.append(_is_product(u, v, z, self.spec))
         return z3.And(parts + [each.is_exact for each in self.sums[:-1]])
 
 
-def prove_group(proving: Composing, spec: DotAdd) -> Exact:
+def prove_group_exact(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     one = one_step(spec)
     x = symbolic_inputs(one)
@@ -104,7 +104,7 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
         proving.claim("factor", "a number is decoded as a number", number)
     made = [_prove_product(proving, group, k) for k in range(len(group.z))]
     made.append(prove_sum_of_all(proving, len(group.z), in_pairs(len(group.z))))
-    unflushed = z3.Implies(kept(x.c, fp32), group.step.c == x.c)
+    unflushed = z3.Implies(no_subnormal(x.c, fp32), group.step.c == x.c)
     made.append(proving.claim("kept c", "a c that is not subnormal is not flushed", unflushed))
     *inner, last = group.sums
     made += [each.prove(proving) for each in inner]
@@ -114,7 +114,7 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
         f" number of fp32 and not subnormal, d = {last.addition.rho}(c + Σ a·b) if that is 0 or not subnormal; and if"
         " it is a number of fp32, d is it"
     )
-    condition, numbers = z3.And(group.so_far, last.is_whole), ordinary(one, x)
+    condition, numbers = z3.And(group.so_far, last.is_whole), is_ordinary(one, x)
     if not isinstance(spec.parameters, Gps):
         return Exact(numbers, condition, z3.And(terms, exact), (), text)
     chain = _prove_chain(proving, spec)
@@ -125,7 +125,7 @@ def _prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """Prove what c is to the first step, and the steps after it."""
     c = symbolic_inputs(spec).c
     first = gps.flush(c, keep_sign=False)
-    claim = z3.Implies(kept(c, fp32), z3.Or(first == c, z3.And(is_zero(c, fp32), first == 0)))
+    claim = z3.Implies(no_subnormal(c, fp32), z3.Or(first == c, z3.And(is_zero(c, fp32), first == 0)))
     proving.claim("first c", "a c that is not subnormal is not flushed, a zero is +0", claim)
     return [claim, *prove_groups_chain(proving, spec)]
 
@@ -140,12 +140,12 @@ def _prove_product(proving: Composing, group: SymbolicGroups, k: int) -> z3.Bool
     for each in leading:
         proving.claim("flushed", "an operand is 0, or has its leading bit", each)
     sign = z3.Extract(TOP, TOP, code) == u.sign ^ v.sign
-    same = z3.And(index_of(code) == index_of(z), sign)
+    same = z3.And(code_index(code) == code_index(z), sign)
     claim = z3.Implies(
         z3.And(z3.Not(z3.Or(flags[:2])), z3.Not(z3.Or(flags[2:])), _is_product(u, v, z, group.spec)), same
     )
     cut = [part for y in (u, v) for part in (y.significand, y.field, y.sign)] + flags
     text = "a product that is a number of fp32, and not subnormal, is that number"
-    proving.claim("product", text, claim, leading, [x for x in cut if not is_constant(x)])
-    prove_finite(proving, code, same.arg(0), z)
+    proving.claim("product", text, claim, leading, [x for x in cut if not has_value(x)])
+    prove_results_finite(proving, code, same.arg(0), z)
     return same

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from mmaformal.encodings.integer_dot import smt as smt_integer
 from mmaformal.facts.protocol import Facts
-from mmaformal.proof.encoding_links import same_code
+from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.lemmas import Link, number
 from mmaformal.proof.related_runs import Same, same
@@ -45,7 +45,7 @@ def _sum(run: Simulation, mine: Stage, other: Stage) -> Link:
 
 def _code(run: Simulation, mine: Stage, other: Stage) -> Link:
     """The link of the code of d."""
-    link = same_code(mine.output, other.output)
+    link = link_code(mine.output, other.output)
     run.argument.derive("encode", "the codes are equal", [link], [run.of(mine.inputs[0])])
     return link
 

@@ -27,7 +27,7 @@ import z3
 
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs, with_products, zeros
 from mmaformal.cases.low_bits import pairs_losing, product_codes
-from mmaformal.cases.numerical import shown
+from mmaformal.cases.numerical import shown_exact
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
@@ -37,13 +37,13 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, decode, negate_if, resize
-from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, most_lost, prove_fused
-from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
+from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, most_lost, prove_fused_losses
+from mmaformal.facts.exact_terms import prove_inputs, prove_links, prove_lowered
 from mmaformal.facts.exactness import (
     Exact,
     claims_of,
     prove_exact_so_far,
-    prove_steps,
+    prove_exact_steps,
     settle_bound,
     too_many,
 )
@@ -65,11 +65,6 @@ def _inner(spec: DotAdd) -> DotAdd:
     return p.inner_dot_add(spec)
 
 
-def _condition(spec: DotAdd) -> z3.BoolRef:
-    """Returns the condition of one of the fda steps."""
-    return fda.condition(_inner(spec))
-
-
 def _addition_of(spec: DotAdd) -> AdditionFacts:
     """The addition that such an instruction ends with, of any two codes."""
     p, fmt = spec.parameters_as(Lowered), spec.d_format
@@ -86,7 +81,7 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     p = spec.parameters_as(Lowered)
     of_dot = fda.prove_fused(proving, _inner(spec))
-    made, chain = prove_lowered(proving, spec), prove_chain(proving, _inner(spec))
+    made, chain = prove_lowered(proving, spec), prove_links(proving, _inner(spec))
     fmt = spec.d_format
     a, z = _addition_of(spec), z3.BitVec("z", fmt.storage_bits)
     rounds = _prove_rounds(proving, a)
@@ -127,7 +122,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
     made = prove_lowered(proving, spec)
     claim = z3.And(products, *made, _prove_rounds(proving, _addition_of(spec)))
     if spec != one_step(spec):
-        claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
+        claim = z3.And(claim, prove_exact_steps(proving, spec, exact.chain))
     proving.conclude("no step loses a bit of any input, and rounds its exact sum", claim, exact.letters)
     return f"in each step d = {p.addition}(c + {p.rho}(Σ a·b)): alignment loses no bit of any input"
 
@@ -252,7 +247,7 @@ def prove_step(proving: Composing, inner: InnerSteps, first: bool) -> tuple[z3.B
         text = "c is a multiple of the least last place of products"
         proving.claim("c is a multiple", text, of_c, [assumed])
     ranges, cases = inner.cases(first)
-    bounded = prove_fused(proving, inner.one, x, KnownTerm(ranges, cases, factors, [of_c]))
+    bounded = prove_fused_losses(proving, inner.one, x, KnownTerm(ranges, cases, factors, [of_c]))
     none = z3.Not(z3.Or(*x.step.special))
     said = z3.And(terms, bounded)
     if not first:
@@ -379,7 +374,7 @@ def reach(instruction: Instruction, n: int) -> CaseWitness | None:
         if abs(error) == most:
             single = as_one_step(instruction)
             notes = (f"of inner step {n + 1}, S − exact = {error} · 2^({e_max} − {inner.p.F})",)
-            return shown(single, codes, notes)
+            return shown_exact(single, codes, notes)
     return None
 
 
@@ -422,9 +417,9 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
 
 def _prove(proving: Composing, spec: DotAdd, inner: InnerSteps, steps: Sequence[int]) -> None:
     fmt = spec.d_format
-    made = [*prove_lowered(proving, spec), *prove_chain(proving, inner.fused)]
+    made = [*prove_lowered(proving, spec), *prove_links(proving, inner.fused)]
     if spec.k > inner.p.step_products:
-        made += prove_chain(proving, spec)
+        made += prove_links(proving, spec)
     letters: list[z3.BoolRef] = []
     for n in steps:
         claim, whole = prove_step(proving, inner, n == 0)

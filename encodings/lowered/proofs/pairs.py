@@ -28,7 +28,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
-from mmaformal.theory.rounded_sums import ExactSum, Span
+from mmaformal.theory.rounded_sums import Span, SumTheorem
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -68,7 +68,7 @@ class OddPair(OneStepModel):
         exponents = fda.exponents_of(p.inner_dot_add(self.model), p.inner)
         return span_of_pair(exponents, p.F, self.step.total, p.rho)
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         step = self.step
         factors = list(zip(step.a, step.b, strict=True))

@@ -14,7 +14,7 @@ from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.monotone_addition import ieee_addition, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition
-from mmaformal.facts.sums import StepSum, addition
+from mmaformal.facts.sums import StepSum, sum_in_ieee
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
@@ -27,7 +27,7 @@ Step: TypeAlias = smt_muladd.MuladdStep
 
 class MuladdFacts(Facts[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        return [addition(step.addition)]
+        return [sum_in_ieee(step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)

@@ -28,7 +28,7 @@ from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
 from mmaformal.facts.exactness import Exact, claims_of, prove_number
-from mmaformal.facts.fused_steps import prove_rounded, unit_exponent
+from mmaformal.facts.fused_steps import prove_fused_rounded, unit_exponent
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
 from mmaformal.proof.rules import Theory, instance
@@ -37,7 +37,7 @@ from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.numbers import CodeNumbers
-from mmaformal.theory.rounded_sums import ExactSum, is_small
+from mmaformal.theory.rounded_sums import SumTheorem, is_small
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -121,7 +121,7 @@ def _prove_product(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.B
     proving.claim("exponent in range", "no exponent is above its range", high)
     t = unit_exponent(u.exact.exponent, ex, spec.a_format.fraction_bits + spec.b_format.fraction_bits)
     none = z3.Not(z3.Or(*u.special))
-    rounded = prove_rounded(
+    rounded = prove_fused_rounded(
         proving, u.result, total=u.total, t=t, rho=phi, special=u.special, premises=[high], reach=reach
     )
     both = prove_number(proving, u.result, total=u.total, t=t, rho=phi, rounded=rounded, none=none)
@@ -159,7 +159,7 @@ def holds_products(spec: DotAdd) -> bool:
     )
 
 
-def prove_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
+def prove_is_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
     """Prove that a sum of two codes is an fma of one of them and 1: a theorem about c and p.  Raises NotProvedError.
 
     The fma keeps more places: those that the addition keeps, and whether any below is set, are the addition's sum.
@@ -237,11 +237,11 @@ class ProductSum(FmaSum):
             self.rho, self.own_step.product.result, _one(self.rho), self.inputs.c, NanRule.DEFAULT
         )
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         theory, x = grid.numbers.theory, self.own_step
         c, p = z3.BitVecs("c p", self.rho.format.storage_bits)
-        said = instance(theory, prove_fma(theory, self.rho), [(c, self.inputs.c), (p, x.product.result)])
+        said = instance(theory, prove_is_fma(theory, self.rho), [(c, self.inputs.c), (p, x.product.result)])
         text = "a step is the fma of its product and 1"
         theory.theorem(text, theory.claim("fma", text, x.result == self.step.result, [said]))
         return super().prove(grid)

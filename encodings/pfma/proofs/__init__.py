@@ -19,10 +19,10 @@ from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact, no_bound_where_flushed
-from mmaformal.facts.monotone_addition import AdditionOfC, added, prove_in_c
+from mmaformal.facts.monotone_addition import AdditionOfC, addition_of_c, prove_in_c
 from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
 from mmaformal.facts.ranges import no_subnormals
-from mmaformal.facts.sums import StepSum, addition, case_of, sum_of_two
+from mmaformal.facts.sums import StepSum, case_of, sum_in_ieee, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -52,7 +52,7 @@ class PfmaFacts(Facts[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
-        return [addition(step.addition), addition(step.pair), *of_products]
+        return [sum_in_ieee(step.addition), sum_in_ieee(step.pair), *of_products]
 
     def largest_case(self, spec: DotAdd) -> Codes:
         """One product, and c of the exponent of that."""
@@ -76,7 +76,7 @@ class PfmaFacts(Facts[Step]):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         def add(c: z3.BitVecRef, products: z3.BitVecRef) -> AdditionOfC:
             flush = smt_pfma.flush
-            return added(ieee.add(flush(c), flush(products), IEEE_FP32, smt_pfma.INVALID), flush)
+            return addition_of_c(ieee.add(flush(c), flush(products), IEEE_FP32, smt_pfma.INVALID), flush)
 
         same = partial(is_same_number, fmt=fp32)  # which NaN is the result is decided beside the addition
         prove_in_c(theory, instruction.spec, add, attrgetter("sum"), same=same)

@@ -20,11 +20,11 @@ from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import encode
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import Sticky, prove_kept_sum, prove_off
-from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product, prove_sum
+from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product, prove_total
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import fit, read
+from mmaformal.proof.definitions import code_parts, fit
 from mmaformal.proof.sticky_sums import has_room, is_around, is_odd, is_sharp, magnitude_of, wide_enough
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -33,12 +33,12 @@ from mmaformal.theory.rounded_trees import (
     TOP,
     Shape,
     TreeSum,
-    codes_of,
-    index_of,
+    code_index,
     is_normal,
-    kept,
-    ordinary,
-    prove_finite,
+    is_ordinary,
+    no_subnormal,
+    operand_codes_of,
+    prove_results_finite,
     prove_sum_of_all,
 )
 
@@ -73,13 +73,15 @@ class ExactFma:
     def is_number(self) -> z3.BoolRef:
         """Whether the sum that is rounded has the magnitude of z, a number of fp32 and not subnormal."""
         m, unit = magnitude_of(self.step.sum.total)[1], self.unit
-        return z3.And(is_normal(self.z), is_sharp(*read(index_of(self.z), unit.size(), IEEE_FP32), m, unit))
+        return z3.And(
+            is_normal(self.z), is_sharp(*code_parts(code_index(self.z), unit.size(), IEEE_FP32), m, unit)
+        )
 
     def is_it(self, code: z3.BitVecRef) -> z3.BoolRef:
         """Whether a code has the magnitude of z and, unless that is 0, the sign of the sum."""
         total = self.step.sum.total
         sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, code) == 1) == magnitude_of(total)[0])
-        return z3.And(index_of(code) == index_of(self.z), sign)
+        return z3.And(code_index(code) == code_index(self.z), sign)
 
     @property
     def invariants(self) -> list[z3.BoolRef]:
@@ -99,7 +101,7 @@ class ExactFma:
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
-def prove_operands(proving: Composing, x: ExactFma) -> None:
+def prove_fma_operands(proving: Composing, x: ExactFma) -> None:
     """Prove that the product and the addend are those of the codes, a subnormal one as zero."""
     each, spec, ex = x.step, x.spec, pfma.exponents_of(x.spec)
     formats = (spec.a_format, spec.b_format, fp32)
@@ -111,7 +113,7 @@ def prove_operands(proving: Composing, x: ExactFma) -> None:
     prove_addend(proving, each.addend, each.c, fp32.bias, ex)
 
 
-def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
+def prove_fma_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     """Prove that operands of numbers are numbers, their terms as `invariants` says, and the result is the code of the
     number; returns the first."""
     each, (a, b, c), spec = x.step, x.step.codes, x.spec
@@ -140,8 +142,8 @@ def _prove_number(proving: Composing, x: ExactFma) -> None:
     Raises NotProvedError.
     """
     s, unit = x.sticky, x.unit
-    prove_sum(proving, "sum of both", s.sum, (s.x.sign, s.y.sign))
-    known, number = prove_kept_sum(proving, s), read(index_of(x.z), unit.size(), IEEE_FP32)
+    prove_total(proving, "sum of both", s.sum, (s.x.sign, s.y.sign))
+    known, number = prove_kept_sum(proving, s), code_parts(code_index(x.z), unit.size(), IEEE_FP32)
     m = magnitude_of(s.sum.total)[1]
     room = has_room(s.sum.total, s.sum.e_max, s.exponents, s.frame, s.rho)
     around = is_around(m, unit, *number)
@@ -194,7 +196,7 @@ class SymbolicFmaStep:
     @cached_property
     def so_far(self) -> z3.BoolRef:
         """Whether of a, b, c none is subnormal, and all fmas and their sum are numbers, and none subnormal."""
-        parts = [kept(code, fmt) for code, fmt in codes_of(self.spec, self.x)]
+        parts = [no_subnormal(code, fmt) for code, fmt in operand_codes_of(self.spec, self.x)]
         return z3.And([*parts, *(each.is_number for each in self.fmas), self.sums[0].is_exact])
 
 
@@ -209,26 +211,29 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     made.append(prove_off(proving, 4 << fp32.exponent_bits))
     made.append(_prove_c(proving, one.step.c))
     (pair, last), sum_ = one.sums, one.step.sum
-    made += [pair.prove(proving), prove_stays(proving, sum_, pair.z, pair.result_is_z, kept(pair.z, fp32))]
+    made += [
+        pair.prove(proving),
+        prove_stays(proving, sum_, pair.z, pair.result_is_z, no_subnormal(pair.z, fp32)),
+    ]
     exact = z3.Implies(one.so_far, z3.And(*made, last.prove_last(proving)))
     text = (
         "in each step, where no factor and not c is subnormal, and each fma, and the sum of both partial sums, is a"
         f" number of fp32 and not subnormal, d = {IEEE_FP32}(c + Σ a·b) if that is 0 or not subnormal; and if it is a"
         " number of fp32, d is it"
     )
-    return Exact(ordinary(spec, x), z3.And(one.so_far, last.is_whole), z3.And(terms, exact), (), text)
+    return Exact(is_ordinary(spec, x), z3.And(one.so_far, last.is_whole), z3.And(terms, exact), (), text)
 
 
 def _prove_operands(proving: Composing, one: SymbolicFmaStep) -> None:
     for each in one.fmas:
-        prove_operands(proving, each)
+        prove_fma_operands(proving, each)
 
 
 def prove_stays(
     proving: Composing, code: z3.BitVecRef, z: z3.BitVecRef, same: z3.BoolRef, below: z3.BoolRef
 ) -> z3.BoolRef:
     """Prove that a code of z's magnitude is a number and, z not being subnormal, not flushed; returns that."""
-    prove_finite(proving, code, same, z)
+    prove_results_finite(proving, code, same, z)
     stays = pfma.flush(code) == code
     claim = z3.Implies(z3.And(same, below), stays)
     proving.claim("stays", "a number that is not subnormal is not flushed", claim, (), [code])
@@ -245,7 +250,7 @@ def _prove_c(proving: Composing, c: z3.BitVecRef) -> z3.BoolRef:
     """Prove that a c that is not subnormal is not flushed, and a number."""
     proving.claim("c", "c is a number", z3.Implies(is_finite(c, fp32), finite(c, fp32)), (), [c])
     _prove_flushed_number(proving, c)
-    unflushed = z3.Implies(kept(c, fp32), pfma.flush(c) == c)
+    unflushed = z3.Implies(no_subnormal(c, fp32), pfma.flush(c) == c)
     return proving.claim("kept c", "a c that is not subnormal is not flushed", unflushed, (), [c])
 
 
@@ -254,9 +259,11 @@ def _prove_fma(proving: Composing, one: SymbolicFmaStep, k: int) -> z3.BoolRef:
     x, each = one.fmas[k], one.step.fmas[k]
     if k < 2:
         proving.claim("zero", "a partial sum starts at a number", finite(each.codes[2], fp32))
-    prove_decoded(proving, x)
+    prove_fma_decoded(proving, x)
     _, kept_sum = claims_of(proving, lambda: _prove_number(proving, x))
     same, is_z = each.result == each.number, x.is_it(each.result)
     claim = z3.Implies(z3.And(same, x.is_it(each.number)), is_z)
     proving.claim("result is z", "so the result is z", claim, (), [each.result, each.number, each.sum.total])
-    return z3.And(kept_sum, is_z, prove_stays(proving, each.result, x.z, is_z.arg(0), kept(x.z, fp32)))
+    return z3.And(
+        kept_sum, is_z, prove_stays(proving, each.result, x.z, is_z.arg(0), no_subnormal(x.z, fp32))
+    )

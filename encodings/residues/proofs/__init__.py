@@ -20,10 +20,10 @@ Step: TypeAlias = smt_residues.ResiduesStep
 
 class ResiduesFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
+        equal.link_encodings(argument, traces)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return exactness.prove_exact(proving, spec)
+        return exactness.prove_exact_words(proving, spec)
 
     def inexact(self, instruction: Instruction, seconds: float) -> Fails | None:
         return exactness.inexact(instruction, seconds)

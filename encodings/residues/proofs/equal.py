@@ -15,13 +15,13 @@ from mmaformal.proof.encoding_links import (
     CodeLinks,
     InnerTraces,
     OperandLinks,
-    classify,
-    decode,
     flags_and_zeros,
-    inputs,
     least_excluded,
+    link_code,
+    link_inputs,
+    link_operand,
+    link_special,
     round_and_encode,
-    same_code,
     summands,
     wide_number,
 )
@@ -29,20 +29,20 @@ from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.spec import DotAdd
 
 
-def derive(argument: Argument, traces: Traces[smt.ResiduesStep]) -> None:
+def link_encodings(argument: Argument, traces: Traces[smt.ResiduesStep]) -> None:
     """Derives the links of every step.  Raises ArgumentError."""
     spec, p = traces.spec, traces.spec.parameters_as(Residues)
-    a, b, c, *_ = inputs(argument, traces)
+    a, b, c, *_ = link_inputs(argument, traces)
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(mine, executable.ResiduesStep)
         some = slice(i * p.products, (i + 1) * p.products)
         dot = _dot(argument, spec, p, (a[some], b[some]), mine, other)
-        one = same_code(mine.one, other.one)
+        one = link_code(mine.one, other.one)
         argument.derive("constant", "both have the same one", [one])
         links = CodeLinks([one], [dot], c, [], [])
         inner = InnerTraces(p.addition, traces.inputs, traces.lanes, mine.addition, other.addition, links)
         facts_of(p.addition).equal(argument, inner)
-        c = same_code(mine.result, other.result)
+        c = link_code(mine.result, other.result)
 
 
 def _dot(
@@ -56,13 +56,13 @@ def _dot(
     """Derive the link of the code of the sum, before c is added."""
     operands = [
         [
-            decode(argument, code, u[n], v[n], fmt)
+            link_operand(argument, code, u[n], v[n], fmt)
             for code, u, v in zip(codes[n], mine.operands, other.operands, strict=True)
         ]
         for n, fmt in enumerate((spec.a_format, spec.b_format))
     ]
     pairs = [x for pair in zip(*operands, strict=True) for x in pair]
-    special = classify(argument, flags_and_zeros(pairs), mine.special, other.special)
+    special = link_special(argument, flags_and_zeros(pairs), mine.special, other.special)
     tops, words = [], []
     for n, fmt in enumerate((spec.a_format, spec.b_format)):
         made = ((mine.a, other.a), (mine.b, other.b))[n]
@@ -82,7 +82,7 @@ def _dot(
 
 def _divided(
     argument: Argument,
-    made: tuple[Sequence[Lane], executable.Division],
+    made: tuple[Sequence[Lane], executable.ByteRemainders],
     other: tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]],
     bytes_: Sequence[Link],
 ) -> Link:
@@ -105,7 +105,11 @@ def _bytes(
 
 
 def _word(
-    argument: Argument, x: OperandLinks, top: Sequence[Link], mine: executable.Word, other: smt.Word
+    argument: Argument,
+    x: OperandLinks,
+    top: Sequence[Link],
+    mine: executable.FactorWord,
+    other: smt.FactorWord,
 ) -> list[Link]:
     """Derive the links of the remainders of a word."""
     magnitude = number(mine.magnitude, other.magnitude)

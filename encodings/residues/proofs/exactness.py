@@ -38,10 +38,10 @@ from operator import mul
 import z3
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import shown
+from mmaformal.cases.numerical import shown_exact
 from mmaformal.encodings.residues import PRODUCT_BITS, Residues
 from mmaformal.encodings.residues import smt as residues
-from mmaformal.encodings.residues.proofs.flow import check_flow, prove_largest
+from mmaformal.encodings.residues.proofs.flow import check_flow, prove_largest_word
 from mmaformal.encodings.smt.blocks import Bool, decode, negate_if, resize
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import UnsupportedError
@@ -67,7 +67,7 @@ INTEGERS = Rule(
 )
 
 
-def prove_exact(proving: Composing, spec: DotAdd) -> Exact:
+def prove_exact_words(proving: Composing, spec: DotAdd) -> Exact:
     """Prove that the sum of words is exact.  Raises NotProvedError."""
     p = spec.parameters_as(Residues)
     if spec.k != p.products:
@@ -78,7 +78,7 @@ def prove_exact(proving: Composing, spec: DotAdd) -> Exact:
     formats = dict.fromkeys((spec.a_format, spec.b_format))
     claims = [_prove_word(proving, p, fmt) for fmt in formats]
     for fmt in formats:
-        claims += prove_largest(proving, p, fmt)
+        claims += prove_largest_word(proving, p, fmt)
     claims += _prove_no_wrap(proving, p)
     for t in range(len(p.moduli)):
         claims += _prove_remainders(proving, p, t)
@@ -337,7 +337,7 @@ def inexact(instruction: Instruction, seconds: float) -> Fails | None:
         f"the product of {len(p.moduli)} moduli is P = {p.whole}: of the sum {total} they leave what they leave of"
         f" {(total + p.offset) % p.whole - p.offset}"
     )
-    witness = shown(instruction, Codes(tuple(sides[0]), tuple(sides[1]), 0), [why], minimal)
+    witness = shown_exact(instruction, Codes(tuple(sides[0]), tuple(sides[1]), 0), [why], minimal)
     question = f"{instruction.label}: every sum of words is exact"
     return Fails(question, witness, why, seconds)
 

@@ -54,7 +54,7 @@ def check_flow(spec: DotAdd) -> None:
     _check_total(step, spec, p)
 
 
-def prove_largest(proving: Composing, p: Residues, fmt: Format) -> list[Bool]:
+def prove_largest_word(proving: Composing, p: Residues, fmt: Format) -> list[Bool]:
     """Prove that no factor has an exponent above the one in common."""
     fields = [z3.BitVec(f"field{i}", fmt.exponent_bits) for i in range(p.products)]
     largest = maximum(fields)
@@ -70,7 +70,7 @@ def _same(what: str, made: BitVec, wanted: BitVec) -> None:
         raise ArgumentError(f"not seen of the terms: {what} is not made as exactness takes it to be")
 
 
-def _check_word(x: Operand, made: residues.Word, largest: BitVec, fmt: Format, p: Residues) -> None:
+def _check_word(x: Operand, made: residues.FactorWord, largest: BitVec, fmt: Format, p: Residues) -> None:
     """Look at a word: its magnitude is the factor's, its bytes, and of each modulus the remainders of these."""
     _same("a word", made.magnitude, residues.word(x, largest, fmt, p).magnitude)
     _check_bytes("a word", made.bytes, made.magnitude)

@@ -15,7 +15,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.monotone_addition import ieee_addition, prove_in_c
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.signed import falls_with_products
-from mmaformal.facts.sums import StepSum, addition, sum_of_two
+from mmaformal.facts.sums import StepSum, sum_in_ieee, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import Rule
@@ -34,7 +34,7 @@ class Rnd2Facts(Facts[Step]):
         return spec.replace(nan=NanRule.DEFAULT) if p.nan.order else None
 
     def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
-        return nans.argument(spec, other)
+        return nans.argue_same_but_nans(spec, other)
 
     unreachable_without_c = (ranges.no_subnormal_pair,)
 
@@ -45,7 +45,7 @@ class Rnd2Facts(Facts[Step]):
         return [sum_of_two(None, "two products", step.sum)]
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
+        return [sum_in_ieee(step.addition), sum_of_two(None, "two products", step.sum)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)

@@ -15,7 +15,7 @@ from mmaformal.proof.related_runs import Pairing, SameButNans
 from mmaformal.spec import DotAdd
 
 
-def argument(spec: DotAdd, other: DotAdd) -> Pairing:
+def argue_same_but_nans(spec: DotAdd, other: DotAdd) -> Pairing:
     """Argue that both give the same code for the same inputs, or NaNs both; no changes of signs around them."""
     pairing, x, kind, fmt = Pairing(), symbolic_inputs(spec), SameButNans(), spec.d_format
     left, right = (smt.dot_add(each, x.a, x.b, x.c) for each in (spec, other))

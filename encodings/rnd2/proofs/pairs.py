@@ -27,7 +27,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
-from mmaformal.theory.rounded_sums import ExactSum, Span
+from mmaformal.theory.rounded_sums import Span, SumTheorem
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -128,7 +128,7 @@ class PairSum(OneStepModel):
         exponents = product_range(spec.a_format, spec.b_format)
         return span_of_pair(exponents, self.parameters.frame(spec), total, self.phi)
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         step = self.whole(self.inputs)
         terms = pair_terms(grid.numbers.theory, one_step(self.model), step)

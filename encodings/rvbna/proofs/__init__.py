@@ -20,10 +20,10 @@ Step: TypeAlias = smt_rvbna.RvbnaStep
 
 class RvbnaFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
+        equal.link_encodings(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
+        return related.link_runs(step)
 
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         return model.applies(x, y)

@@ -8,35 +8,35 @@ from mmaformal.encodings.rvbna import executable as executable_rvbna
 from mmaformal.encodings.rvbna import smt as smt_rvbna
 from mmaformal.formats import fp32
 from mmaformal.proof.encoding_links import (
-    add_codes,
-    classify,
-    decode,
     flags_and_zeros,
-    inputs,
-    multiply,
-    same_code,
+    link_addition,
+    link_code,
+    link_inputs,
+    link_operand,
+    link_product,
+    link_special,
     summands,
 )
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.rounding import RO_FP32
 
 
-def derive(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
+def link_encodings(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
     """Derives the links of every step.  Raises ArgumentError."""
     spec, p = traces.spec, traces.spec.parameters_as(Rvbna)
-    a, b, c, *_ = inputs(argument, traces)
+    a, b, c, *_ = link_inputs(argument, traces)
     low = smt_rvbna.exponents_of(spec, p).low
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(mine, executable_rvbna.RvbnaStep)
         operands, terms = [], []
         for k, (u, v) in enumerate(zip(mine.factors, other.factors, strict=True)):
             pair = [
-                decode(argument, a[i * p.n + k], u[0], v[0], p.read(spec.a_format)),
-                decode(argument, b[i * p.n + k], u[1], v[1], p.read(spec.b_format)),
+                link_operand(argument, a[i * p.n + k], u[0], v[0], p.read(spec.a_format)),
+                link_operand(argument, b[i * p.n + k], u[1], v[1], p.read(spec.b_format)),
             ]
             operands += pair
-            terms.append(multiply(argument, pair, mine.products[k], other.products[k], low))
-        special = classify(argument, flags_and_zeros(operands), mine.special, other.special)
+            terms.append(link_product(argument, pair, mine.products[k], other.products[k], low))
+        special = link_special(argument, flags_and_zeros(operands), mine.special, other.special)
         e_max, below = argument.largest(
             "align", "exponents", mine.max_exp, other.max_exp, [x.exponent for x in terms], low
         )
@@ -48,9 +48,9 @@ def derive(argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
             argument.derive("align", "so they are with their signs", [links[-1]], [aligned, term.sign])
         total = argument.add_up("accumulate", "aligned products", mine.accumulator, other.accumulator, links)
         code = _rounded(argument, mine.number, other.number, [total, e_max])
-        dot = same_code(mine.dot, other.dot)
+        dot = link_code(mine.dot, other.dot)
         argument.derive("encode", "equal numbers and specials give the same code", [dot], [code, special])
-        c = add_codes(argument, [dot, c], mine.addition, other.addition, RO_FP32)
+        c = link_addition(argument, [dot, c], mine.addition, other.addition, RO_FP32)
 
 
 def _rounded(
@@ -65,7 +65,7 @@ def _rounded(
     shifted, normal = number(mine.shifted, other.shifted), number(mine.normal, other.normal)
     argument.derive("round", "normalised sums are the same", [shifted], [magnitude])
     argument.derive("round", "normal results are rounded alike", [normal], [shifted, lzc])
-    subnormal, code = number(mine.subnormal, other.subnormal), same_code(mine.code, other.code)
+    subnormal, code = number(mine.subnormal, other.subnormal), link_code(mine.code, other.code)
     argument.derive(
         "round", "subnormal results are rounded alike", [subnormal], [magnitude, shifted, exponent]
     )

@@ -9,7 +9,7 @@ from mmaformal.proof.related_runs import Same, same, terms_of
 from mmaformal.proof.related_steps import RelatedStep
 
 
-def derive(step: RelatedStep[smt_rvbna.RvbnaStep]) -> Link:
+def link_runs(step: RelatedStep[smt_rvbna.RvbnaStep]) -> Link:
     """Derives the link of the results of two runs on the same products.  Raises ArgumentError."""
     left, right = step.left, step.right
     if step.dropped or not isinstance(step.kind, Same):

@@ -19,13 +19,13 @@ from mmaformal.facts.exact_steps import (
     sfma_terms,
     span_of,
 )
-from mmaformal.facts.exact_terms import step_of
+from mmaformal.facts.exact_terms import smt_step
 from mmaformal.facts.ranges import RoundsOneSum
 from mmaformal.facts.sums import StepSum, sum_of_two, sum_with_zero
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import CodeNumbers
-from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.rounded_sums import Span, SumTheorem, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
 Step: TypeAlias = sfma.SfmaStep
@@ -48,7 +48,7 @@ class FmaSum(OneStepModel):
 
     @property
     def step(self) -> sfma.SfmaStep:
-        step = step_of(self.spec, self.inputs)
+        step = smt_step(self.spec, self.inputs)
         assert isinstance(step, sfma.SfmaStep)
         return step
 
@@ -62,7 +62,7 @@ class FmaSum(OneStepModel):
     def zero(self) -> z3.BitVecRef:
         return sign_of_zero([self.step.product.sign, self.step.addend.sign], self.rho)
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         w, theory, step = grid.numbers, grid.numbers.theory, self.step
         codes, terms = CodeNumbers(w, self.spec, self.own), sfma_terms(theory, step, self.rho)

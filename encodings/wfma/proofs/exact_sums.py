@@ -32,7 +32,7 @@ from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
-from mmaformal.theory.numbers import CodedNumber, CodeNumbers, number
+from mmaformal.theory.numbers import CodedNumber, CodeNumbers, coded_number
 
 
 def _widened(spec: DotAdd) -> DotAdd:
@@ -138,7 +138,9 @@ class WideFmaSum(FmaSum):
         spec, step, x, size, n = self.spec, self.step, self.step.product, sums.first, codes.numbers[0]
         w, theory = codes.w, codes.w.theory
         sides = (step.a, codes.inputs.a[0], spec.a_format), (step.b, codes.inputs.b[0], spec.b_format)
-        u, v = (Factor(operand, number(code, fmt), fmt, self.rho.format) for operand, code, fmt in sides)
+        u, v = (
+            Factor(operand, coded_number(code, fmt), fmt, self.rho.format) for operand, code, fmt in sides
+        )
         text = "a converted factor is the number of its code, its significand shifted"
         moved = [theory.claim("factor", text, z3.Implies(finite, f.is_moved)) for f in (u, v)]
         up = fit(u.up, _EXPONENT) + fit(v.up, _EXPONENT) + (u.zeros + v.zeros)

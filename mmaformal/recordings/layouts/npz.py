@@ -28,7 +28,7 @@ from mmaformal.recordings.archive import (
     array_of,
     column,
     meta_of,
-    reading,
+    open_archive,
     refuse_objects,
     require_codes,
 )
@@ -45,7 +45,7 @@ _WriteHeader = Callable[[IO[bytes], dict[str, object]], None]
 
 def describe(path: Path) -> Description:
     shapes = {}
-    with reading(path) as archive:
+    with open_archive(path) as archive:
         there = archive.namelist()
         for name in (*ARRAYS, *(each for each in SCALES if f"{each}.npy" in there)):
             with array_of(archive, name, path) as (_, header):
@@ -55,7 +55,7 @@ def describe(path: Path) -> Description:
 
 
 def pieces(path: Path, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Arrays]:
-    with reading(path) as archive, ExitStack() as stack:
+    with open_archive(path) as archive, ExitStack() as stack:
         columns = []
         for name, (shape, fmt) in wanted.items():
             stream, header = stack.enter_context(array_of(archive, name, path))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import z3
 
-from mmaformal.cases.encodings import SAMPLES, check_samples, sample
+from mmaformal.cases.encodings import SAMPLES, check_samples, sample_codes
 from mmaformal.encodings.amx import executable as executable_amx
 from mmaformal.encodings.amx import smt as smt_amx
 from mmaformal.encodings.executable import blocks as executable_blocks
@@ -22,17 +22,17 @@ from mmaformal.lanes import BITS, INT64, Lane, Range, Tracer
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
-    classify,
-    decode,
     flags_and_zeros,
-    multiply,
+    link_code,
+    link_operand,
+    link_product,
+    link_special,
+    link_sticky_sum,
     multiply_long,
     round_and_encode,
-    same_code,
-    sticky_sum,
     wide_number,
 )
-from mmaformal.proof.failure import named
+from mmaformal.proof.failure import labelled
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 from mmaformal.rounding import Conversion
@@ -59,20 +59,20 @@ class _Inputs(NamedTuple):
     skip: Link
 
 
-def argue(rho: Conversion) -> Argument:
+def argue_alu(rho: Conversion) -> Argument:
     """The argument for elements of ρ's format, its lemmas not proved."""
     tracer = Tracer()
     traces = _trace(rho, tracer)
     if not traces.executable.result.range.inside(range_of(rho)):
         raise ArgumentError(f"what an element becomes may be no code of {rho.format}")
     argument = Argument(tracer)
-    argument.interfaces = lambda: (*named("executable", traces.executable), *named("smt", traces.smt))
+    argument.interfaces = lambda: (*labelled("executable", traces.executable), *labelled("smt", traces.smt))
     read = _inputs(argument, traces)
     skip, executable, smt = traces.skip, traces.executable, traces.smt
     both = z3.Extract(2, 1, skip) == 3
     cases = [Link(z3.Not(both)), Link(both)]
     argument.split("x and y are both skipped, or not", cases, terms=[skip])
-    result = same_code(executable.result, smt.result)
+    result = link_code(executable.result, smt.result)
     given = [*read.codes.values(), read.skip]
     code = _computed(argument, traces, read, cases[0])
     text = "the code computed, or one of the three, or 0, is the same"
@@ -94,7 +94,7 @@ def _trace(rho: Conversion, tracer: Tracer) -> _Traces:
     rng = np.random.default_rng(0)
     codes = {name: z3.BitVec(name, rho.format.storage_bits) for name in "xyz"}
     operand = z3.BitVec("operand", BITS)
-    lanes = {name: tracer.input(code, sample(rho.format, rng)) for name, code in codes.items()}
+    lanes = {name: tracer.input(code, sample_codes(rho.format, rng)) for name, code in codes.items()}
     operand_lane = tracer.input(operand, rng.integers(*INT64, SAMPLES))
     on, skip = executable_amx.fields(operand_lane), smt_amx.skips(operand)
     executable = executable_amx.alu(lanes["x"], lanes["y"], lanes["z"], on, rho)
@@ -105,9 +105,9 @@ def _trace(rho: Conversion, tracer: Tracer) -> _Traces:
 
 
 def _inputs(argument: Argument, traces: _Traces) -> _Inputs:
-    text, operand = "both encodings read the same", same_code(traces.operand_lane, traces.operand)
+    text, operand = "both encodings read the same", link_code(traces.operand_lane, traces.operand)
     argument.derive("inputs", text, [operand], inputs=[traces.operand])
-    codes = {name: same_code(traces.lanes[name], code) for name, code in traces.codes.items()}
+    codes = {name: link_code(traces.lanes[name], code) for name, code in traces.codes.items()}
     for name, link in codes.items():
         argument.derive("inputs", text, [link], inputs=[traces.codes[name]])
     skip = skips(traces.on, traces.skip)
@@ -135,10 +135,10 @@ def _computed(argument: Argument, traces: _Traces, read: _Inputs, one_at_least: 
     for name, lane, code, theirs, other in zip(
         "xyz", mine[:3], made, (fma.a, fma.b, fma.c), (u, v, w), strict=True
     ):
-        link = same_code(lane, code)
+        link = link_code(lane, code)
         text = "what is in the place of what is skipped is the same"
         argument.derive("operand", text, [link], [read.codes[name], read.skip])
-        links.append(decode(argument, link, theirs, other, fmt))
+        links.append(link_operand(argument, link, theirs, other, fmt))
     special = _special(argument, traces, links, (u, v, w), one_at_least)
     exponents, lowest, frame = (
         sfma.exponents_of(fmt),
@@ -149,7 +149,7 @@ def _computed(argument: Argument, traces: _Traces, read: _Inputs, one_at_least: 
     addend = blocks.addend(w, fmt.bias, exponents, e_zero=None)
     x, y, z = traces.codes.values()
     if isinstance(fma.product, executable_blocks.Term):
-        given = multiply(argument, links[:2], fma.product, term, low)
+        given = link_product(argument, links[:2], fma.product, term, low)
     else:
         assert fma.long is not None
         shift = frame - 2 * fmt.fraction_bits
@@ -159,11 +159,11 @@ def _computed(argument: Argument, traces: _Traces, read: _Inputs, one_at_least: 
     )
     product = _term(fma.product, smt.product, low, frame)
     argument.derive("multiply", "x·y, or x, or y, is the same term", product, [*given, same])
-    given = multiply(argument, [links[2]], fma.addend, addend, low)
+    given = link_product(argument, [links[2]], fma.addend, addend, low)
     same = _same_term(argument, "z, or −0, is that of its code", (addend, smt.addend), (z,), skip, [])
     summand = _term(fma.addend, smt.addend, low)
     argument.derive("multiply", "z, or −0, is the same term", summand, [*given, same])
-    total = sticky_sum(argument, (product, summand), (fma.total, fma.wide), smt.sum, low, frame)
+    total = link_sticky_sum(argument, (product, summand), (fma.total, fma.wide), smt.sum, low, frame)
     return round_and_encode(
         argument,
         [*total, product.sign, summand.sign],
@@ -197,11 +197,11 @@ def _special(
     """The link of what special values decide: of the operands made, which is that of those there are."""
     u, v, w = operands
     flags, mine = traces.executable.fma.special, blocks.classify([(u, v)], [w])
-    made = classify(argument, flags_and_zeros(links), flags, mine)
+    made = link_special(argument, flags_and_zeros(links), flags, mine)
     text = "1 and −0 decide nothing"
     same = equal(mine, traces.smt.special)
     argument.derive("classify", text, [same], [one_at_least], [*traces.codes.values(), traces.skip])
-    return classify(argument, [made, same], flags, traces.smt.special)
+    return link_special(argument, [made, same], flags, traces.smt.special)
 
 
 def equal(mine: tuple[z3.ExprRef, ...], other: tuple[z3.ExprRef, ...]) -> Link:

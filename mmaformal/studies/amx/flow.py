@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import z3
 
-from mmaformal.cases.encodings import SAMPLES, check_samples, sample
+from mmaformal.cases.encodings import SAMPLES, check_samples, sample_codes
 from mmaformal.encodings.amx import executable, smt
 from mmaformal.lanes import BITS, INT64, Lane, Tracer
-from mmaformal.proof.encoding_links import same_code
+from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 from mmaformal.rounding import Conversion
@@ -41,7 +41,7 @@ class _Traces:
     smt: smt.AmxTrace
 
 
-def argue(name: str) -> Argument:
+def argue_flow(name: str) -> Argument:
     """The argument for fma16, fma32 or fma64, its lemmas not proved."""
     tracer = Tracer()
     flow = _Flow(tracer, _trace(name, tracer))
@@ -80,7 +80,7 @@ def _trace(name: str, tracer: Tracer) -> _Traces:
         if any(not lane.range.inside(range_of(rho)) for x in elements for lane in (x.x, x.y, x.z)):
             raise ArgumentError(f"an operand is no code of {kind}, which is all that is proved of elements")
         codes = (z3.BitVec(f"executable_{kind}_{n}", bits) for n in range(len(elements)))
-        open_[kind] = [tracer.input(code, sample(rho.format, rng)) for code in codes]
+        open_[kind] = [tracer.input(code, sample_codes(rho.format, rng)) for code in codes]
         return open_[kind]
 
     traced = executable.execute(name, mine, operand_lane, unit)
@@ -162,7 +162,7 @@ class _Flow(Argument):
 
     def fields(self) -> _Fields:
         on, operand = self.traces.executable.on, self.traces.operand
-        whole = same_code(self.traces.operand_lane, operand)
+        whole = link_code(self.traces.operand_lane, operand)
         self.derive("inputs", "both encodings read the same operand", [whole], inputs=[operand])
 
         def enable(fields: executable.Enable, low: int) -> Link:
@@ -193,8 +193,8 @@ class _Flow(Argument):
     def side(self, name: str, mine: executable.Lanes, other: smt.Lanes, fields: _Fields) -> _Side:
         offset, half, enable = (getattr(fields, f"{name}_{what}") for what in ("offset", "f16", "enable"))
         row = self._loaded(getattr(self.traces.state, name), mine, other, offset)
-        codes = [same_code(*pair) for pair in zip(mine.codes, other.codes, strict=True)]
-        wide = [same_code(*pair) for pair in zip(mine.widened, other.widened, strict=True)]
+        codes = [link_code(*pair) for pair in zip(mine.codes, other.codes, strict=True)]
+        wide = [link_code(*pair) for pair in zip(mine.widened, other.widened, strict=True)]
         enabled = [condition(flag, smt.flag(other.enabled, i)) for i, flag in enumerate(mine.enabled)]
         for code in codes:
             self.derive("load", "a lane has the same code", [code], [row])
@@ -204,7 +204,7 @@ class _Flow(Argument):
             self.derive("operand", "a lane takes part in both encodings, or in none", [flag], [enable])
         taken = codes
         if mine.taken is not mine.codes:
-            taken = [same_code(*pair) for pair in zip(mine.taken, other.taken, strict=True)]
+            taken = [link_code(*pair) for pair in zip(mine.taken, other.taken, strict=True)]
             for link, given in zip(taken, zip(wide, codes, strict=True), strict=True):
                 self.derive("convert", "fp32, or fp16 widened, is taken alike", [link], [half, *given])
         return _Side(wide, taken, enabled)
@@ -249,7 +249,7 @@ class _Flow(Argument):
         """Derive the links of an element as wide as the instruction's lanes: operands, and whether it is written."""
         r, i = place
         j = r * len(x.taken) // ROWS
-        code, written = same_code(mine.y, other.y), condition(mine.written, other.written)
+        code, written = link_code(mine.y, other.y), condition(mine.written, other.written)
         text = "lane i of Y in vector mode, lane j in matrix mode"
         self.derive("elements", text, [code], [fields.vector, y.taken[i], y.taken[j]])
         given = [rows[r], fields.vector, y.enabled[j], x.enabled[i]]
@@ -283,10 +283,10 @@ class _Flow(Argument):
                 n = r * count + i
                 old = _held(self.traces.lanes.z[n * size : (n + 1) * size], element.z)
                 self.derive("elements", "bytes of Z are an element's", [old], inputs=[self.traces.state.z[r]])
-                z = same_code(mine.elements[n].z, element.z)
+                z = link_code(mine.elements[n].z, element.z)
                 self.derive("elements", "an element had the same code", [z], [old])
                 given = operands((r, i), mine.elements[n], element)
-                code = same_code(mine.codes[n], other.codes[r][i])
+                code = link_code(mine.codes[n], other.codes[r][i])
                 self._assume_same(code, [fields.skip, given.x, given.y, z])
                 new = _held(mine.after[n * size : (n + 1) * size], other.merged[r][i])
                 text = "what is written, or was there, is the same"

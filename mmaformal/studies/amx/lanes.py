@@ -12,7 +12,7 @@ import numpy as np
 import z3
 
 from mmaformal.apple import tables
-from mmaformal.cases.encodings import SAMPLES, sample
+from mmaformal.cases.encodings import SAMPLES, sample_codes
 from mmaformal.encodings.amx import executable as executable_amx
 from mmaformal.encodings.amx import smt as smt_amx
 from mmaformal.encodings.amx_lanes import (
@@ -27,7 +27,7 @@ from mmaformal.encodings.amx_lanes import (
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.lanes import BITS, INT64, Tracer
-from mmaformal.proof.encoding_links import same_code
+from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion
 from mmaformal.studies.amx.alu import skips
@@ -47,7 +47,7 @@ class _Inputs:
         for name, width in bits.items():
             size = width if isinstance(width, int) else width.storage_bits
             values = (
-                sample(width, rng)
+                sample_codes(width, rng)
                 if isinstance(width, Format)
                 else rng.integers(*INT64, SAMPLES)
                 if size == BITS
@@ -58,7 +58,7 @@ class _Inputs:
 
     def links(self, argument: Argument) -> list[Link]:
         """The claims that lanes hold the codes."""
-        links = [same_code(lane, code) for lane, code in zip(self.lanes, self.codes, strict=True)]
+        links = [link_code(lane, code) for lane, code in zip(self.lanes, self.codes, strict=True)]
         for link, code in zip(links, self.codes, strict=True):
             argument.derive("inputs", "both encodings read the same", [link], inputs=[code])
         return links
@@ -67,7 +67,7 @@ class _Inputs:
 def _argue(inputs: _Inputs, mine: Lane, other: z3.BitVecRef, statement: str) -> Argument:
     """The argument that a lane holds a code, from the inputs at once."""
     argument = Argument(inputs.tracer)
-    result = same_code(mine, other)
+    result = link_code(mine, other)
     argument.derive("lanes", "the same is made of the same codes", [result], inputs.links(argument))
     argument.conclude(statement, result)
     return argument
@@ -90,7 +90,7 @@ def accumulated(on: Accumulation) -> Argument:
         product = number(mine.product, other.product)
         argument.derive("multiply", "the products are equal", [product], sizes)
         given = [product, *read]
-    result = same_code(mine.result, other.result)
+    result = link_code(mine.result, other.result)
     argument.derive("lanes", "the same is made of the same codes", [result], given)
     argument.conclude(f"both encodings accumulate alike: {_told(on)}", result)
     return argument
@@ -166,7 +166,7 @@ class _OpenFma:
     def executable(self, rho: Conversion, skip: object, x: Lane, y: Lane, z: Lane) -> Lane:
         self.operands = [x, y, z]
         code = z3.BitVec("executable_fma", rho.format.storage_bits)
-        self.lane = x.tracer.input(code, sample(rho.format, np.random.default_rng(1)))
+        self.lane = x.tracer.input(code, sample_codes(rho.format, np.random.default_rng(1)))
         return self.lane
 
     def smt(
@@ -184,10 +184,10 @@ class _OpenFma:
         if skip is not None:
             argument.derive("operand", "the same is skipped", [skip], [read[-1]])
             read = [*read[:-1], skip]
-        given = [same_code(*pair) for pair in zip(self.operands, self.terms, strict=True)]
+        given = [link_code(*pair) for pair in zip(self.operands, self.terms, strict=True)]
         for link in given:
             argument.derive("operand", "an operand of the fma is the same", [link], read)
-        code, result = same_code(self.lane, self.code), same_code(mine, other)
+        code, result = link_code(self.lane, self.code), link_code(mine, other)
         known = [*given, *([skip] if skip is not None else [])]
         said = z3.Implies(z3.And([link.said for link in known]), code.said)
         argument.assume(_ASSUMED, Link(said))

@@ -99,9 +99,9 @@ class AmxProver(ProverOfMany):
 def _both(question: str, name: str, asker: Asker) -> Answer:
     try:
         formats = [amx.RHO[name], *([amx.RHO["fma32"]] if name == "fma16" else [])]
-        elements = [prove(asker, amx_alu.argue(rho)) for rho in formats]
+        elements = [prove(asker, amx_alu.argue_alu(rho)) for rho in formats]
         return Holds(
-            question, by_rule(_INSTANCE, *elements, prove(asker, amx_flow.argue(name))), asker.elapsed
+            question, by_rule(_INSTANCE, *elements, prove(asker, amx_flow.argue_flow(name))), asker.elapsed
         )
     except (LaneError, ArgumentError, NotProvedError) as error:
         why = str(error)
@@ -114,7 +114,7 @@ def _both(question: str, name: str, asker: Asker) -> Answer:
 def _lanes(question: str, name: str, asker: Asker) -> Answer:
     proofs: list[Proof] = []
     try:
-        proofs += [prove(asker, amx_alu.argue(rho)) for rho in amx_lanes.conversions(name)]
+        proofs += [prove(asker, amx_alu.argue_alu(rho)) for rho in amx_lanes.conversions(name)]
         proofs += [prove(asker, make()) for make in amx_lanes.arguments(name).values()]
         return Holds(question, by_rule(_INSTANCE, *proofs), asker.elapsed)
     except (LaneError, ArgumentError, NotProvedError) as error:

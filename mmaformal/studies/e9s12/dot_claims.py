@@ -21,7 +21,7 @@ from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.spec import DotAdd
 
 
-def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.BoolRef:
+def prove_factor_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.BoolRef:
     """Prove that a factor is the sum of its E9S12 numbers, its zeros told, and special where its code is; of all
     codes."""
     fmt = spec.a_format
@@ -88,7 +88,7 @@ def spread(spec: DotAdd) -> int:
     return smt_dpa.kept(int(str(p["L"])), 4 * p.step_products) - fp32.fraction_bits
 
 
-def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+def prove_addition_of_products(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """Prove that numbers, as products with 1, and c are added exactly and rounded once, where the exponents of those
     that are not zero differ by no more than `spread`.
 

@@ -19,7 +19,7 @@ import z3
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.numerical import exact_of, shown_exact
 from mmaformal.cases.run import run_both
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import Summarised
@@ -28,7 +28,7 @@ from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma
-from mmaformal.encodings.dpa_e9s12.proofs.losses import places_of, prove_losses
+from mmaformal.encodings.dpa_e9s12.proofs.losses import places_kept, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma.proofs import FmaSum
@@ -52,7 +52,12 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.spec import DotAdd
 from mmaformal.studies.claims import Claim
-from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single, spread
+from mmaformal.studies.e9s12.dot_claims import (
+    prove_addition_of_products,
+    prove_factor_halves,
+    prove_single,
+    spread,
+)
 from mmaformal.studies.e9s12.operators import OPERATORS
 from mmaformal.studies.e9s12.short_fma import OneShortFma
 from mmaformal.studies.e9s12.sums_of_terms import SUMS, correct, faithful
@@ -190,7 +195,7 @@ def _rounded(instruction: Instruction, asker: Asker) -> Answer:
 def _errors(instruction: Instruction, asker: Asker) -> Answer:
     """Prove how far S is off at most, and show a case near that."""
     text = "units of 2^(E − F) that S is below the exact sum of products, at most"
-    numbers = (Number("n", places_of(instruction.spec).n, text),)
+    numbers = (Number("n", places_kept(instruction.spec).n, text),)
     return _holds(lambda proving, spec: prove_losses(proving, spec)[1], numbers=numbers)(instruction, asker)
 
 
@@ -217,8 +222,8 @@ def _fails(
     def settle(instruction: Instruction, asker: Asker) -> Answer:
         changed = change(instruction)
         given = case(changed)
-        witness = shown(changed, given, (why,), minimal)
-        x = exact(changed.spec, given)
+        witness = shown_exact(changed, given, (why,), minimal)
+        x = exact_of(changed.spec, given)
         if x is None or judge(witness.results[0], x):
             raise WitnessError(f"{changed.label}: {given} was to be a counterexample, and is none")
         return Fails(instruction.label, witness, why, asker.elapsed)
@@ -370,7 +375,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "halves",
         "every factor is the sum of its E9S12 numbers, and zeros are told",
         _HALVES,
-        _holds(prove_halves),
+        _holds(prove_factor_halves),
     ),
     Claim(
         "halves-as-printed", "so it is if subnormal factors have the exponent field 0", _HALVES, _as_printed
@@ -473,7 +478,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "addition",
         "fp32 numbers, times 1, whose exponents differ by at most F − 23 are added exactly and rounded once",
         _FP32[1:],
-        _holds(prove_addition),
+        _holds(prove_addition_of_products),
     ),
     Claim(
         "addition-wider",

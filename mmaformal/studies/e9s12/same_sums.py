@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import z3
 
-from mmaformal.cases.encodings import check_samples, sample
+from mmaformal.cases.encodings import check_samples, sample_codes
 from mmaformal.encodings.acc_e9s12.proofs import SoFar, link_pass
 from mmaformal.encodings.dpa_e9s12.executable import FRACTION
-from mmaformal.encodings.dpa_e9s12.proofs.stages import unpack
+from mmaformal.encodings.dpa_e9s12.proofs.stages import link_unpacked
 from mmaformal.encodings.executable.blocks import Term
 from mmaformal.encodings.ma_e9s12 import executable as executable_ma
 from mmaformal.encodings.ma_e9s12 import smt as smt_ma
@@ -16,48 +16,48 @@ from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.lanes import Lane, Tracer
 from mmaformal.proof.encoding_links import (
     TermLinks,
-    classify,
-    decode,
     flags_and_zeros,
     least_excluded,
+    link_code,
+    link_operand,
+    link_special,
     round_and_encode,
-    same_code,
 )
-from mmaformal.proof.failure import named
+from mmaformal.proof.failure import labelled
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.studies.e9s12.operators import MultiAddition
 
 
-def codes_of(operator: MultiAddition) -> list[z3.BitVecRef]:
+def constants_of_terms(operator: MultiAddition) -> list[z3.BitVecRef]:
     """The terms, as constants."""
     return [z3.BitVec(f"x{k}", operator.fmt.storage_bits) for k in range(operator.D)]
 
 
-def argue(operator: MultiAddition) -> Argument:
+def argue_same_sums(operator: MultiAddition) -> Argument:
     """The argument that both encodings agree, its lemmas not proved.
 
     Raises LaneError or ArgumentError if the encodings do not have the structure to argue about.
     """
     tracer, rng, fmt = Tracer(), np.random.default_rng(0), operator.fmt
-    codes = codes_of(operator)
-    lanes = [tracer.input(code, sample(fmt, rng)) for code in codes]
+    codes = constants_of_terms(operator)
+    lanes = [tracer.input(code, sample_codes(fmt, rng)) for code in codes]
     own = operator.fmt, operator.N, operator.L, operator.rho
     executable, smt = executable_ma.multi_add(*own, lanes), smt_ma.multi_add(*own, codes)
     check_samples(executable, executable_ma.multi_add(*own, [lane.sample for lane in lanes]))
     argument = Argument(tracer)
-    argument.interfaces = lambda: (*named("executable", executable), *named("smt", smt))
-    read = [same_code(lane, code) for lane, code in zip(lanes, codes, strict=True)]
+    argument.interfaces = lambda: (*labelled("executable", executable), *labelled("smt", smt))
+    read = [link_code(lane, code) for lane, code in zip(lanes, codes, strict=True)]
     for link, code in zip(read, codes, strict=True):
         argument.derive("inputs", "both encodings read the same code", [link], inputs=[code])
     operands = [
-        decode(argument, link, x, y, fmt) for link, x, y in zip(read, executable.x, smt.x, strict=True)
+        link_operand(argument, link, x, y, fmt) for link, x, y in zip(read, executable.x, smt.x, strict=True)
     ]
-    special = classify(argument, flags_and_zeros(operands), executable.special, smt.special)
+    special = link_special(argument, flags_and_zeros(operands), executable.special, smt.special)
     halves = [
         half
         for operand, one, other in zip(operands, executable.halves, smt.halves, strict=True)
-        for half in unpack(argument, operand, one, other)
+        for half in link_unpacked(argument, operand, one, other)
     ]
     so_far: SoFar | None = None
     for one, other in zip(executable.passes, smt.passes, strict=True):

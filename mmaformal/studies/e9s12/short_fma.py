@@ -11,7 +11,7 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneOfMany, ShortNumb
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.studies.e9s12.dot_claims import prove_single
 from mmaformal.theory.numbers import CodeNumbers
-from mmaformal.theory.rounded_sums import ExactSum, prove_finite
+from mmaformal.theory.rounded_sums import SumTheorem, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -19,7 +19,7 @@ from mmaformal.theory.rounding import RoundingGrid
 class OneShortFma(OneOfMany):
     """A step whose products but one are zero, of fp16 or bf16 factors."""
 
-    def prove(self, grid: RoundingGrid) -> ExactSum:
+    def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)

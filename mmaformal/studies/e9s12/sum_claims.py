@@ -28,11 +28,11 @@ from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes, prov
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
-from mmaformal.proof.fixed_sums import FIXED_POINT, wide, within
+from mmaformal.proof.fixed_sums import FIXED_POINT, limited, wide
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import magnitude_of, prove_rounded_sum
 from mmaformal.studies.e9s12.operators import MultiAddition
-from mmaformal.studies.e9s12.same_sums import codes_of
+from mmaformal.studies.e9s12.same_sums import constants_of_terms
 
 #: Fields of two terms that are farther apart are those of a number and of less than an eighth of its last place.
 FAR = fp32.fraction_bits + 4
@@ -58,7 +58,7 @@ class Adding:
 
     @classmethod
     def of(cls, proving: Composing, operator: MultiAddition) -> Adding:
-        codes = codes_of(operator)
+        codes = constants_of_terms(operator)
         if operator.N != operator.D:
             raise ValueError(f"{operator}: claims are about one pass")
         step = smt_ma.multi_add(operator.fmt, operator.N, operator.L, operator.rho, codes)
@@ -140,8 +140,8 @@ class Adding:
         inside = self.proving.claim("nothing before", text, nothing)
         for k, (placed, whole) in enumerate(zip(one.placed, wholes, strict=True)):
             text = "a placed term is less than two of the largest exponent"
-            small = self.proving.claim("size", text, within(wide(placed, bits), most))
-            room = within(wide(one.partials[k + 1], bits), most * (k + 1))
+            small = self.proving.claim("size", text, limited(wide(placed, bits), most))
+            room = limited(wide(one.partials[k + 1], bits), most * (k + 1))
             text = "no partial sum wraps"
             self.proving.claim(f"partial sum {k + 1}", text, z3.And(whole, room), [inside, small])
             inside = room
@@ -218,7 +218,7 @@ def prove_near(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
     return z3.And(x.numbers, *near)
 
 
-def prove_rounded(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
+def prove_sum_rounded(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
     """Prove that terms of fp16, whose exponents are never far apart, are added exactly and rounded once, if numbers.
 
     Raises ValueError for other formats.
@@ -312,9 +312,9 @@ class _Apart:
         ]
         for (_, placed), size in zip(self.parts(False), (ulp - 3, ulp - 15), strict=True):
             text = "a half of the smaller term is less than an eighth of the larger one's last place"
-            claim = z3.Implies(far, within(wide(placed, bits), 1 << size))
+            claim = z3.Implies(far, limited(wide(placed, bits), 1 << size))
             known.append(x.proving.claim("far v", text, claim, [top, *self.leading]))
-        close = z3.Implies(far, within(wide(x.S, bits) - signed, 3 << (ulp - 4)))
+        close = z3.Implies(far, limited(wide(x.S, bits) - signed, 3 << (ulp - 4)))
         text = "so the sum is less than three sixteenths of it away"
         known = [x.proving.claim("close", text, close, [*known, *x.sums]), top, *self.leading]
         text = "which is rounded to the larger term"

@@ -27,8 +27,8 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12.operators import OPERATORS, MultiAddition
-from mmaformal.studies.e9s12.same_sums import argue, codes_of
-from mmaformal.studies.e9s12.sum_claims import prove_near, prove_rounded, prove_two, spread
+from mmaformal.studies.e9s12.same_sums import argue_same_sums, constants_of_terms
+from mmaformal.studies.e9s12.sum_claims import prove_near, prove_sum_rounded, prove_two, spread
 from mmaformal.witness import WitnessError
 
 Settle = Callable[[MultiAddition, Asker], Answer]
@@ -62,7 +62,7 @@ class SumWitness(Summarised):
         }
 
 
-def run_both(operator: MultiAddition, codes: Sequence[int]) -> int:
+def run_both_sums(operator: MultiAddition, codes: Sequence[int]) -> int:
     """The code of the sum.  Raises WitnessError if the encodings disagree."""
     mine = int(operator(np.array(codes, operator.fmt.word)))
     bits, own = operator.fmt.storage_bits, (operator.fmt, operator.N, operator.L, operator.rho)
@@ -78,7 +78,7 @@ def run_both(operator: MultiAddition, codes: Sequence[int]) -> int:
 
 def _both(operator: MultiAddition, asker: Asker) -> Answer:
     try:
-        return Holds(operator.name, prove(asker, argue(operator)), asker.elapsed)
+        return Holds(operator.name, prove(asker, argue_same_sums(operator)), asker.elapsed)
     except (LaneError, ArgumentError, NotProvedError) as error:
         return Unknown(operator.name, str(error), tuple(asker.proved), asker.elapsed)
 
@@ -105,7 +105,7 @@ def _holds(
 def _check_given(operator: MultiAddition, given: z3.BoolRef) -> None:
     """Check that what is assumed of the terms holds of ones: nothing is proved of no terms.  Raises WitnessError."""
     one = z3.BitVecVal(operator.fmt.code("1"), operator.fmt.storage_bits)
-    pairs = [(code, one) for code in codes_of(operator)]
+    pairs = [(code, one) for code in constants_of_terms(operator)]
     if not z3.is_true(z3.simplify(z3.substitute(given, *pairs))):
         raise WitnessError(f"{operator}: what is assumed of the terms does not hold of ones")
 
@@ -125,7 +125,7 @@ def _fails(
         changed = operator if L is None else replace(operator, L=L(operator))
         given = [operator.fmt.code(x) for x in case(changed)]
         codes = (*given, *[0] * (operator.D - len(given)))
-        witness = SumWitness(changed, codes, run_both(changed, codes))
+        witness = SumWitness(changed, codes, run_both_sums(changed, codes))
         if judge(witness.result, witness.exact):
             raise WitnessError(f"{operator}: {codes} was to be a counterexample, and is none")
         return Fails(operator.name, witness, why, asker.elapsed)
@@ -178,12 +178,12 @@ _FP32, _FP16, _BF16, _TWO = ("MA8.FP32",), ("MA16.FP16",), ("MA16.BF16",), ("MA2
 
 SUMS: tuple[Claim[MultiAddition], ...] = (
     Claim("sum-encodings", "both encodings give the same code for all terms", tuple(OPERATORS), _both),
-    Claim("sum-rounded", "d is the exact sum, rounded once", _FP16, _holds(prove_rounded)),
+    Claim("sum-rounded", "d is the exact sum, rounded once", _FP16, _holds(prove_sum_rounded)),
     Claim(
         "sum-rounded-least",
         "so it is with L = 41 + log2 of the terms",
         _FP16,
-        _holds(prove_rounded, least_exact),
+        _holds(prove_sum_rounded, least_exact),
     ),
     Claim(
         "sum-rounded-narrower",

@@ -23,7 +23,7 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.alike import Symmetries, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
-from mmaformal.cases.numerical import exact
+from mmaformal.cases.numerical import exact_of
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
@@ -115,7 +115,7 @@ def nearest_product(
         def settle() -> Answer:
             proving = Composing(asker)
             try:
-                one_product.prove(proving, x.spec)
+                one_product.prove_one_product(proving, x.spec)
             except NotProvedError as error:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
             answer = Holds(question, proving.proof(), asker.elapsed)
@@ -261,7 +261,7 @@ class _Smallest(SmallestSearch):
         """Whether cases show it, by the executables and exact arithmetic."""
 
         def one(codes: Codes, x: int, y: int) -> bool:
-            s = exact(self.spec, codes)
+            s = exact_of(self.spec, codes)
             if s is None or codes.c or not (fp32.is_finite(x) and fp32.is_finite(y)):
                 return False
             idle = all(a == b == 0 for a, b in zip(codes.a, codes.b, strict=True) if not (a and b))
@@ -286,5 +286,5 @@ class _Smallest(SmallestSearch):
         if self._seen([codes]) != [True]:
             raise WitnessError(f"a solver is wrong: the first is not farther from the exact sum on {codes}")
         runs = tuple(Run(i.name, i.spec, codes, run_both(i, codes)) for i in (self.x, self.y))
-        witness = CaseWitness(self.x, runs, exact(self.spec, codes), minimality=self.minimality)
+        witness = CaseWitness(self.x, runs, exact_of(self.spec, codes), minimality=self.minimality)
         return Fails(self.question, witness, "the first is farther from the exact sum", self.asker.elapsed)

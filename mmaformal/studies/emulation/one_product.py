@@ -122,23 +122,23 @@ class StepTerms:
         return x, y, u, v
 
 
-def condition(a: BitVec, b: BitVec, first: BitVec, of_b: BitVec) -> Bool:
+def nearest_condition(a: BitVec, b: BitVec, first: BitVec, of_b: BitVec) -> Bool:
     """Return the condition on a and b, and on their first words, under which the product is the nearest number."""
     x, y = decode(a, fp32), decode(b, fp32)
     bits = z3.And(z3.UGE(x.field, fp32.bias + LEAST), z3.Extract(0, 0, a) == 0, is_finite(first, fp16))
-    return z3.And(z3.Or(bits, x.significand == 0), z3.Not(x.nan), z3.Not(y.nan), is_word(b, of_b))
+    return z3.And(z3.Or(bits, x.significand == 0), z3.Not(x.nan), z3.Not(y.nan), is_whole_word(b, of_b))
 
 
-def is_word(code: BitVec, word: BitVec) -> Bool:
+def is_whole_word(code: BitVec, word: BitVec) -> Bool:
     """Return the claim that a code of fp32 and a finite one of fp16 are the same number."""
     return z3.And(is_finite(word, fp16), convert(word, fp16, fp32) == code)
 
 
-def prove(proving: Composing, spec: DotAdd) -> None:
+def prove_one_product(proving: Composing, spec: DotAdd) -> None:
     """Raises NotProvedError."""
     t = StepTerms.of(spec)
     a, a_, b, b_ = t.words
-    given = condition(t.a, t.b, a, b)
+    given = nearest_condition(t.a, t.b, a, b)
     first, second = t.step.runs
     main, total = first.chain[0].result, first.result
     own, both = second.chain[0].result, second.chain[1].result

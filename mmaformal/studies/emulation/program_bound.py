@@ -87,11 +87,11 @@ def _question(program: Program, K: int) -> str:
 def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Unknown:
     p, unit = program.parameters, program.unit
     longest = max([p.unit.k, *(program.chain(part) for part in p.parts)])
-    of_unit = bound.settle(question, unit, StructureBound.of(unit.instruction, longest), asker)
+    of_unit = bound.bound_from_terms(question, unit, StructureBound.of(unit.instruction, longest), asker)
     if not isinstance(of_unit, Holds):
         why = f"of its unit, {unit.instruction.label}: {of_unit.why}"
         return Unknown(question, why, of_unit.obligations, asker.elapsed)
-    sums.check_flow(program.instruction.spec)
+    sums.check_flow_of_sums(program.instruction.spec)
     proofs = [of_unit.proof, *_of_words(program, asker)]
     proofs.append(theorem(sums.WordProducts(p, program.a, program.b).prove, asker))
     proofs += [_of_part(part, asker) for part in p.parts]
@@ -132,7 +132,7 @@ def _check(program: Program, programs: int) -> None:
             each = part.every or 1
             for first in range(0, p.blocks, each):
                 here = where is not None and where[0] == n and first <= where[1] < first + each
-                for one in sums.operations(part):
+                for one in sums.operations_of_program(part):
                     P = sums.share(one, p, program.a, program.b) if here else Fraction(0)
                     off, more = (
                         (u, P * unit.factor(program.chain(part)))
@@ -166,18 +166,18 @@ def _of_words(program: Program, asker: Asker) -> list[Proof]:
     """Prove what words leave of both factors."""
     p = program.parameters
     both = {(p.unit.a_format, program.a): None, (p.unit.b_format, program.b): None}
-    claims = [partial(words.prove, p=p, fmt=fmt, cut=cut) for fmt, cut in both if cut.places]
+    claims = [partial(words.prove_words, p=p, fmt=fmt, cut=cut) for fmt, cut in both if cut.places]
     return [theorem(each, asker) for each in claims]
 
 
 def _of_part(part: Part, asker: Asker) -> Proof:
     """How the errors of a part's sums make the total's grow."""
     if not part.every:
-        return theorem(sums.prove_chain, asker)
+        return theorem(sums.prove_chain_of_sums, asker)
     proofs = [
         theorem(sums.prove_outside, asker),
-        theorem(sums.prove_addition, asker),
-        prove(asker, rounding_model.argue(fp32)),
+        theorem(sums.prove_addition_outside, asker),
+        prove(asker, rounding_model.argue_rounding(fp32)),
     ]
     if part.shift:
         proofs.append(theorem(partial(sums.prove_scaling, shift=part.shift), asker))

@@ -30,7 +30,7 @@ from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
-from mmaformal.studies.emulation.sums import HALF_PLACE, lost, operations, share
+from mmaformal.studies.emulation.sums import HALF_PLACE, lost, operations_of_program, share
 from mmaformal.studies.emulation.words import WordCut
 
 #: The unit roundoff of an addition to nearest in fp32.
@@ -124,7 +124,7 @@ class Program(ShortRepr):
                     self.unit.factor(self.chain(part)),
                     -(-p.blocks // part.every) - 1,
                 )
-            own = operations(part)
+            own = operations_of_program(part)
             Q *= raised(1 + f, sums * len(own))
             for one in reversed(own):
                 Q *= 1 + f

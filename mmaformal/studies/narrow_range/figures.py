@@ -14,7 +14,7 @@ from mmaformal.studies.narrow_range.published import Curve, CurveComparison
 _COLOURS = ("tab:blue", "tab:orange", "tab:green")
 
 
-def draw(
+def draw_figures(
     title: str,
     rows: Sequence[CombinationErrors],
     comparisons: Mapping[Combination, CurveComparison],

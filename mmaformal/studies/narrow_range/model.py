@@ -23,7 +23,7 @@ import numpy as np
 
 from mmaformal.analysis import scaling
 from mmaformal.analysis.arithmetic import FloatArithmetic, as_floats
-from mmaformal.analysis.rounding import WIDTH, Floats, add_products, rounded
+from mmaformal.analysis.rounding import WIDTH, Floats, add_rounded_products, round_to
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.kernels.rows import processors
@@ -126,11 +126,11 @@ class ScaledProduct(ShortRepr):
         return not np.isfinite(self.C).all()
 
 
-def split(x: Floats, arithmetic: FloatArithmetic, p: int) -> Iterator[Floats]:
+def split_words(x: Floats, arithmetic: FloatArithmetic, p: int) -> Iterator[Floats]:
     """The first p words of each number (4.3)."""
     rest, u = x, float(arithmetic.u)
     for i in range(p):
-        word = rounded(rest / u**i, arithmetic)
+        word = round_to(rest / u**i, arithmetic)
         yield word
         if i + 1 < p:
             rest = (
@@ -153,14 +153,14 @@ def _sum(model: Model1, a: Floats, b: Floats, scales: tuple[Floats, Floats], wor
                 x, y = left[:, None] * a[:, start : start + _AT_ONCE], b[start : start + _AT_ONCE] * right
                 for each in (x, y):
                     _check_range(model, each)
-                *_, one = split(x, model.input, i + 1)
-                *_, other = split(y, model.input, j + 1)
+                *_, one = split_words(x, model.input, i + 1)
+                *_, other = split_words(y, model.input, j + 1)
                 here = padded[: len(other)]
                 here[:, :q] = other
                 scale = u ** (i + j)
 
                 def add(part: slice, one: Floats = one, here: Floats = here, scale: float = scale) -> None:
-                    add_products(one[part], here, total[part], scale, model.accumulation)
+                    add_rounded_products(one[part], here, total[part], scale, model.accumulation)
 
                 list(pool.map(add, rows))
     return total

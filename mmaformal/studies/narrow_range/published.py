@@ -98,7 +98,7 @@ def curve(folder: Path, combination: Combination) -> Curve:
     return Curve(table[:, 0], table[:, 1], table[:, 3])
 
 
-def compare(rows: Sequence[CombinationErrors], folder: Path) -> list[CurveComparison]:
+def compare_curves(rows: Sequence[CombinationErrors], folder: Path) -> list[CurveComparison]:
     """Compare every combination, in the order of the rows.  Raises as `curve` and `Comparison.of`."""
     found = _by_combination(rows).items()
     return [CurveComparison.of(each, Curve.of(own), curve(folder, each)) for each, own in found]
@@ -111,7 +111,7 @@ def _by_combination(rows: Sequence[CombinationErrors]) -> dict[Combination, list
     return found
 
 
-def table(
+def published_table(
     rows: Sequence[CombinationErrors],
     comparisons: Mapping[Combination, CurveComparison],
     above: int = FIGURE_ABOVE,

@@ -25,10 +25,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.analysis.arithmetic import FloatArithmetic, exponent_of
-from mmaformal.analysis.rounding import WIDTH, Floats, add_products, rounded
+from mmaformal.analysis.arithmetic import FloatArithmetic
+from mmaformal.analysis.rounding import WIDTH, Floats, add_rounded_products, round_to
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
+from mmaformal.formats import exponent_of
 from mmaformal.studies.narrow_range.bounds import Componentwise, Symbols, epsilon
 from mmaformal.studies.narrow_range.model import Model1
 
@@ -138,7 +139,7 @@ def _products(
     many = len(x), len(y)
     left = np.repeat(np.arange(many[0]), many[1])
     right = np.tile(np.arange(many[1]), many[0])
-    p = rounded(x_number[left] * y_number[right], model.accumulation)
+    p = round_to(x_number[left] * y_number[right], model.accumulation)
     kept = np.isfinite(p)
     p, left, right = p[kept], left[kept], right[kept]
     v, at = x[left] * y[right], x_at[left] + 2 * y_at[right]
@@ -184,7 +185,7 @@ def _levels(model: Model1, products: _Products, n: int) -> Iterator[_Sums]:
     yield now
     count = len(products.rounded)
     for _ in range(n):
-        sums = rounded(now.sums[:, None] + products.rounded, model.accumulation).ravel()
+        sums = round_to(now.sums[:, None] + products.rounded, model.accumulation).ravel()
         kept = np.nonzero(np.isfinite(sums))[0]
         values, group, at = _grouped(sums[kept], (now.at[:, None] | products.at).ravel()[kept])
         most = (now.most[:, :, None] + products.gains[:, None, :]).reshape(2, -1)[:, kept]
@@ -223,9 +224,9 @@ def _most(
 def _measured(model: Model1, x: Floats, y: Floats, bound: Componentwise) -> float:
     """|e| over its bound, of x and y as they are."""
     total = np.zeros((1, WIDTH))
-    one, other = rounded(x, model.input), np.zeros((len(y), WIDTH))
-    other[:, 0] = rounded(y, model.input)
-    add_products(one[None], other, total, 1.0, model.accumulation)
+    one, other = round_to(x, model.input), np.zeros((len(y), WIDTH))
+    other[:, 0] = round_to(y, model.input)
+    add_rounded_products(one[None], other, total, 1.0, model.accumulation)
     v = [Fraction(a) * Fraction(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     largest = Fraction(float(np.abs(x).max())) * Fraction(float(np.abs(y).max()))
     e = abs(Fraction(float(total[0, 0])) - sum(v, Fraction(0)))

@@ -8,13 +8,13 @@ from types import ModuleType
 import numpy as np
 
 from mmaformal.statistics import matplotlib_pyplot
-from mmaformal.studies.training.report import Measure, Point, StudyReport, measure
+from mmaformal.studies.training.report import Measure, Point, StudyReport, measure_training
 from mmaformal.torch.tensors import Call
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple", "tab:brown")
 
 
-def draw(report: StudyReport, folder: Path) -> list[Path]:
+def draw_training(report: StudyReport, folder: Path) -> list[Path]:
     """A figure for each part; returns the files.  Raises ImportError, saying how to install it, without matplotlib."""
     pyplot = matplotlib_pyplot()
     made = []
@@ -44,7 +44,7 @@ def _over_x(pyplot: ModuleType, report: StudyReport, part: str, path: Path) -> N
         f"{'FracBits of the accumulator' if bits else 'Products of one step'}: means of seeds, with standard errors"
     )
     for network, (first, near, second, third) in zip(report.networks, axes, strict=True):
-        how = measure(network)
+        how = measure_training(network)
         for curve, colour in zip(report.curves(part), _COLOURS, strict=False):
             points = report.over_bits(network, curve) if bits else report.of(network, part, curve)
             if not points:

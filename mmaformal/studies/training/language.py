@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 
 from mmaformal.display import ShortRepr
-from mmaformal.studies.training.networks import Module, blocks, through
+from mmaformal.studies.training.networks import Module, through, transformer_layers
 from mmaformal.torch.tensors import Tensor
 
 #: names of files, without .py
@@ -37,7 +37,7 @@ HELD_OUT = (
 CHARACTERS = 97
 
 
-class Text(NamedTuple):
+class CharacterText(NamedTuple):
     """Places of characters among `CHARACTERS`: to train on, and held out."""
 
     trained: Tensor
@@ -46,7 +46,7 @@ class Text(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def text() -> Text:
+def training_text() -> CharacterText:
     """Raises OSError where this Python has its library in another form than files."""
     library = Path(sysconfig.get_path("stdlib"))
     files = [[library / f"{name}.py" for name in names.split()] for names in (TRAINED_ON, HELD_OUT)]
@@ -55,7 +55,7 @@ def text() -> Text:
     places = [np.where(x == 10, 0, np.where((x >= 32) & (x < 127), x - 31, CHARACTERS - 1)) for x in codes]
     told = hashlib.sha256(repr([len(x) for x in places]).encode() + b"".join(x.tobytes() for x in places))
     trained, held_out = map(torch.from_numpy, places)
-    return Text(trained, held_out, told.hexdigest()[:12])
+    return CharacterText(trained, held_out, told.hexdigest()[:12])
 
 
 class CharacterModel(Module):
@@ -69,7 +69,7 @@ class CharacterModel(Module):
         self.heads = of.heads
         self.embed = nn.Embedding(CHARACTERS, of.width)
         self.places = nn.Parameter(torch.randn(of.context, of.width) * 0.1)
-        self.layers = blocks(of.layers, of.width)
+        self.layers = transformer_layers(of.layers, of.width)
         self.norm = nn.LayerNorm(of.width)
         self.head = nn.Linear(of.width, CHARACTERS)
         nn.init.normal_(self.embed.weight, std=0.1)
@@ -103,7 +103,7 @@ class Characters(ShortRepr):
     def __str__(self) -> str:
         size = f"{self.layers} layers of {self.width}, {self.heads} heads"
         steps = f"{self.steps} steps of {self.batch} × {self.context} at {self.rate} after {self.warm}"
-        return f"{'one step after ' if self.after else ''}{size}, {steps}, text {text().digest}"
+        return f"{'one step after ' if self.after else ''}{size}, {steps}, text {training_text().digest}"
 
     def make(self) -> Module:
         return CharacterModel(self)
@@ -114,14 +114,14 @@ class Characters(ShortRepr):
 
     def batches(self, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Characters, and those that come next; the seed settles where windows begin."""
-        trained = text().trained
+        trained = training_text().trained
         drawn = torch.Generator().manual_seed(seed)
         for _ in range(self.steps):
             first = torch.randint(len(trained) - self.context, (self.batch,), generator=drawn)
             yield self._windows(trained, first)
 
     def tested(self) -> tuple[Tensor, Tensor]:
-        held_out = text().held_out
+        held_out = training_text().held_out
         last = len(held_out) - self.context - 1
         return self._windows(held_out, torch.arange(self.windows) * last // max(self.windows - 1, 1))
 
@@ -133,7 +133,7 @@ class Characters(ShortRepr):
 
 def yardsticks(smoothing: float = 0.1) -> tuple[float, float]:
     """Perplexity of the held-out text by the frequencies, in the other, of characters and of pairs of them."""
-    trained, held_out = text().trained.numpy(), text().held_out.numpy()
+    trained, held_out = training_text().trained.numpy(), training_text().held_out.numpy()
     single = np.bincount(trained, minlength=CHARACTERS) + smoothing
     pairs = np.full((CHARACTERS, CHARACTERS), smoothing)
     np.add.at(pairs, (trained[:-1], trained[1:]), 1)

@@ -23,7 +23,7 @@ TEST_EVERY, TESTED = 5, 360
 
 
 @lru_cache(maxsize=1)
-def digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def digit_images() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Images (n × 1 × 8 × 8, in [−1, 1]) and classes for training, then for testing.
 
     Raises ImportError, saying how to install it, without scikit-learn.
@@ -39,7 +39,7 @@ def digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return x[~test], y[~test], x[test], y[test]
 
 
-def blocks(layers: int, width: int) -> nn.ModuleList:
+def transformer_layers(layers: int, width: int) -> nn.ModuleList:
     """The layers of a transformer, for `through`."""
     return nn.ModuleList(
         nn.ModuleDict(
@@ -75,7 +75,7 @@ class Transformer(Module):
         super().__init__()
         self.embed = nn.Linear(8, width)
         self.places = nn.Parameter(torch.randn(8, width) * 0.1)
-        self.layers = blocks(1, width)
+        self.layers = transformer_layers(1, width)
         self.head = nn.Linear(width, 10)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -110,11 +110,11 @@ class Digits(ShortRepr):
 
     @property
     def steps(self) -> int:
-        return self.epochs * (len(digits()[0]) // self.batch)
+        return self.epochs * (len(digit_images()[0]) // self.batch)
 
     def batches(self, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Images and their classes, in an order that the seed settles."""
-        x, y, *_ = digits()
+        x, y, *_ = digit_images()
         shuffle = torch.Generator().manual_seed(seed)
         for _ in range(self.epochs):
             order = torch.randperm(len(x), generator=shuffle)
@@ -123,7 +123,7 @@ class Digits(ShortRepr):
                 yield x[batch], y[batch]
 
     def tested(self) -> tuple[Tensor, Tensor]:
-        return digits()[2:]
+        return digit_images()[2:]
 
     @staticmethod
     def score(logits: Tensor, wanted: Tensor) -> float:

@@ -12,7 +12,7 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.studies.rows import markdown
 from mmaformal.studies.training.language import Characters
 from mmaformal.studies.training.networks import TESTED
-from mmaformal.studies.training.runs import TASKS, Job, apart
+from mmaformal.studies.training.runs import TASKS, Job, angle_apart
 from mmaformal.studies.training.sweep import Results, Setting, jobs, mean_and_spread
 
 
@@ -34,7 +34,7 @@ ACCURACY = Measure("accuracy", 100, 2, " %", 1 / TESTED + 1e-9)  # an image
 PERPLEXITY = Measure("perplexity", 1, 3, "", 0.05)
 
 
-def measure(network: str) -> Measure:
+def measure_training(network: str) -> Measure:
     return PERPLEXITY if isinstance(TASKS[network], Characters) else ACCURACY
 
 
@@ -105,7 +105,7 @@ class StudyReport:
         job, wide = s.job(network, seed), max(own, key=lambda x: int(x.x), default=s).job(network, seed)
         if wide not in self.results:
             return float("nan")
-        return apart(self.results.weights(job), self.results.weights(wide))
+        return angle_apart(self.results.weights(job), self.results.weights(wide))
 
     def of(self, network: str, part: str, curve: str | None = None) -> list[Point]:
         wanted = (p for p in self.points[network] if p.setting.part == part)
@@ -135,7 +135,7 @@ class StudyReport:
             last = dict(zip(points[-1].seeds, points[-1].scores, strict=True))
             off = [x - last[seed] for seed, x in zip(p.seeds, p.scores, strict=True) if seed in last]
             mean, spread = mean_and_spread(off)
-            if not abs(mean) <= max(spread / len(off) ** 0.5, measure(network).tolerance):
+            if not abs(mean) <= max(spread / len(off) ** 0.5, measure_training(network).tolerance):
                 break
             found = p.setting.x
         return found
@@ -162,7 +162,7 @@ class StudyReport:
         return points[least].setting.x if least < len(points) - 1 else "–"
 
 
-def rows(report: StudyReport) -> list[dict[str, object]]:
+def report_rows(report: StudyReport) -> list[dict[str, object]]:
     """Returns a dict of plain values for each network and setting; what is not known is None."""
     return [
         {
@@ -190,7 +190,7 @@ def _mean(values: Sequence[float]) -> float | None:
 # ---- tables ------------------------------------------------------------------------------------------------------
 
 
-def text(report: StudyReport) -> str:
+def report_text(report: StudyReport) -> str:
     """All of it, as Markdown."""
     blocks = [_head(report)]
     if report.curves("bits"):
@@ -221,7 +221,7 @@ def _head(report: StudyReport) -> str:
     ]
     cells = []
     for network in report.networks:
-        p, how = report.fp32(network), measure(network)
+        p, how = report.fp32(network), measure_training(network)
         ends = map(how.text, (min(p.scores), max(p.scores)))
         cells.append([network, f"{how.name}{how.unit}", f"{how.text(p.mean)} ± {how.text(p.spread)}", *ends])
     return "\n".join([*lines, markdown(["network", "torch fp32", "mean", "least", "largest"], cells)])
@@ -238,7 +238,7 @@ def _with(value: str, error: str, p: Point) -> str:
 
 
 def _table(report: StudyReport, network: str, part: str) -> str:
-    how = measure(network)
+    how = measure_training(network)
     head = (
         "",
         "",

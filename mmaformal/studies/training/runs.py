@@ -124,8 +124,8 @@ def train(job: Job) -> TrainingOutcome:
         score,
         loss,
         seconds,
-        tuple(apart(_flat(x), _flat(y)) for x, y in zip(looks, wanted, strict=True)),
-        tuple((name, apart(x, last_wanted[name])) for name, x in last.items() if x.ndim > 1),
+        tuple(angle_apart(_flat(x), _flat(y)) for x, y in zip(looks, wanted, strict=True)),
+        tuple((name, angle_apart(x, last_wanted[name])) for name, x in last.items() if x.ndim > 1),
         _flat(last),
         needed,
     )
@@ -177,7 +177,7 @@ def _flat(weights: Weights) -> NDArray[np.float32]:
     return np.concatenate([each.reshape(-1) for each in weights.values()])
 
 
-def apart(x: NDArray[np.float32], y: NDArray[np.float32]) -> float:
+def angle_apart(x: NDArray[np.float32], y: NDArray[np.float32]) -> float:
     """1 − the cosine of the angle between two, without the cancellation of that difference; NaN for what is none."""
     u, v = (each.reshape(-1).astype(np.float64) for each in (x, y))
     u, v = (each / np.linalg.norm(each) for each in (u, v))

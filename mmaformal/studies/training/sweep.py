@@ -254,7 +254,7 @@ class Results:
 # ---- running -----------------------------------------------------------------------------------------------------
 
 
-def run(
+def run_sweep(
     wanted: Sequence[Job],
     results: Results,
     executor: Executor,

@@ -47,7 +47,7 @@ class Enough(ShortRepr):
         return sum(len(each.proof.obligations) for each in self.answers if isinstance(each, Holds))
 
 
-def bound(instruction: Instruction) -> tuple[Fraction, int]:
+def n_and_p(instruction: Instruction) -> tuple[Fraction, int]:
     """n of the first alignment, as it is computed, and p of the rounding after it."""
     stage = Unit.of(instruction).stages[0]
     return stage.n, stage.rho.fraction_bits
@@ -55,7 +55,7 @@ def bound(instruction: Instruction) -> tuple[Fraction, int]:
 
 def is_enough(instruction: Instruction, F: int, cancelled: int = 0) -> bool:
     """Whether n < 2^(F − p − 1 − g)."""
-    n, p = bound(instruction)
+    n, p = n_and_p(instruction)
     return n < Fraction(2) ** (F - p - 1 - cancelled)
 
 
@@ -65,4 +65,4 @@ def enough(design: Callable[[int], Instruction], cancelled: int = 0, timeout: fl
     if wide is None:
         return None
     settled = [error_bound.PROPERTY.prove(design(F), timeout=timeout) for F in (wide, wide - 1)]
-    return Enough(wide, bound(design(wide))[0], bound(design(wide - 1))[0], (settled[0], settled[1]))
+    return Enough(wide, n_and_p(design(wide))[0], n_and_p(design(wide - 1))[0], (settled[0], settled[1]))

@@ -180,7 +180,7 @@ def measured(design: Design, count: int, seed: int) -> DatapathErrors:
     )
 
 
-def measure(
+def measure_errors(
     wanted: Sequence[Design], file: Path, count: int = SAMPLES, seed: int = 1, jobs: int = 1
 ) -> Iterator[DatapathErrors]:
     """The rows of all designs: those of the file, and the others as they are made, which go there.
@@ -230,7 +230,7 @@ def within_from(rows: Sequence[DatapathErrors], distance: float) -> int | None:
     return _from(rows, lambda row: abs(row.variance_retention_ratio - 1) < distance)
 
 
-def grouped(rows: Iterable[DatapathErrors]) -> dict[tuple[str, int], list[DatapathErrors]]:
+def by_kind_and_k(rows: Iterable[DatapathErrors]) -> dict[tuple[str, int], list[DatapathErrors]]:
     """Rows by kind and K, of which each is a curve over FracBits."""
     found: dict[tuple[str, int], list[DatapathErrors]] = {}
     for row in rows:

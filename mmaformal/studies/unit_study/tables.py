@@ -13,7 +13,7 @@ from mmaformal.studies.unit_study.errors import (
     PAPER_BELOW,
     DatapathErrors,
     below_from,
-    grouped,
+    by_kind_and_k,
     settled_from,
     within_from,
 )
@@ -51,24 +51,26 @@ def curves(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> list
     mse, variance, ratio = PAPER.values()
     paper: list[object] = ["paper", "", mse, mse, variance, variance, ratio, "", "", ""]
     lines: list[list[object]] = [paper]
-    for (kind, k), own in grouped(rows).items():
+    for (kind, k), own in by_kind_and_k(rows).items():
         last = max(own, key=lambda row: row.frac_bits)
         lines.append([kind, k, *cells(own), derived.get((kind, k), "–"), f"{last.mse**0.5:.2e}"])
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def table(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> str:
+def unit_table(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> str:
     """Returns the table in Markdown."""
     told = curves(rows, derived)
     return markdown([*told[0]], (["–" if x is None else x for x in each.values()] for each in told))
 
 
-def draw(rows: Sequence[DatapathErrors], derived: Mapping[Curve, int], path: Path, *, title: str) -> None:
+def draw_unit_study(
+    rows: Sequence[DatapathErrors], derived: Mapping[Curve, int], path: Path, *, title: str
+) -> None:
     """A graph for each metric over FracBits; lines where the paper calls it stable, and from where alignment is proved
     to be below half an ulp.  Raises ImportError, saying how to install it, without matplotlib."""
     pyplot = matplotlib_pyplot()
     figure, axes = pyplot.subplots(1, len(METRICS), figsize=(13, 4.2), layout="constrained")
-    curves, styles = grouped(rows), {"fda": "-", "sda": "--"}
+    curves, styles = by_kind_and_k(rows), {"fda": "-", "sda": "--"}
     groups = sorted({k for _, k in curves})
     colours = {k: pyplot.get_cmap("viridis")(i / max(len(groups) - 1, 1) * 0.9) for i, k in enumerate(groups)}
     for metric, axis in zip(METRICS, axes, strict=True):

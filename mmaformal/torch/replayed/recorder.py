@@ -118,7 +118,7 @@ def _ended(path: list[str]) -> None:
     path.pop()
 
 
-def recorded(model: Function, args: tuple[Function, ...], kwargs: dict[str, Function]) -> RecordedRun:
+def record_products(model: Function, args: tuple[Function, ...], kwargs: dict[str, Function]) -> RecordedRun:
     """Returns every call of one run, and whether a run of its own, which is timed, gives the same bits."""
     recording = RecordedRun(threads=torch.get_num_threads())
     if isinstance(model, torch.nn.Module):

@@ -58,7 +58,7 @@ def softmax(
 # ---- layer norm ------------------------------------------------------------------------------------------------------
 
 
-class Moments(NamedTuple):
+class WelfordMoments(NamedTuple):
     """How many numbers, their mean, and the sum of the squares of their distances from it."""
 
     number: int
@@ -66,43 +66,43 @@ class Moments(NamedTuple):
     squares: F32
 
 
-def _merged(x: Moments, y: Moments) -> Moments:
+def _merged(x: WelfordMoments, y: WelfordMoments) -> WelfordMoments:
     """Returns moments of both, y's added to those of x, by registers."""
     number = x.number + y.number
     share = np.float32(y.number) / np.float32(number)
     apart = y.mean - x.mean
     moved = share * apart
     squares = fma(apart * np.float32(x.number), moved, x.squares + y.squares)
-    return Moments(number, x.mean + moved, squares)
+    return WelfordMoments(number, x.mean + moved, squares)
 
 
-def _merged_lane(x: Moments, y: Moments) -> Moments:
+def _merged_lane(x: WelfordMoments, y: WelfordMoments) -> WelfordMoments:
     """Returns the same of single numbers, whose compiled steps are fused elsewhere."""
     number = x.number + y.number
     share = np.float32(y.number) / np.float32(number)
     apart = y.mean - x.mean
     squares = x.squares + fma(apart * apart * share, np.float32(x.number), y.squares)
-    return Moments(number, fma(share, apart, x.mean), squares)
+    return WelfordMoments(number, fma(share, apart, x.mean), squares)
 
 
-def _welford(registers: F32) -> Moments:
+def _welford(registers: F32) -> WelfordMoments:
     """Returns the moments of up to sixteen registers, the first axis."""
     mean = squares = np.zeros(registers.shape[1:], np.float32)
     for number, x in enumerate(registers, 1):
         apart = x - mean
         mean = fma(apart, np.float32(1) / np.float32(number), mean)
         squares = fma(apart, x - mean, squares)
-    return Moments(len(registers), mean, squares)
+    return WelfordMoments(len(registers), mean, squares)
 
 
-def _lanes(x: F32, narrow: bool) -> Moments:
+def _lanes(x: F32, narrow: bool) -> WelfordMoments:
     """Returns the moments of each lane: chunks of sixteen registers, merged as a binary counter carries."""
     parts = 2 if narrow else 1
     registers = np.ascontiguousarray(np.moveaxis(x.reshape(len(x), -1, parts, LANES), 0, 2))
     chunks = -(-len(registers) // _CHUNK)
     depth = max(ceil(log2(max(chunks, 1))), 1)
     none = np.zeros((len(x), LANES), np.float32)
-    stack = [Moments(0, none, none)] * depth
+    stack = [WelfordMoments(0, none, none)] * depth
     for number in range(chunks):
         chunk = registers[number * _CHUNK : (number + 1) * _CHUNK]
         for part in range(parts):
@@ -110,7 +110,7 @@ def _lanes(x: F32, narrow: bool) -> Moments:
         level, carry = 1, number + 1
         while level < depth and carry % 2 == 0:
             stack[level] = _merged(stack[level], stack[level - 1])
-            stack[level - 1] = Moments(0, none, none)
+            stack[level - 1] = WelfordMoments(0, none, none)
             level, carry = level + 1, carry // 2
     total = stack[0]
     for each in stack[1:]:
@@ -131,9 +131,9 @@ def moments(x: F32, narrow: bool) -> tuple[F32, F32]:
         apart = column - mean
         mean = mean + apart / np.float32(number)
         squares = squares + apart * (column - mean)
-    total = Moments(x.shape[1] - whole, mean, squares)
+    total = WelfordMoments(x.shape[1] - whole, mean, squares)
     for lane in range(LANES if whole else 0):
-        total = _merged_lane(total, Moments(lanes.number, lanes.mean[:, lane], lanes.squares[:, lane]))
+        total = _merged_lane(total, WelfordMoments(lanes.number, lanes.mean[:, lane], lanes.squares[:, lane]))
     return total.mean, total.squares / np.float32(x.shape[1])
 
 
