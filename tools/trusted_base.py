@@ -122,7 +122,7 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part(
             "mmaformal/cases/out_of_order.py", "the order of codes, for monotonicity and the rule Successor"
         ),
-        Part("mmaformal/proof/encoding_links.py", "`same_code` alone: what equality of the encodings is"),
+        Part("mmaformal/proof/encoding_links.py", "`link_code` alone: what equality of the encodings is"),
         Part(
             "mmaformal/proof/definitions.py",
             "what it is that a code is a number rounded, as a claim about terms",

@@ -20,8 +20,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from mmaformal.architectures.base import Architecture
-from mmaformal.display import clipped, first_paragraph
+from mmaformal.architectures.spelled import SpelledSpace
+from mmaformal.display import clipped
 from mmaformal.encodings.adder_tree import AdderTree
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
@@ -445,16 +445,16 @@ def named(text: str) -> Instruction:
         name, equals, value = (each.strip() for each in part.partition("="))
         name = "rho" if name == "ρ" else name
         if not equals or name not in arguments:
-            raise ValueError(f"{text}: {part!r} is no argument of {spelling(kind)}")
+            raise ValueError(f"{text}: {part!r} is no argument of {_spelling(kind)}")
         if name in given:
             raise ValueError(f"{text}: {name} is given twice")
         given[name] = int(value) if re.fullmatch(r"-?\d+", value) else value
     if missing := [n for n, p in arguments.items() if p.default is p.empty and n not in given]:
-        raise ValueError(f"{text}: {', '.join(missing)} missing; {spelling(kind)}")
+        raise ValueError(f"{text}: {', '.join(missing)} missing; {_spelling(kind)}")
     return kind(**given)
 
 
-def spelling(kind: Callable[..., Instruction]) -> str:
+def _spelling(kind: Callable[..., Instruction]) -> str:
     """How a datapath is spelled, with the arguments that it takes."""
     arguments = inspect.signature(kind).parameters.values()
     shown = ", ".join(p.name if p.default is p.empty else f"[{p.name}]" for p in arguments)
@@ -486,30 +486,6 @@ def _told(kind: str, given: dict[str, object]) -> str:
 # ---- as an architecture ----------------------------------------------------------------------------------------------
 
 
-class DatapathSpace(Architecture):
-    """All datapaths: found where they are spelled out; a few are listed."""
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """How each is spelled, with its arguments, and what it is."""
-        return tuple(f"{spelling(each)}: {first_paragraph(each)}" for each in KINDS.values())
-
-    def _find(self, name: str) -> Instruction | None:
-        if found := super()._find(name):
-            return found
-        try:
-            return named(name)
-        except (TypeError, ValueError):
-            return None
-
-    def _not_found(self, name: str) -> str:
-        try:
-            named(name)
-        except (TypeError, ValueError) as error:
-            return str(error)
-        return super()._not_found(name)
-
-
 def _examples() -> Iterator[Instruction]:
     yield mul_add(k=16)
     yield fma(k=16)
@@ -528,5 +504,5 @@ def _examples() -> Iterator[Instruction]:
     yield gfda(k=64, group=16, frac_bits=24, scale="ue4m3", block=16)
 
 
-def datapath() -> DatapathSpace:
-    return DatapathSpace(NAME, "the design space of TensorGauge", _examples())
+def datapath() -> SpelledSpace:
+    return SpelledSpace(NAME, "the design space of TensorGauge", _examples(), KINDS, _spelling, named)

@@ -22,8 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from mmaformal.architectures.base import Architecture
-from mmaformal.display import first_paragraph
+from mmaformal.architectures.spelled import SpelledSpace
 from mmaformal.encodings.emulated import MOST_SHIFT, Emulated, Part
 from mmaformal.encodings.residues import PRODUCT_BITS, SUM_BITS, WHOLE_BITS, Residues
 from mmaformal.formats import FORMATS, Format, bf16, fp32, fp64
@@ -331,7 +330,7 @@ def named(text: str) -> Instruction:
         SCHEMES.get(ALSO.get(found[1].upper().removeprefix("ALG_DOT_"), found[1].lower())) if found else None
     )
     if found is None or scheme is None or (found[3] is None) != (scheme is ozaki2):
-        raise ValueError(f"no emulation {text!r}: it is one of {', '.join(map(spelling, SCHEMES.values()))}")
+        raise ValueError(f"no emulation {text!r}: it is one of {', '.join(map(_spelling, SCHEMES.values()))}")
     given: dict[str, int | str] = {}
     for part in filter(None, (each.strip() for each in (found[4] or "").split(","))):
         name, _, value = (each.strip() for each in part.partition("="))
@@ -340,14 +339,14 @@ def named(text: str) -> Instruction:
             or name in ("unit", "fmt", *given)
             or not (value in FORMATS if scheme is converted else value.isdecimal())
         ):
-            raise ValueError(f"{text}: {part!r} is no argument of {spelling(scheme)}")
+            raise ValueError(f"{text}: {part!r} is no argument of {_spelling(scheme)}")
         given[name] = value if scheme is converted else int(value)
     if scheme is ozaki2:
         return scheme(found[2], **given)
     return scheme(ARCHITECTURES[found[2]][found[3].strip()], **given)
 
 
-def spelling(scheme: Callable[..., Instruction]) -> str:
+def _spelling(scheme: Callable[..., Instruction]) -> str:
     """How an emulation is spelled, with the arguments that it takes."""
     of, *others = inspect.signature(scheme).parameters
     first = "ARCH INSTRUCTION" if of == "unit" else "FORMAT"
@@ -355,30 +354,6 @@ def spelling(scheme: Callable[..., Instruction]) -> str:
 
 
 # ---- as an architecture ----------------------------------------------------------------------------------------------
-
-
-class EmulationSpace(Architecture):
-    """All emulations: found where they are spelled out; a few are listed."""
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """How each is spelled, with its arguments, and what it is."""
-        return tuple(f"{spelling(each)}: {first_paragraph(each)}" for each in SCHEMES.values())
-
-    def _find(self, name: str) -> Instruction | None:
-        if found := super()._find(name):
-            return found
-        try:
-            return named(name)
-        except (TypeError, ValueError, KeyError):
-            return None
-
-    def _not_found(self, name: str) -> str:
-        try:
-            named(name)
-        except (TypeError, ValueError, KeyError) as error:
-            return str(error)
-        return super()._not_found(name)
 
 
 _EXAMPLES = (
@@ -404,5 +379,6 @@ _EXAMPLES = (
 )
 
 
-def emulation() -> EmulationSpace:
-    return EmulationSpace(NAME, "programs over instructions", map(named, _EXAMPLES))
+def emulation() -> SpelledSpace:
+    listed = map(named, _EXAMPLES)
+    return SpelledSpace(NAME, "programs over instructions", listed, SCHEMES, _spelling, named)

@@ -1051,10 +1051,10 @@ def test_fixed_point_and_sorted_terms_give_one_efda() -> None:
     operands = [tuple(blocks.decode(code, ab) for code in side) for side in (a, b)]
     c = blocks.decode(z3.BitVec("c", fmt.storage_bits), fmt)
     special = blocks.classify(list(zip(*operands, strict=True)), [c])
-    inputs = efda.Inputs(operands[0], operands[1], c, special)
+    inputs = efda.EfdaInputs(operands[0], operands[1], c, special, stages.Stages())
     # The formats are none of the tables', so stand-ins take the place of a DotAdd and its checks.
     spec: Any = SimpleNamespace(a_format=ab, b_format=ab, c_format=fmt)
-    parameters: Any = SimpleNamespace(L=2, rho=rounding_to(fmt))
+    parameters: Any = SimpleNamespace(L=2, rho=rounding_to(fmt), minus_zero=True)
     fixed = efda.fixed_step(spec, parameters, inputs).result
     by_terms = efda.sorted_step(spec, parameters, inputs).result
     with Portfolio() as portfolio:

@@ -252,7 +252,7 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
         "sticky_sum",
         lambda f: lambda *given: (x := f(*given))._replace(total=-x.total),
     ),
-    "pfma: a place less in the frame": (PFMA, pfma, "frame_of", lambda frame: lambda spec: frame(spec) - 3),
+    "pfma: a place less in the frame": (PFMA, pfma, "FRAME", lambda frame: frame - 3),
     "pfma: sums without a sticky bit": (PFMA, ieee, "sticky_shift_right", lambda f: blocks.shift_right),
     "pfma: no tiny number is flushed away": (
         PFMA,

@@ -498,7 +498,7 @@ def test_the_encodings_of_both_instructions_have_to_be_equal(monkeypatch: pytest
         def settle(i: Instruction, *_: Any, open_: Instruction = open_) -> Any:
             return Unknown("q", "no time", (), 0.0) if i.spec == open_.spec else Holds("q", some_proof(), 0.0)
 
-        monkeypatch.setattr(both_encodings.equality, "settle", settle)
+        monkeypatch.setattr(both_encodings.equality, "settle_equality", settle)
         settled = both_encodings.equal_in_both_encodings(Equal("q", some_proof(), 0.0), (x, y), Forgetful())
         assert isinstance(settled, Unknown)
     answer = both_encodings.of_both_encodings(Holds("q", some_proof(), 0.0), x, [x.spec, y.spec], Forgetful())
@@ -520,7 +520,7 @@ def test_what_was_proved_of_other_encodings_is_proved_again(monkeypatch: pytest.
         return Holds("q", some_proof(), 0.0)
 
     monkeypatch.setattr(both_encodings, "_PROVED", {})
-    monkeypatch.setattr(both_encodings.equality, "settle", settle)
+    monkeypatch.setattr(both_encodings.equality, "settle_equality", settle)
     x = PAIR[0]
 
     def again() -> int:
