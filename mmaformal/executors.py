@@ -55,7 +55,7 @@ def width_of(executor: Executor) -> int:
     return int(getattr(executor, "_max_workers", _WORKERS))
 
 
-def in_order(
+def results_in_order(
     executor: Executor, function: Callable[..., T], parts: Sequence[tuple[object, ...]]
 ) -> Iterator[tuple[int, T]]:
     """Yield `function` of each part, with its place, as they are done, the results of a place before those after it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from mmaformal.checked import Progress
-from mmaformal.executors import in_order, told_parts
+from mmaformal.executors import results_in_order, told_parts
 from mmaformal.operands import ProductCodes
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def on_workers(
     places = blocks(d.shape[0], d.shape[1], operands.a.shape[1])
     parts = [(_block(operands, *place), how) for place in places]
     told = told_parts(progress, len(parts))
-    for n, made in in_order(executor, make, parts):
+    for n, made in results_in_order(executor, make, parts):
         d[places[n]] = made
         told(n + 1)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
-from mmaformal.executors import in_order, told_parts
+from mmaformal.executors import results_in_order, told_parts
 from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import moments
@@ -140,7 +140,7 @@ def measured(
     ]
     told, total = told_parts(progress, len(parts)), Moments()
     made = ((n, _sampled(*part)) for n, part in enumerate(parts))
-    for place, each in made if executor is None else in_order(executor, _sampled, parts):
+    for place, each in made if executor is None else results_in_order(executor, _sampled, parts):
         total += each
         told(place + 1)
     return total.statistics()

@@ -154,17 +154,17 @@ def provable(instruction: Instruction) -> Unit:
 
 def bound_from_terms(question: str, unit: Unit, error: StructureBound, asker: Asker) -> Holds | Unknown:
     """The answer of the SMT encoding's terms.  Raises NotProvedError."""
-    step = error_bound.settle_error_bound(unit.instruction, asker)
+    step = error_bound.settle_step_error(unit.instruction, asker)
     if not isinstance(step, Holds):
         assert isinstance(step, Unknown)
         return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
     most = max(Fraction(x.value) for x in step.numbers)
     _check(unit, most, error.K)
-    proofs = [step.proof, *(prove_rounding(stage.rho, asker) for stage in unit.stages)]
+    proofs = [step.proof, *(prove_rounding_model(stage.rho, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
     if (of_product := spec.parameters.product_rounding) is not None:
         proofs.append(
-            prove_rounding(of_product, asker)
+            prove_rounding_model(of_product, asker)
         )  # of a product p, at most w(a)·w(b): top is |p|, or `least`
     elif unit.stages[0].n:
         inner = spec.parameters.made_of(spec) or spec
@@ -258,7 +258,7 @@ def _meaning(stage: SumStage) -> str:
     return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
 
 
-def prove_rounding(rho: Conversion, asker: Asker) -> Proof:
+def prove_rounding_model(rho: Conversion, asker: Asker) -> Proof:
     """Prove what ρ is off.  Raises NotProvedError."""
     fmt = product_bound.rounded_to(rho)
     nearest, to_odd = product_bound.is_nearest(rho), rho.rounding is Rounding.RO

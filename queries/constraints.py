@@ -211,7 +211,7 @@ def pins_of(spec: DotAdd, constraints: Iterable[Constraint]) -> dict[str, int]:
     return pins
 
 
-def parse(text: str) -> Constraint:
+def parse_constraint(text: str) -> Constraint:
     """A constraint from its text (see the module).  Raises ValueError with what it could have been."""
     words = text.split()
     plain = {"finite": finite, "gemm": gemm, "normal": normal, "nonzero": nonzero}
@@ -236,10 +236,10 @@ def parse(text: str) -> Constraint:
 
 
 def as_constraints(where: Constraint | str | Iterable[Constraint | str]) -> tuple[Constraint, ...]:
-    """One constraint or several, as objects or text.  Raises TypeError for anything else, ValueError as `parse`."""
+    """One constraint or several, as objects or text.  Raises TypeError for others, ValueError as `parse_constraint`."""
     if isinstance(where, (Constraint, str)) or not isinstance(where, Iterable):
         where = (where,)
-    constraints = tuple(parse(w) if isinstance(w, str) else w for w in where)
+    constraints = tuple(parse_constraint(w) if isinstance(w, str) else w for w in where)
     for constraint in constraints:
         if not isinstance(constraint, Constraint):
             raise TypeError(f"{constraint!r} is no constraint: write finite(), 'finite', magnitude(1, 2), …")

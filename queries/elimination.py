@@ -24,7 +24,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
-from mmaformal.executors import in_order
+from mmaformal.executors import results_in_order
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Recording, RowBlock
@@ -296,7 +296,9 @@ def _done(
     if executor is not None:
         end = time.time() + until - time.monotonic()
         parts = [(rows, *task, end) for task in tasks]
-        yield from ((tasks[place], each) for place, each in in_order(executor, _searched_elsewhere, parts))
+        yield from (
+            (tasks[place], each) for place, each in results_in_order(executor, _searched_elsewhere, parts)
+        )
         return
     if jobs == 1:
         left, spent = list(tasks), dict.fromkeys((name for name, _ in tasks), 0.0)

@@ -33,7 +33,7 @@ from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
 
 
-def settle_error_bound(instruction: Instruction, asker: Asker) -> Answer:
+def settle_step_error(instruction: Instruction, asker: Asker) -> Answer:
     try:
         return facts_of(instruction.spec).error_bound(instruction, Composing(asker))
     except NotProvedError as error:
@@ -43,5 +43,5 @@ def settle_error_bound(instruction: Instruction, asker: Asker) -> Answer:
 PROPERTY = Property(
     "error-bound",
     "in each step d = ρ(S) and |S − exact| ≤ n · 2^(e_max − F), for a number n that no smaller one can replace",
-    settle_error_bound,
+    settle_step_error,
 )

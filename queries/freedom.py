@@ -22,12 +22,12 @@ from fractions import Fraction
 import z3
 
 from mmaformal.analysis import riscv_fp32, riscv_freedom
-from mmaformal.facts.product_bound import bounded, prove_apart
+from mmaformal.facts.product_bound import is_within, prove_apart
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import NotProvedError, by_rule
-from mmaformal.queries.bound import prove_rounding, rounded_up, theorem
+from mmaformal.queries.bound import prove_rounding_model, rounded_up, theorem
 from mmaformal.queries.property import Property
 from mmaformal.queries.standard_units import Standard
 from mmaformal.rounding import IEEE_FP32, RO_FP32
@@ -47,9 +47,9 @@ TREE = Rule(
 def prove_set(proving: Composing) -> None:
     """Proves what aligned products are off together, one more of them at a time.  Raises NotProvedError."""
     S, exact, term, own, place, count = z3.Reals("S exact term own place count")
-    known = z3.And(place >= 0, count >= 0, bounded(S - exact, count * place), bounded(term - own, place))
+    known = z3.And(place >= 0, count >= 0, is_within(S - exact, count * place), is_within(term - own, place))
     text = "one term more that is off by a place makes the sum off by a place more"
-    more = proving.claim("term", text, bounded(S + term - (exact + own), (count + 1) * place), [known])
+    more = proving.claim("term", text, is_within(S + term - (exact + own), (count + 1) * place), [known])
     m, u, top, sigma = z3.Reals("m u top sigma")
     given = z3.And(m >= 1, u >= 0, m * place == u * top, top <= sigma)
     text = "m places, of which each is u·2^E/m, are u·σ at most"
@@ -61,17 +61,19 @@ def prove_set(proving: Composing) -> None:
 def _prove_rounded(proving: Composing) -> None:
     """Proves what a number is off once it is rounded.  Raises NotProvedError."""
     s, d, exact, sigma, E, Q, u = z3.Reals("s d exact sigma E Q u")
-    near = z3.And(bounded(s - exact, E), bounded(exact, sigma), (Q - 1) * sigma >= E, Q >= 1, u >= 0, E >= 0)
-    rounded = z3.Or(bounded(d - s, u * s), bounded(d - s, -u * s))
+    near = z3.And(
+        is_within(s - exact, E), is_within(exact, sigma), (Q - 1) * sigma >= E, Q >= 1, u >= 0, E >= 0
+    )
+    rounded = z3.Or(is_within(d - s, u * s), is_within(d - s, -u * s))
     text = "a number is no larger than its exact one and what it is off"
     size = z3.And(u * s <= u * (sigma + E), -u * s <= u * (sigma + E))
-    size = proving.claim("size", text, z3.And(bounded(s, sigma + E), size), [near])
-    off = bounded(d - exact, E + u * (sigma + E))
+    size = proving.claim("size", text, z3.And(is_within(s, sigma + E), size), [near])
+    off = is_within(d - exact, E + u * (sigma + E))
     off = proving.claim("off", "rounding adds u times that", off, [near, rounded, size])
     text = "which is within (1 + u)·Q − 1 of σ"
     grown = E + u * (sigma + E) <= ((1 + u) * Q - 1) * sigma
     grown = proving.claim("grown", text, grown, [near])
-    claim = bounded(d - exact, ((1 + u) * Q - 1) * sigma)
+    claim = is_within(d - exact, ((1 + u) * Q - 1) * sigma)
     claim = proving.claim("rounded", "so it is", claim, [off, grown])
     proving.rests_on(TREE)
     proving.conclude(text, z3.Implies(z3.And(near, rounded), claim))
@@ -81,13 +83,16 @@ def prove_added(proving: Composing) -> None:
     """Proves that a sum of two is off by no more than both are, with the larger factor.  Raises NotProvedError."""
     s, t, S, T, sigma, tau, Q, R, P = z3.Reals("s t S T sigma tau Q R P")
     near = z3.And(
-        bounded(s - S, (Q - 1) * sigma), bounded(t - T, (R - 1) * tau), bounded(S, sigma), bounded(T, tau)
+        is_within(s - S, (Q - 1) * sigma),
+        is_within(t - T, (R - 1) * tau),
+        is_within(S, sigma),
+        is_within(T, tau),
     )
     factors = z3.And(sigma >= 0, tau >= 0, P >= Q, P >= R)
     text = "products of what is not negative are not"
     signs = proving.claim("signs", text, z3.And((P - Q) * sigma >= 0, (P - R) * tau >= 0), [factors])
     text = "a sum of two is within (P − 1)·(σ + τ), P being the larger factor, and the exact one within σ + τ"
-    claim = z3.And(bounded(s + t - (S + T), (P - 1) * (sigma + tau)), bounded(S + T, sigma + tau))
+    claim = z3.And(is_within(s + t - (S + T), (P - 1) * (sigma + tau)), is_within(S + T, sigma + tau))
     claim = proving.claim("sum", text, claim, [near, factors, signs])
     proving.rests_on(TREE)
     proving.conclude(text, z3.Implies(z3.And(near, factors), claim))
@@ -124,7 +129,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     claims = (*(() if nearest else (prove_set,)), _prove_rounded, prove_added, prove_apart)
     try:
         proofs = [
-            prove_rounding(IEEE_FP32 if nearest else RO_FP32, asker),
+            prove_rounding_model(IEEE_FP32 if nearest else RO_FP32, asker),
             *(theorem(x, asker) for x in claims),
         ]
     except NotProvedError as error:

@@ -156,11 +156,19 @@ def fragments_of_all() -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def commands() -> frozenset[str]:
-    """Return the commands whose functions the package gives by their names."""
+def commands() -> dict[str, Path]:
+    """Return the commands that the package has as functions of the same names, each with the file that one is in."""
     own = {path.stem for path in (ROOT / "mmaformal" / "cli").glob("*.py")}
-    top = tree_of(ROOT / "mmaformal" / "__init__.py")
-    return frozenset(own & {each.value for each in ast.walk(top) if isinstance(each, ast.Constant)})
+    found: dict[str, Path] = {}
+    for each in ast.walk(tree_of(ROOT / "mmaformal" / "__init__.py")):
+        if isinstance(each, ast.Dict) and all(
+            isinstance(x, ast.Constant) for x in (*each.keys, *each.values)
+        ):
+            for module, names in ast.literal_eval(each).items():
+                folder = ROOT if module.startswith("queries.") else ROOT / "mmaformal"
+                path = folder.joinpath(*module.split(".")).with_suffix(".py")
+                found |= {name: path for name in names.split() if name in own}
+    return found
 
 
 def role(path: Path, name: str = "") -> str:
@@ -171,7 +179,7 @@ def role(path: Path, name: str = "") -> str:
     which have the name of their files.
     """
     shown = place(path)
-    if path.stem == name in commands():
+    if name in commands() and (path.stem == name or commands()[name] == path):
         return f"the command {name}"
     if shown.startswith("mmaformal/recordings/layouts/"):
         return "mmaformal/recordings/layouts/*"

@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from mmaformal.analysis.arithmetic import FloatArithmetic, as_floats
-from mmaformal.analysis.rounding import Floats, round_to
+from mmaformal.analysis.rounding import Floats, round_floats
 from mmaformal.analysis.scaling import powers, root_below
 from mmaformal.analysis.units import Unit
 from mmaformal.display import HtmlText, short_text
@@ -142,7 +142,7 @@ def _outcome(
 ) -> ScaledProductOutcome:
     i, spec = unit.instruction, unit.instruction.spec
     x, y = left[:, None] * a, b * right
-    one, other = (round_to(v, FloatArithmetic.of(f)) for v, f in ((x, i.a_format), (y, i.b_format)))
+    one, other = (round_floats(v, FloatArithmetic.of(f)) for v, f in ((x, i.a_format), (y, i.b_format)))
     scales: dict[str, Matrix] = {}
     if spec.scale_format is not None:
         blocks = -(-a.shape[1] // spec.scale_block)

@@ -20,7 +20,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from mmaformal.analysis.riscv_freedom import NAN, TooManyError, lowest, trees
+from mmaformal.analysis.riscv_freedom import NAN, TooManyError, last_bit_place, trees
 from mmaformal.formats import exponent_of, fp32
 from mmaformal.spec import DotAdd
 
@@ -103,7 +103,7 @@ def _cuts(x: Number) -> Iterator[Number]:
     yield x
     if not isinstance(x, Fraction):
         return
-    for place in range(lowest(x), _last_place(x) + 1):
+    for place in range(last_bit_place(x), _last_place(x) + 1):
         y = _nearest(x, place)
         yield y
         if isinstance(y, Fraction) and abs(y) >= _TOO_LARGE:

@@ -45,7 +45,7 @@ def is_of_standard(spec: DotAdd) -> bool:
     return types and spec.k & (spec.k - 1) == 0 and not spec.scale_block
 
 
-def lowest(x: Fraction) -> int:
+def last_bit_place(x: Fraction) -> int:
     """Returns the place of the last bit of a dyadic number that is not zero."""
     return (x.numerator & -x.numerator).bit_length() - x.denominator.bit_length()
 
@@ -65,7 +65,7 @@ def cuts(x: Value) -> Iterator[Value]:
     if abs(x) >= _TOO_LARGE:
         yield math.copysign(math.inf, x)
     last = max(exponent_of(x) - _Q + 1, fp32.min_exponent - _Q + 1)
-    for place in range(lowest(x) + 1, last + 1):
+    for place in range(last_bit_place(x) + 1, last + 1):
         yield to_odd(x, place)
 
 
@@ -127,7 +127,7 @@ def _bulk(products: Sequence[tuple[Value, int]], size: int) -> set[Value]:
         return {total}
     largest, guard = max(e for _, e in products), size.bit_length() - 1
     numbers = [x for x, _ in products if isinstance(x, Fraction)]
-    exact = largest + 1 - guard - min(map(lowest, numbers))
+    exact = largest + 1 - guard - min(map(last_bit_place, numbers))
     return {
         sum((to_odd(x, largest - (q - 1) - guard) for x in numbers), Fraction(0))
         for q in range(_Q, max(_Q, exact) + 1)

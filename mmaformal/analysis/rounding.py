@@ -102,7 +102,7 @@ def accumulate_as_it_is(a: Floats, b: Floats, total: Floats, scale: float) -> No
                 total[i, j] += scale * (x * b[k, j])
 
 
-def round_to(x: Floats, arithmetic: FloatArithmetic) -> Floats:
+def round_floats(x: Floats, arithmetic: FloatArithmetic) -> Floats:
     """fl(x): every element rounded; infinity where it overflows."""
     check_processor()
     result = np.array(x, np.float64, order="C")

@@ -66,11 +66,11 @@ def build(out: Path, given: SiteParts) -> int:
 
     Exit status: 0, or 2 for wrong use.
     """
-    from mmaformal.site.build import build
+    from mmaformal.site.build import build_site
     from mmaformal.site.bundle import NoPackageError
 
     with wrong_use(NoPackageError, ValueError):
-        return answered(build(out, given, told=said).summary, SETTLED)
+        return answered(build_site(out, given, told=said).summary, SETTLED)
 
 
 @atlas.command()
@@ -82,11 +82,11 @@ def check(site: Path, given: SiteParts) -> int:
     Exit status: 0, 1 where a file of DIR is not what the data give, or 2 for
     wrong use.
     """
-    from mmaformal.site.build import check
+    from mmaformal.site.build import check_site
     from mmaformal.site.bundle import NoPackageError
 
     with wrong_use(NoPackageError, NotADirectoryError, ValueError):
-        checked = check(site, given, told=said)
+        checked = check_site(site, given, told=said)
     return answered(checked.summary, REFUTED if checked.verdict == "differs" else SETTLED)
 
 

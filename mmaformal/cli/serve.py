@@ -47,7 +47,7 @@ def serve(
     runs diff, prove, check and signoff here, at most two at a time. Ctrl-C
     ends it, with what it started.
     """
-    from mmaformal.site.build import build
+    from mmaformal.site.build import build_site
     from mmaformal.site.bundle import NoPackageError
     from mmaformal.site.jobs import Served
     from mmaformal.site.serve import HOST, server
@@ -63,7 +63,7 @@ def serve(
         if site is None and models:
             site = Path(stack.enter_context(TemporaryDirectory(prefix="mmaformal-site-")))
             with wrong_use(NoPackageError, ValueError):
-                build(site, told=said)
+                build_site(site, told=said)
         site = site or Path("site")
         if not (site / "index.html").is_file():
             raise UsageError(f"{site} has no index.html: `mmaformal atlas build --out {site}` writes one")

@@ -172,7 +172,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
     if isinstance(step, efda.FixedStep):
         _prove_fixed(proving, spec, step)
     for name, sum_, signs in _sums(step):
-        prove_total(proving, name, sum_, signs)
+        prove_sum_of_both(proving, name, sum_, signs)
 
 
 def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
@@ -469,7 +469,7 @@ def _sums(step: AnySticky) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.
     ]
 
 
-def prove_total(
+def prove_sum_of_both(
     proving: Composing, name: str, sum_: StickySum, signs: tuple[z3.BitVecRef, z3.BitVecRef]
 ) -> None:
     wide = sum_.total.size() + 2

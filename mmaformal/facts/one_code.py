@@ -30,7 +30,7 @@ from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone import is_special
-from mmaformal.theory.numbers import CodeNumbers, coded_number, numbers_of
+from mmaformal.theory.numbers import CodeNumbers, coded_number, coded_numbers
 from mmaformal.theory.rounded_sums import RoundsExactly, Span, SumTheorem, grid_of
 
 
@@ -47,7 +47,7 @@ def _zeros(spec: DotAdd, x: Inputs) -> list[z3.BoolRef]:
 
 def all_minus_zero(spec: DotAdd, x: Inputs) -> z3.BoolRef:
     """Whether every product, and c, is −0."""
-    terms = zip(numbers_of(spec, x), _zeros(spec, x), strict=True)
+    terms = zip(coded_numbers(spec, x), _zeros(spec, x), strict=True)
     return z3.And([z3.And(n.sign == 1, zero) for n, zero in terms])
 
 

@@ -48,7 +48,7 @@ STEPS = Rule(
 _BITS = 20
 
 
-def bounded(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
+def is_within(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
     return z3.And(x <= bound, -x <= bound)
 
 
@@ -58,26 +58,26 @@ def prove_growth(proving: Composing) -> None:
     before, exact, p, S, d, top, w = z3.Reals("before exact p S d top w")
     U, reach, after = nu + u + nu * u, sigma + P + E, sigma + P
     not_negative = z3.And(nu >= 0, u >= 0, P >= 0, E >= 0, least >= 0, least <= sigma)
-    so_far = z3.And(bounded(before - exact, E), bounded(exact, sigma))
+    so_far = z3.And(is_within(before - exact, E), is_within(exact, sigma))
     weight = z3.Or(w <= before, w <= -before, w <= least)
     largest = z3.Or(top <= P, top <= w, top <= least)
-    aligned, terms = bounded(S - (before + p), nu * top), bounded(p, P)
-    rounded = z3.Or(bounded(d - S, u * S), bounded(d - S, -u * S), bounded(d - S, u * least))
+    aligned, terms = is_within(S - (before + p), nu * top), is_within(p, P)
+    rounded = z3.Or(is_within(d - S, u * S), is_within(d - S, -u * S), is_within(d - S, u * least))
     known = [not_negative, so_far, weight, largest, aligned, terms, rounded]
 
     text = "the largest exponent is not above all that was added, and its error"
     claim = z3.And(top <= reach, reach >= 0)
     highest = proving.claim("largest", text, claim, [not_negative, so_far, weight, largest])
     text = "so the sum is off by no more than ν times that"
-    lost = bounded(S - (before + p), nu * reach)
+    lost = is_within(S - (before + p), nu * reach)
     lost = proving.claim("aligned", text, lost, [not_negative, highest, aligned])
     text = "and no larger than 1 + ν times that"
-    size = z3.And(bounded(S, reach + nu * reach), least <= reach)
+    size = z3.And(is_within(S, reach + nu * reach), least <= reach)
     size = proving.claim("size", text, size, [not_negative, so_far, terms, lost])
     text = "rounding adds u times that"
-    off = bounded(d - S, u * (reach + nu * reach))
+    off = is_within(d - S, u * (reach + nu * reach))
     off = proving.claim("rounded", text, off, [not_negative, highest, size, rounded])
-    error = z3.And(bounded(d - (exact + p), (1 + U) * E + U * after), bounded(exact + p, after))
+    error = z3.And(is_within(d - (exact + p), (1 + U) * E + U * after), is_within(exact + p, after))
     text = "together (1 + U)·E0 + U·σ"
     error = proving.claim("step", text, error, [not_negative, so_far, terms, lost, off])
     start = z3.And(Q >= 1, (Q - 1) * sigma >= E)
@@ -126,21 +126,23 @@ def prove_rescaled(proving: Composing) -> None:
     ((1 + u)·Q − 1)·(α·σ + least) at most.  Raises NotProvedError."""
     before, exact, d, E, sigma, u, least, Q, alpha = z3.Reals("before exact d E sigma u least Q alpha")
     known = z3.And(alpha >= 0, u >= 0, least >= 0, sigma >= 0, E >= 0, Q >= 1)
-    near = z3.And(bounded(before - exact, E), bounded(exact, sigma), (Q - 1) * sigma >= E)
+    near = z3.And(is_within(before - exact, E), is_within(exact, sigma), (Q - 1) * sigma >= E)
     S = alpha * before
-    rounded = z3.Or(bounded(d - S, u * S), bounded(d - S, -u * S), bounded(d - S, u * least))
+    rounded = z3.Or(is_within(d - S, u * S), is_within(d - S, -u * S), is_within(d - S, u * least))
     text = "what is multiplied by α is off, and large, by α times as much"
-    scaled = z3.And(bounded(S - alpha * exact, alpha * E), bounded(alpha * exact, alpha * sigma))
+    scaled = z3.And(is_within(S - alpha * exact, alpha * E), is_within(alpha * exact, alpha * sigma))
     scaled = proving.claim("scaled", text, scaled, [known, near])
     text = "its error is within Q − 1 of α·σ, which is not negative"
     factor = z3.And(alpha * E <= (Q - 1) * (alpha * sigma), alpha * sigma >= 0, alpha * E >= 0)
     factor = proving.claim("factor", text, factor, [known, near])
     reach = alpha * sigma + alpha * E
     text = "the product is no larger than α·σ and its error"
-    size = z3.And(bounded(S, reach), u * S <= u * reach, -u * S <= u * reach, u * reach >= 0, u * least >= 0)
+    size = z3.And(
+        is_within(S, reach), u * S <= u * reach, -u * S <= u * reach, u * reach >= 0, u * least >= 0
+    )
     size = proving.claim("size", text, size, [known, scaled, factor])
     text = "rounding adds u times that, or u times the least normal number"
-    off = bounded(d - alpha * exact, alpha * E + u * reach + u * least)
+    off = is_within(d - alpha * exact, alpha * E + u * reach + u * least)
     off = proving.claim("rounded", text, off, [scaled, size, rounded])
     text = "together within (1 + u)·Q − 1 of α·σ and the least normal number"
     whole = alpha * E + u * reach + u * least <= ((1 + u) * Q - 1) * (alpha * sigma + least)
@@ -149,8 +151,8 @@ def prove_rescaled(proving: Composing) -> None:
     whole = proving.claim("together", text, whole, [factor, signs])
     proving.rests_on(STEPS)
     claim = z3.And(
-        bounded(d - alpha * exact, ((1 + u) * Q - 1) * (alpha * sigma + least)),
-        bounded(alpha * exact, alpha * sigma + least),
+        is_within(d - alpha * exact, ((1 + u) * Q - 1) * (alpha * sigma + least)),
+        is_within(alpha * exact, alpha * sigma + least),
     )
     claim = proving.claim("rescaled", text, claim, [known, scaled, off, whole])
     proving.conclude(text, z3.Implies(z3.And(known, near, rounded), claim))
@@ -160,13 +162,13 @@ def prove_narrowed(proving: Composing) -> None:
     """Proves that d = ρ(S) of a sum S that is off by E at most is off by E + u·(|x| + E) at most, x the exact one, or
     by E + u·least of a tiny S.  Raises NotProvedError."""
     S, exact, d, E, u, least, size = z3.Reals("S exact d E u least size")
-    known = z3.And(E >= 0, u >= 0, least >= 0, bounded(exact, size), bounded(S - exact, E))
-    rounded = z3.Or(bounded(d - S, u * S), bounded(d - S, -u * S), bounded(d - S, u * least))
+    known = z3.And(E >= 0, u >= 0, least >= 0, is_within(exact, size), is_within(S - exact, E))
+    rounded = z3.Or(is_within(d - S, u * S), is_within(d - S, -u * S), is_within(d - S, u * least))
     text = "a sum is no larger than the exact one and what it is off"
-    reach = z3.And(bounded(S, size + E), u * S <= u * (size + E), -u * S <= u * (size + E))
+    reach = z3.And(is_within(S, size + E), u * S <= u * (size + E), -u * S <= u * (size + E))
     reach = proving.claim("reach", text, reach, [known])
     text = "rounded once more it is off by u times its size besides, or the least normal number's"
-    off = z3.Or(bounded(d - exact, E + u * (size + E)), bounded(d - exact, E + u * least))
+    off = z3.Or(is_within(d - exact, E + u * (size + E)), is_within(d - exact, E + u * least))
     off = proving.claim("narrowed", text, off, [known, reach, rounded])
     proving.rests_on(STEPS)
     proving.conclude(text, z3.Implies(z3.And(known, rounded), off))
@@ -175,9 +177,9 @@ def prove_narrowed(proving: Composing) -> None:
 def prove_apart(proving: Composing) -> None:
     """Prove that two results are no further apart than both are off.  Raises NotProvedError."""
     d, other, exact, A, B, sigma = z3.Reals("d other exact A B sigma")
-    near = z3.And(bounded(d - exact, A * sigma), bounded(other - exact, B * sigma))
+    near = z3.And(is_within(d - exact, A * sigma), is_within(other - exact, B * sigma))
     text = "two results are no further apart than both are off the exact sum"
-    claim = proving.claim("apart", text, bounded(d - other, (A + B) * sigma), [near])
+    claim = proving.claim("apart", text, is_within(d - other, (A + B) * sigma), [near])
     proving.rests_on(STEPS)
     proving.conclude(text, z3.Implies(near, claim))
 

@@ -100,7 +100,7 @@ class Facts(Generic[StepT]):
         """Derive that both encodings give the same code: stage by stage, if they record their stages."""
         if not traces.smt.stages:
             self.lack("why both encodings agree")
-        simulation.simulate(argument, traces, self.stage_links)
+        simulation.link_stages(argument, traces, self.stage_links)
 
     # ---- two runs on related inputs
 
@@ -175,7 +175,7 @@ class Facts(Generic[StepT]):
 
     def sum_fits(self, pairing: Pairing, spec: DotAdd, each: StepSum) -> None:
         """Derive that every partial sum of one of `sums` is within the sum of its terms' bounds."""
-        sums.fits(pairing, spec, each, self.significand_is_small)
+        sums.prove_sums_fit(pairing, spec, each, self.significand_is_small)
 
     def largest_case(self, spec: DotAdd) -> Codes:
         """An input whose first sum is the largest."""

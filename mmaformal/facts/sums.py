@@ -42,7 +42,7 @@ class StepSum(ShortRepr):
 Small: TypeAlias = Callable[[Pairing, DotAdd, Adds, z3.BitVecRef, Link], None]
 
 
-def fits(pairing: Pairing, spec: DotAdd, each: StepSum, small: Small) -> None:
+def prove_sums_fit(pairing: Pairing, spec: DotAdd, each: StepSum, small: Small) -> None:
     """Derive that every partial sum is within the sum of its terms' bounds; the last is `within` of the total."""
     running: Link | None = None
     x, bound = None, 0
@@ -141,7 +141,7 @@ def aligned_terms(
     return [*parts, (step.addend, c, aligned(c, spec.c_format.fraction_bits, F))]
 
 
-def places_of(spec: DotAdd) -> int:
+def product_places(spec: DotAdd) -> int:
     """Fractional places of a product."""
     return spec.a_format.fraction_bits + spec.b_format.fraction_bits
 

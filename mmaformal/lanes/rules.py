@@ -117,7 +117,7 @@ def _written(entries: Sequence[Entry], made: Mapping[int, Node]) -> Written:
     return written
 
 
-def claim_of(
+def claim_of_node(
     node: Node,
     entries: Sequence[Entry],
     made: Mapping[int, Node],

@@ -25,7 +25,7 @@ from mmaformal.lanes.ranges import (
     no_wrap,
     power_text,
 )
-from mmaformal.lanes.rules import LaneRule, claim_of, entries_of, ranges_of
+from mmaformal.lanes.rules import LaneRule, claim_of_node, entries_of, ranges_of
 
 
 class Tracer:
@@ -211,7 +211,7 @@ class Tracer:
         range_ = node.range if isinstance(node, Lane) else node.value
         key = (tuple(entries), ranges_of(order_of), range_, order is not None, maximum)
         if key not in self._rules:
-            statement, claim = claim_of(node, entries, order_of, order, maximum)
+            statement, claim = claim_of_node(node, entries, order_of, order, maximum)
             shifts = [
                 entry
                 for entry in entries

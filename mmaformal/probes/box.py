@@ -218,7 +218,7 @@ def _factors(odd: int, most: int, other: int) -> list[int]:
     return [x for x in found if x < most and odd // x < other]
 
 
-def power_text(value: Fraction) -> str:
+def dyadic_text(value: Fraction) -> str:
     """`2^-24`, `-2^3`, or the number in hexadecimal."""
     exponent = exponent_of(value) if value else 0
     if value and abs(value) == power(exponent):

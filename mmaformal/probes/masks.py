@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Response, code_of, factors_of, power, power_text
+from mmaformal.probes.box import Box, Response, code_of, dyadic_text, factors_of, power
 from mmaformal.probes.tree import Tree
 from mmaformal.summation import Node
 
@@ -49,7 +49,7 @@ class Masked(ShortRepr):
     @property
     def says(self) -> str:
         """One sentence."""
-        sizes = f"M = {power_text(power(self.large))}, u = {power_text(power(self.small))}"
+        sizes = f"M = {dyadic_text(power(self.large))}, u = {dyadic_text(power(self.small))}"
         return f"masked sums, {sizes}" if self.tree else self.why_not
 
 

@@ -73,7 +73,7 @@ class Simulation:
             self.add(mine.output, self._of[mine.name](self, mine, other), other.output)
 
 
-def simulate(
+def link_stages(
     argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink] = MappingProxyType({})
 ) -> None:
     """Derive, stage by stage, that both encodings make the same; `links` are of stages that one algorithm has alone.

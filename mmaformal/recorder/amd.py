@@ -16,7 +16,13 @@ from mmaformal.architectures import amd
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
-from mmaformal.recorder.program import RecorderError, RecorderProgram, program_source, tool_found, words_of
+from mmaformal.recorder.program import (
+    RecorderError,
+    RecorderProgram,
+    compiler_words,
+    program_source,
+    tool_found,
+)
 from mmaformal.recorder.rows import RowLayout
 
 _ROWS = 1 << 16
@@ -86,7 +92,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     target = TARGETS[instruction.architecture]
     tools: tuple[str, ...] = (compiler or "hipcc",)
     if here:
-        tools = words_of(compiler) if compiler else (_hipcc(instruction),)
+        tools = compiler_words(compiler) if compiler else (_hipcc(instruction),)
     unit = _UNIT.substitute(
         kernel=_kernel_source(mfma_of(instruction), target),
         target=target,

@@ -17,7 +17,13 @@ from mmaformal.cuda import CHECKS, ROW, kernel_source
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.mma import mma_or_why_not
-from mmaformal.recorder.program import RecorderError, RecorderProgram, program_source, tool_found, words_of
+from mmaformal.recorder.program import (
+    RecorderError,
+    RecorderProgram,
+    compiler_words,
+    program_source,
+    tool_found,
+)
 from mmaformal.recorder.rows import RowLayout
 
 #: Rows that are on the GPU at a time.
@@ -78,7 +84,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
     )
     tools: tuple[str, ...] = (compiler or "nvcc",)
     if here:
-        tools = words_of(compiler) if compiler else (_nvcc(instruction),)
+        tools = compiler_words(compiler) if compiler else (_nvcc(instruction),)
     text = program_source(RowLayout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
     return RecorderProgram(text, ".cu", tools, ("-O2", f"-arch=sm_{generation.first}{kernel.suffix}"))
 

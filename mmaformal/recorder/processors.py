@@ -13,7 +13,13 @@ from string import Template
 
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import Intrinsic, function, preamble
-from mmaformal.recorder.program import RecorderError, RecorderProgram, program_source, tool_found, words_of
+from mmaformal.recorder.program import (
+    RecorderError,
+    RecorderProgram,
+    compiler_words,
+    program_source,
+    tool_found,
+)
 from mmaformal.recorder.rows import RowLayout
 
 _COMPILERS = ("gcc", "cc", "clang")
@@ -99,7 +105,7 @@ def program(
     if not here:
         tools: tuple[tuple[str, ...], tuple[str, ...]] = ((compiler or "cc",), ())
     elif platform.machine() in _MACHINES[unit.target]:
-        tools = (words_of(compiler) if compiler else (_native(instruction),), ())
+        tools = (compiler_words(compiler) if compiler else (_native(instruction),), ())
     elif unit.target in _EMULATED:
         tools = _emulated(instruction, unit.target, compiler)
     else:
@@ -151,4 +157,4 @@ def _emulated(
             f"{instruction.label} needs {_NAMES[target]}, or {cross} and {runner[0]}: "
             f"no {' and no '.join(missing)} here (Debian: {packages})"
         )
-    return (words_of(compiler) if compiler else (cross,)), runner
+    return (compiler_words(compiler) if compiler else (cross,)), runner

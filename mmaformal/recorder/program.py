@@ -110,7 +110,7 @@ def tool_found(names: Sequence[str]) -> str | None:
     return next((name for name in names if shutil.which(name)), None)
 
 
-def words_of(compiler: str) -> tuple[str, ...]:
+def compiler_words(compiler: str) -> tuple[str, ...]:
     """A compiler as it was named, with options.  Raises RecorderError if there is none."""
     words = tuple(shlex.split(compiler))
     if not words or shutil.which(words[0]) is None:

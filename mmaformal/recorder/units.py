@@ -20,7 +20,7 @@ from mmaformal.recorder.rows import Outputs, RowLayout, check_request, read_outp
 from mmaformal.recorder.writing import write_outputs
 from mmaformal.recordings.layouts import layout_of, saver
 from mmaformal.recordings.read import Recording
-from mmaformal.recordings.schema import meta_of
+from mmaformal.recordings.schema import meta_of_unit
 from mmaformal.recordings.write import replacing
 from mmaformal.version import __version__
 
@@ -122,7 +122,7 @@ def _write(outputs: Outputs, path: Path, more: Mapping[str, object]) -> Recordin
     instruction = outputs.layout.instruction
     meta = {
         "gpu": more.get("emulator") or outputs.ran_on.get("device"),
-        **meta_of(instruction),
+        **meta_of_unit(instruction),
         **outputs.ran_on,
         **outputs.asked,
         "source": f"mmaformal {__version__}, record",

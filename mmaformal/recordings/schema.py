@@ -13,7 +13,7 @@ from mmaformal.recordings.archive import META_FIELDS, RecordingError, short
 from mmaformal.recordings.names import look_up
 
 
-def meta_of(instruction: Instruction) -> dict[str, object]:
+def meta_of_unit(instruction: Instruction) -> dict[str, object]:
     """Return the meta of a recording of whole rows of an instruction."""
     i = instruction
     meta: dict[str, object] = {

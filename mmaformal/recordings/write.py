@@ -16,7 +16,7 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.layouts import Wanted, layout_of, saver
 from mmaformal.recordings.read import Recording
-from mmaformal.recordings.schema import meta_of
+from mmaformal.recordings.schema import meta_of_unit
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def write_rows(
     wanted = {name: Wanted(codes.shape, instruction.format_of(name)) for name, codes in rows.items()}
     save = saver(path)
     with replacing(path) as new:
-        save(new, wanted, {**meta_of(instruction), **meta}, lambda: iter([dict(rows)]))
+        save(new, wanted, {**meta_of_unit(instruction), **meta}, lambda: iter([dict(rows)]))
 
 
 def write(recording: Recording, path: str | Path) -> Recording:

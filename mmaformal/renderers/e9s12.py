@@ -18,7 +18,7 @@ from mmaformal.renderers.rows import (
     kept_and_lost,
     product_name,
     scaled,
-    shown_steps,
+    step_rows,
     term_value,
 )
 from mmaformal.spec import DotAdd
@@ -39,7 +39,7 @@ def dot_product_rows(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int)
         shown = _placed(step.products, step.placed, unit, names)
         return shown + ending_rows(total, step.result, spec.d_format)
 
-    return shown_steps(spec, trace, c, lambda step: any(x.significand for x in step.products), rows)
+    return step_rows(spec, trace, c, lambda step: any(x.significand for x in step.products), rows)
 
 
 def passes(spec: DotAdd, trace: Trace[acc_e9s12.AccE9s12Step], c: int) -> Steps:
@@ -61,7 +61,7 @@ def passes(spec: DotAdd, trace: Trace[acc_e9s12.AccE9s12Step], c: int) -> Steps:
     def any_product(step: acc_e9s12.AccE9s12Step) -> bool:
         return any(x.significand for each in step.passes for x in each.products)
 
-    return shown_steps(spec, trace, c, any_product, rows)
+    return step_rows(spec, trace, c, any_product, rows)
 
 
 def _names(first: int, count: int, each: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ from mmaformal.renderers.rows import (
     kept_and_lost,
     product_name,
     scaled,
-    shown_steps,
+    step_rows,
     term_value,
 )
 from mmaformal.spec import DotAdd
@@ -29,7 +29,7 @@ def group_rows(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
     def rows(number: int, step: fdrda.FdrdaStep) -> list[Row]:
         return [*_products(spec, p, number * p.L, step), *_with_c(spec, p, step)]
 
-    return shown_steps(spec, trace, c, lambda step: any(x.significand for x in step.products), rows)
+    return step_rows(spec, trace, c, lambda step: any(x.significand for x in step.products), rows)
 
 
 def _products(spec: DotAdd, p: Fdrda, first: int, step: fdrda.FdrdaStep) -> list[Row]:

@@ -146,7 +146,7 @@ def is_idle(zero: bool, operands: Iterable[Operand]) -> bool:
     return zero and not any(x.nan or x.infinite for x in operands)
 
 
-def shown_steps(
+def step_rows(
     spec: DotAdd,
     trace: Trace[Any],
     c: int,

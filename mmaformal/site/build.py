@@ -105,7 +105,7 @@ class CheckedSite(ShortRepr):
         return "\n".join([*lines[:_SHOWN], *([f"and {wrong - _SHOWN} more"] if wrong > _SHOWN else []), last])
 
 
-def build(
+def build_site(
     out: Path, given: SiteParts | None = None, *, told: Callable[[str], object] | None = None
 ) -> BuiltSite:
     """Write the site into a folder: pages, data, the playground with its Python, proofs with their scripts.
@@ -126,7 +126,7 @@ def build(
     return BuiltSite(out, written, monotonic() - start, len(words), missing, known.lacks)
 
 
-def check(
+def check_site(
     out: Path, given: SiteParts | None = None, *, told: Callable[[str], object] | None = None
 ) -> CheckedSite:
     """Make every file of a site anew, and compare it with what its folder has: a page edited by hand is another.

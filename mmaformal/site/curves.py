@@ -14,19 +14,19 @@ _WIDE, _HIGH, _LEFT, _BELOW = 420, 150, 60, 34
 _DOUBLINGS = 12
 
 
-def points(bound: UnitBound) -> list[tuple[int, float]]:
+def curve_points(bound: UnitBound) -> list[tuple[int, float]]:
     """Return K, doubled each time, and what a chain of K products is off at most, in units of 2^-24 of its terms."""
     return [(bound.step << n, bound.of(bound.step << n)) for n in range(_DOUBLINGS + 1)]
 
 
 def error_text(bound: UnitBound) -> str:
     """Return the points of the curve, a line each."""
-    return "\n".join(f"K = {k:,}: {off:.4g} · 2^-24" for k, off in points(bound))
+    return "\n".join(f"K = {k:,}: {off:.4g} · 2^-24" for k, off in curve_points(bound))
 
 
 def error_svg(bound: UnitBound) -> str:
     """Return the curve, K to the right and the bound upwards; nothing of a unit whose bound is none."""
-    at = points(bound)
+    at = curve_points(bound)
     if not all(0 < off < math.inf for _, off in at):
         return ""
     low, high = math.floor(math.log2(at[0][1])), math.ceil(math.log2(at[-1][1]))

@@ -12,7 +12,7 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.instruction import Instruction
 from mmaformal.listing import parameters_in_words
 from mmaformal.site.addresses import page_address
-from mmaformal.site.html import Markup, html_table, link, page
+from mmaformal.site.html import Markup, link, page, page_table
 from mmaformal.site.records import CHAIN, Atlas, bits_kept
 from mmaformal.site.search import maker, search_words
 
@@ -49,7 +49,7 @@ def sources_page(atlas: Atlas) -> str:
         "<p>Papers, manuals and programs that parameters are taken from, and what rests on each. Units that a text "
         "alone specifies have no pages; <code>mmaformal list --sources</code> counts them, too.</p>\n"
     )
-    return page("Sources", intro + html_table(head, rows, "sources"))
+    return page("Sources", intro + page_table(head, rows, "sources"))
 
 
 def source_page(atlas: Atlas, name: str) -> str:
@@ -76,7 +76,7 @@ def source_page(atlas: Atlas, name: str) -> str:
     address_ = f' <a href="{ADDRESSES[name]}">{escape(ADDRESSES[name])}</a>' if name in ADDRESSES else ""
     body = f"<p>{escape(PAPERS[name])}.{address_}</p>\n<p>{counted(len(resting), 'instruction')} rest on it.</p>\n"
     head = ("parameter", "architecture", "instructions", "where it stands")
-    return page(name, body + html_table(head, rows, f"what rests on {name}", words), depth=1)
+    return page(name, body + page_table(head, rows, f"what rests on {name}", words), depth=1)
 
 
 def written_sources(atlas: Atlas) -> dict[str, str]:
@@ -165,4 +165,4 @@ def generations_page(atlas: Atlas) -> str:
         "table. +n: n more instructions have it.</p>\n"
     )
     head = ("types", "architecture", "instruction", "keeps", "off at most", "than the one before")
-    return page("Generations", body + html_table(head, rows, "generations", words))
+    return page("Generations", body + page_table(head, rows, "generations", words))

@@ -14,7 +14,7 @@ def link(text: str, to: str) -> Markup:
     return f'<a href="{escape(to)}">{escape(text)}</a>'
 
 
-def html_table(
+def page_table(
     head: Sequence[str], rows: Iterable[Sequence[Markup]], name: str, search: Sequence[str] = ()
 ) -> Markup:
     """A table that scripts make sortable; of each row, words by which it is found beside those of its cells."""

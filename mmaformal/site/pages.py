@@ -17,7 +17,7 @@ from mmaformal.recordings.backing import HARDWARE, Backing, backing
 from mmaformal.site.addresses import page_address, proof_address
 from mmaformal.site.curves import error_svg, error_text, survival_svg
 from mmaformal.site.finding_pages import linked_sources
-from mmaformal.site.html import Markup, definition_list, drawing, html_table, link, page, playground, verdict
+from mmaformal.site.html import Markup, definition_list, drawing, link, page, page_table, playground, verdict
 from mmaformal.site.known_pairs import types_slug
 from mmaformal.site.pair_pages import types_address, verdict_rows
 from mmaformal.site.records import Atlas, bits_kept, counts
@@ -64,7 +64,7 @@ def _instruction_rows(atlas: Atlas, shown: Sequence[Instruction], root: str) -> 
         )
         words.append(" ".join(search_words(i)))
     head = ("instruction", "architecture", "types", "m×n×k", "algorithm", "parameters", "keeps", "behind it")
-    return html_table((*head, "holds", "fails"), rows, "instructions", words)
+    return page_table((*head, "holds", "fails"), rows, "instructions", words)
 
 
 def _behind(backed: Backing | None) -> str:
@@ -126,7 +126,7 @@ def _tasks(atlas: Atlas) -> Markup:
 
 def index(atlas: Atlas) -> str:
     """The first page: everything, in tables that one word narrows."""
-    architectures = html_table(
+    architectures = page_table(
         ("architecture", "devices", "instructions"),
         [
             (link(name, f"architecture/{name}.html"), escape(each.gpus), str(len(each.instructions)))
@@ -140,7 +140,7 @@ def index(atlas: Atlas) -> str:
         found = counts(atlas.verdicts(i)[name] for i in atlas.instructions)
         told = [str(found[word]) for word in ("holds", "fails", "open", "not run")]
         rows.append((link(name, f"property/{name}.html"), escape(statement), *told))
-    properties = html_table(
+    properties = page_table(
         ("property", "statement", "holds", "fails", "open", "not run"), rows, "properties of all instructions"
     )
     body = (
@@ -191,7 +191,7 @@ def property_page(atlas: Atlas, name: str) -> str:
         "instruction that has no verdict was not asked for the table.</p>\n"
     )
     head = ("instruction", "verdict", "architecture", "algorithm", "witness or proof")
-    return page(name, body + html_table(head, rows, name, words), depth=1)
+    return page(name, body + page_table(head, rows, name, words), depth=1)
 
 
 def _shown(atlas: Atlas, i: Instruction, name: str, word: str, root: str) -> Markup:
@@ -252,12 +252,12 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
         for each in parameters_in_words(i)
     ]
     if parameters:
-        told = html_table(("parameter", "is", "means", "source"), parameters, "parameters")
+        told = page_table(("parameter", "is", "means", "source"), parameters, "parameters")
         cited = definition_list(sources_cited(i))
         body += f'<section id="parameters"><h2>Parameters</h2>\n{told}{cited}</section>\n'
     rows = [*_property_rows(atlas, i)]
     told = (
-        html_table(("property", "statement", "verdict", "witness or proof"), rows, "properties")
+        page_table(("property", "statement", "verdict", "witness or proof"), rows, "properties")
         if rows
         else _NONE
     )
@@ -270,7 +270,7 @@ def instruction_page(atlas: Atlas, i: Instruction) -> str:
     others = verdict_rows(atlas.pairs, i, "../../")
     if others:
         map_ = link("map of all of these types", types_address(types_slug(i.spec), "../../"))
-        told = html_table(("instruction", "K", "verdict", "how", "input"), others, "compared")
+        told = page_table(("instruction", "K", "verdict", "how", "input"), others, "compared")
         body += f'<section id="compared"><h2>Compared</h2>\n<p>{map_}</p>\n{told}</section>\n'
     body += _commands(i)
     return page(i.label, body, depth=2)

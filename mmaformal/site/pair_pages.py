@@ -27,7 +27,7 @@ from mmaformal.shown_stages import (
     ulps_apart,
 )
 from mmaformal.site.addresses import page_address
-from mmaformal.site.html import Markup, definition_list, drawing, html_table, link, page, playground, verdict
+from mmaformal.site.html import Markup, definition_list, drawing, link, page, page_table, playground, verdict
 from mmaformal.site.known_pairs import SIGNS, KnownPairs, Verdict, pair_slug, types_slug
 from mmaformal.site.pairs import FunctionPair, PairAnswer
 from mmaformal.site.search import search_words
@@ -104,9 +104,9 @@ def pairs_page(pairs: KnownPairs) -> str:
         f"functions are one question, so that there are {counted(len(pairs.questions), 'question')}.</p>\n"
         '<p>Name two devices or instructions and a type to find a pair: <a href="index.html?q=a100+h100+fp16">a100 '
         'h100 fp16</a>; or go to <a href="#types">maps of types</a>, <a href="#pairs">all pairs</a>.</p>\n'
-        f'<section id="types"><h2>By types: maps of classes</h2>\n{html_table(heads, by_types, "types")}</section>\n'
+        f'<section id="types"><h2>By types: maps of classes</h2>\n{page_table(heads, by_types, "types")}</section>\n'
         '<section id="pairs"><h2>Pairs of different functions</h2>\n'
-        f"{html_table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs', words_of_rows)}</section>\n"
+        f"{page_table(('pair', 'types', 'K', 'verdict', 'how', 'input'), rows, 'pairs', words_of_rows)}</section>\n"
     )
     return page("Pairs of instructions", body, data="pairs")
 
@@ -160,7 +160,7 @@ def types_page(pairs: KnownPairs, slug: str, some: Sequence[Instruction]) -> str
         f'<table class="map"><thead><tr><td></td>{heads}</tr></thead><tbody>\n'
         + "\n".join(lines)
         + '\n</tbody></table></div></section>\n<section id="classes"><h2>Classes</h2>\n'
-        + html_table(("class", "instructions", "K", "algorithm", "parameters"), listed, "classes")
+        + page_table(("class", "instructions", "K", "algorithm", "parameters"), listed, "classes")
         + "</section>\n"
     )
     return page(some[0].spec.types, body, depth=1, data="pairs")

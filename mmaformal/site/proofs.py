@@ -18,7 +18,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import prove
 from mmaformal.site.addresses import script_address
-from mmaformal.site.html import Markup, html_table, page
+from mmaformal.site.html import Markup, page, page_table
 from mmaformal.solver.answers import Different, Equal, Holds
 
 #: Seconds that a reader's z3 has for one obligation, and the longest script that it is given.
@@ -200,7 +200,7 @@ def proof_page(claim: SiteProof, z3: bool) -> str:
     )
     body += checker("../../../", long) if z3 else "<p>This site was built without z3 for browsers.</p>\n"
     head = ("number", "statement", "solver", "seconds", "SMT-LIB 2", "in this browser")
-    body += html_table(head, rows, "obligations")
+    body += page_table(head, rows, "obligations")
     pair = claim.label.startswith("pair ")
     title = f"Proof: {claim.question}" if pair else f"{claim.property} of {claim.label}"
     return page(title, body, depth=3, script="check.js" if z3 else "")

@@ -24,7 +24,7 @@ from mmaformal.formats import Format, fp64
 from mmaformal.gemm import rounded
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
-from mmaformal.recordings.schema import meta_of
+from mmaformal.recordings.schema import meta_of_unit
 from mmaformal.recordings.write import replacing, write_rows
 from mmaformal.spec import DotAdd
 from mmaformal.testing.ties import tied
@@ -112,7 +112,7 @@ class DrawnRows(ShortRepr):
             name: x if self._format(name).name in _SAVED else codes[name] for name, x in self.numpy().items()
         }
         meta = {name: self._format(name).name for name in known}
-        told = {name: str(value) for name, value in meta_of(i).items()} | {"formats": json.dumps(meta)}
+        told = {name: str(value) for name, value in meta_of_unit(i).items()} | {"formats": json.dumps(meta)}
         with replacing(path) as new:
             new.write_bytes(numpy.save({name: np.ascontiguousarray(x) for name, x in known.items()}, told))
 

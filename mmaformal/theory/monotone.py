@@ -41,10 +41,10 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import Shifted, WideNumbers
 from mmaformal.theory.numbers import (
     CodedNumber,
+    coded_numbers,
     integer_of_code,
     is_at_most,
     larger_product,
-    numbers_of,
     widened,
 )
 from mmaformal.theory.rounded_sums import RoundsExactly, SumTheorem, grid_of
@@ -431,7 +431,7 @@ class OrderedSums:
     ) -> None:
         """`goal`: that results are in order if the k-th numbers of two runs are, which is its premise."""
         theory, premise, fmt = self.w.theory, goal.arg(0), self.spec.d_format
-        x, y = (numbers_of(self.spec, run)[k] for run in runs)
+        x, y = (coded_numbers(self.spec, run)[k] for run in runs)
         integers = self._prove_numbers(x, y)
         result = self._prove_results(runs, steps, k, integers.arg(1))
         special = [is_special(step) for step in steps]
@@ -521,7 +521,7 @@ class OrderedSums:
         for run in runs:
             pairs = zip([*own.a, *own.b, own.c], [*run.a, *run.b, run.c], strict=True)
             said.append(_instance(w.theory, self.exact.theorem, [(u, v) for u, v in pairs if not u.eq(v)]))
-            numbers = [widened(n, w.exponent_bits) for n in numbers_of(self.spec, run)]
+            numbers = [widened(n, w.exponent_bits) for n in coded_numbers(self.spec, run)]
             values.append([integer_of_code(w, n) for n in numbers])
         x, y = (total_of(each) for each in values)
         gain = values[1][k] - values[0][k]

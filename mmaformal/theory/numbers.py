@@ -143,7 +143,7 @@ def larger_product(spec: DotAdd, *places: int) -> LargerProduct:
     return LargerProduct(spec, x, replace(x, a=renamed(x.a), b=renamed(x.b)), places)
 
 
-def numbers_of(spec: DotAdd, x: Inputs) -> list[CodedNumber]:
+def coded_numbers(spec: DotAdd, x: Inputs) -> list[CodedNumber]:
     """The products of a step, and c, with the signs that they have in its exact sum."""
     pairs = zip(x.a, x.b, strict=True)
     products = [_product(coded_number(a, spec.a_format), coded_number(b, spec.b_format)) for a, b in pairs]
@@ -182,7 +182,7 @@ class CodeNumbers:
 
     @property
     def numbers(self) -> list[CodedNumber]:
-        return [widened(n, self.w.exponent_bits) for n in numbers_of(self.spec, self.inputs)]
+        return [widened(n, self.w.exponent_bits) for n in coded_numbers(self.spec, self.inputs)]
 
     @property
     def integers(self) -> list[z3.BitVecRef]:

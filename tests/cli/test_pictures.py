@@ -13,7 +13,7 @@ from mmaformal.accumulator import sum_width
 from mmaformal.bits import draw_witness
 from mmaformal.cli import diff, main, run, show
 from mmaformal.corridor import bands, corridor_text
-from mmaformal.site.curves import error_svg, points
+from mmaformal.site.curves import curve_points, error_svg
 from mmaformal.site.records import UnitBound
 from mmaformal.witness import Witness
 
@@ -93,7 +93,7 @@ def test_notebooks_have_them_as_svg() -> None:
 
 def test_a_bound_is_drawn_against_the_number_of_products() -> None:
     bound = UnitBound(16, "15.5", "25", "RZ-FP32", "10", "1,000", "0.5")
-    ks, offs = zip(*points(bound), strict=True)
+    ks, offs = zip(*curve_points(bound), strict=True)
     assert ks[:3] == (16, 32, 64)
     assert all(x < y for x, y in pairwise(offs))
     root = ElementTree.fromstring(error_svg(bound))

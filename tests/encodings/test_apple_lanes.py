@@ -55,24 +55,24 @@ def settled(argument: lanes.Argument) -> str:
 
 @pytest.mark.parametrize("on", [SUMS[2], SUMS[4], Reduction(32, 16, 16, True, False, True, True)], ids=str)
 def test_integers_are_proved(on: Accumulation | Reduction) -> None:
-    made = lanes.accumulated(on) if isinstance(on, Accumulation) else lanes.reduced(on)
+    made = lanes.argue_accumulated(on) if isinstance(on, Accumulation) else lanes.argue_reduced(on)
     assert "both encodings" in settled(made)
 
 
 def test_floats_are_proved() -> None:
-    settled(lanes.subtracted(IEEE_FP32))
+    settled(lanes.argue_subtracted(IEEE_FP32))
     settled(lanes.fused("z-xy", IEEE_BF16))
-    settled(lanes.chosen("max", IEEE_FP64))
-    settled(lanes.exceeds(IEEE_FP16.format))
+    settled(lanes.argue_chosen("max", IEEE_FP64))
+    settled(lanes.argue_exceeds(IEEE_FP16.format))
 
 
 def test_a_change_of_one_encoding_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smt, "below", lambda x, y: x < y)
     with pytest.raises(NotProvedError):
-        settled(lanes.chosen("max", IEEE_FP16))
+        settled(lanes.argue_chosen("max", IEEE_FP16))
     monkeypatch.setattr(smt, "negated", lambda code: code)
     with pytest.raises(NotProvedError):
-        settled(lanes.subtracted(IEEE_FP16))
+        settled(lanes.argue_subtracted(IEEE_FP16))
 
 
 @pytest.mark.slow

@@ -197,7 +197,7 @@ def prove_round_down(proving: Composing, instruction: Instruction) -> None:
 def test_smaller_bounds_are_refuted(
     proving: Composing, monkeypatch: pytest.MonkeyPatch, instruction: Instruction, loss: str
 ) -> None:
-    def smaller(spec: DotAdd, p: Any) -> round_down.Losses:
+    def smaller(spec: DotAdd, p: Any) -> round_down.StepLosses:
         losses = exact_losses(spec, p)
         if loss == "product":
             units = losses.product.units

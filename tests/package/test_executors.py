@@ -19,7 +19,7 @@ import pytest
 
 from mmaformal import cdna2, grid, hopper, matmul, rtx_blackwell
 from mmaformal.cli.running import WRONG_USE, execute
-from mmaformal.executors import LostWorkerError, in_order, width_of, workers
+from mmaformal.executors import LostWorkerError, results_in_order, width_of, workers
 from mmaformal.formats import Format
 from mmaformal.many_errors import Moments, measured
 from mmaformal.queries.diagnose import diagnose
@@ -163,7 +163,7 @@ def test_moments_reach_as_far_as_float64(power: int) -> None:
 
 def test_a_lost_worker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with workers(None, 1) as executor, pytest.raises(LostWorkerError) as lost:
-        list(in_order(executor, os._exit, [(1,), (1,)]))
+        list(results_in_order(executor, os._exit, [(1,), (1,)]))
 
     @click.command()
     def command() -> None:
@@ -190,14 +190,17 @@ def _killing_one(once: str, x: int) -> int:
 def test_dask_gives_what_a_lost_worker_was_at_to_another(tmp_path: Path) -> None:
     with dask(2) as executor:
         found = [
-            x for _, x in in_order(executor, _killing_one, [(str(tmp_path / "once"), x) for x in range(20)])
+            x
+            for _, x in results_in_order(
+                executor, _killing_one, [(str(tmp_path / "once"), x) for x in range(20)]
+            )
         ]
     assert found == list(range(20))
 
 
 def test_an_error_in_a_worker_is_raised_and_the_rest_taken_back() -> None:
     with ThreadPoolExecutor(1) as executor, pytest.raises(ZeroDivisionError):
-        list(in_order(executor, divmod, [(1, 1), (1, 0), *[(1, 1)] * 50]))
+        list(results_in_order(executor, divmod, [(1, 1), (1, 0), *[(1, 1)] * 50]))
 
 
 BIG = """

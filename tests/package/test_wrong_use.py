@@ -17,7 +17,7 @@ import pytest
 import mmaformal
 from mmaformal import ARCHITECTURES, ampere, cdna2, cli, find_difference, hopper, matmul, rtx_blackwell
 from mmaformal.formats import Format, fp16, fp32
-from mmaformal.queries.constraints import fixed, magnitude, parse
+from mmaformal.queries.constraints import fixed, magnitude, parse_constraint
 from mmaformal.queries.max_difference import max_difference
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.signoff import signoff
@@ -335,7 +335,7 @@ CALLS: list[tuple[str, Callable[[], Any], Any]] = [
     ("magnitude from 2 to 1", lambda: magnitude(2, 1), ValueError),
     ("magnitude of d", lambda: magnitude(1, 2, "d"), ValueError),
     ("fixed at a place there is not", lambda: find_difference(H, H, where=fixed(a={16: 0})), ValueError),
-    ("parse of nothing", lambda: parse(""), ValueError),
+    ("parse of nothing", lambda: parse_constraint(""), ValueError),
     ("a value that is none", lambda: fp16.code("1e999"), ValueError),
     ("a code that is none", lambda: fp16.value(1 << 16), ValueError),
     ("a Format too wide", lambda: Format("wide", 100, 20), WRONG),

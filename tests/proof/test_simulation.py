@@ -26,7 +26,7 @@ from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Same
-from mmaformal.proof.simulation import simulate
+from mmaformal.proof.simulation import link_stages
 from mmaformal.renderers import stages as shown_stages
 from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.asking import Asker
@@ -82,7 +82,7 @@ def argue(
         other(inputs.a, inputs.b, inputs.c),
     )
     argument = Argument(tracer)
-    simulate(argument, traces)
+    link_stages(argument, traces)
     argument.conclude("d is the same code", link_code(traces.executable.result, traces.smt.result))
     return argument
 

@@ -56,7 +56,7 @@ def test_real_numbers(claims: Callable[[Composing], None]) -> None:
 
 def test_rounding_that_is_off_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the premise |d − S| ≤ u · max(|S|, least) is twice as wide, nothing follows."""
-    right, seen = product_bound.bounded, []
+    right, seen = product_bound.is_within, []
 
     def of_rounding(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
         if str(bound) not in ("u*S", "-u*S", "u*least"):
@@ -64,7 +64,7 @@ def test_rounding_that_is_off_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(str(bound))
         return right(x, 2 * bound)
 
-    monkeypatch.setattr(product_bound, "bounded", of_rounding)
+    monkeypatch.setattr(product_bound, "is_within", of_rounding)
     assert proof_of(prove_growth) is None
     assert len(seen) == 3
 

@@ -29,7 +29,7 @@ from mmaformal.queries.constraints import (
     magnitude,
     nonzero,
     normal,
-    parse,
+    parse_constraint,
 )
 from mmaformal.rounding import RZ_FP32
 from mmaformal.solver.asking import constants_of
@@ -210,7 +210,7 @@ def blackwell_scaled() -> DotAdd:
     ],
 )
 def test_constraints_read_from_text(text: str, constraint: Constraint) -> None:
-    assert parse(text) == constraint
+    assert parse_constraint(text) == constraint
     assert as_constraints([text, constraint]) == (constraint, constraint)
     assert as_constraints(text) == as_constraints(constraint) == (constraint,)
 
@@ -246,7 +246,7 @@ def test_constraints_read_from_text(text: str, constraint: Constraint) -> None:
 )
 def test_text_that_is_no_constraint_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(repr(text))):
-        parse(text)
+        parse_constraint(text)
 
 
 def test_wrong_constraints_are_errors_that_say_so() -> None:

@@ -169,7 +169,7 @@ def proved() -> bool:
 
 @pytest.mark.parametrize("wide", ["u*alpha*before", "-u*alpha*before", "u*least", "E"])
 def test_what_is_off_by_more_than_is_said_is_refuted(monkeypatch: pytest.MonkeyPatch, wide: str) -> None:
-    right, seen = product_bound.bounded, []
+    right, seen = product_bound.is_within, []
 
     def wider(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
         if str(bound) != wide:
@@ -178,7 +178,7 @@ def test_what_is_off_by_more_than_is_said_is_refuted(monkeypatch: pytest.MonkeyP
         return right(x, 2 * bound)
 
     assert proved()
-    monkeypatch.setattr(product_bound, "bounded", wider)
+    monkeypatch.setattr(product_bound, "is_within", wider)
     assert not proved()
     assert seen
 

@@ -120,8 +120,8 @@ def test_the_bound_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     found = max_difference(*small, timeout=0.2, prove=120)
     assert isinstance(found.proof, Holds)
     assert "steps of a product" in str(found.proof)
-    right = product_bound.bounded
-    monkeypatch.setattr("mmaformal.facts.product_bound.bounded", lambda x, bound: right(x, bound * 2))
+    right = product_bound.is_within
+    monkeypatch.setattr("mmaformal.facts.product_bound.is_within", lambda x, bound: right(x, bound * 2))
     assert isinstance(max_difference(*small, timeout=0.2, prove=120).proof, Unknown)
 
 

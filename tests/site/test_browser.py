@@ -23,7 +23,7 @@ from support.site_rows import EXAMPLES, asked, expected
 
 from mmaformal import ARCHITECTURES, hopper
 from mmaformal.queries.properties import prove
-from mmaformal.site.build import NPM, SiteParts, build
+from mmaformal.site.build import NPM, SiteParts, build_site
 from mmaformal.site.jobs import Served
 from mmaformal.site.playground import answer
 from mmaformal.site.proofs import ProofFolder, fill
@@ -55,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     fill(proofs, [UNIT], [PROVED], lambda _: None, timeout=120, memory=2048)
     out = tmp_path_factory.mktemp("site")
     parts = SiteParts(pyodide=PACKAGES / "pyodide", z3=PACKAGES / "z3-solver", proofs=proofs.path)
-    assert build(out, parts).lacks == {}
+    assert build_site(out, parts).lacks == {}
     recording = Path(__file__).parents[2] / "examples" / "bfdot_qemu.npz"
     with server(out, asks=Served(recordings=[recording])) as serving:
         thread = threading.Thread(target=serving.serve_forever)

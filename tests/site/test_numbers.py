@@ -10,7 +10,7 @@ import pytest
 
 from mmaformal.cli import main
 from mmaformal.site import records
-from mmaformal.site.build import build, check
+from mmaformal.site.build import build_site, check_site
 from mmaformal.site.records import PropertyTable, shipped
 
 TABLE = shipped("properties.md").read_text(encoding="utf-8")
@@ -76,8 +76,8 @@ def test_a_table_that_is_edited_is_refused(old: str, new: str) -> None:
 def test_a_page_that_is_edited_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each kind of page with one digit more, a file that is not there; and the site as it was built."""
     site = tmp_path / "site"
-    build(site)
-    assert check(site).verdict == "as built"
+    build_site(site)
+    assert check_site(site).verdict == "as built"
     kinds = ["index.html", "pairs.html", "generations.html", "architecture/hopper.html", "data/pairs.csv"]
     kinds += [
         str(next((site / kind).rglob("*.html")).relative_to(site))

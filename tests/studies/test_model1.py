@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal.analysis.rounding import round_to
+from mmaformal.analysis.rounding import round_floats
 from mmaformal.analysis.scaling import powers, root_below
 from mmaformal.studies.narrow_range import DEVICES, TABLE_2_1, FloatArithmetic, Model1
 
@@ -40,7 +40,7 @@ def hard_numbers(arithmetic: FloatArithmetic, count: int) -> NDArray[np.float64]
 def test_rounding_is_by_definition(name: str, subnormals: bool, bounded: bool) -> None:
     arithmetic = FloatArithmetic.named(name, subnormals=subnormals, bounded=bounded)
     x = hard_numbers(arithmetic, 400)
-    for value, result in zip(x.tolist(), round_to(x, arithmetic).tolist(), strict=True):
+    for value, result in zip(x.tolist(), round_floats(x, arithmetic).tolist(), strict=True):
         expected = arithmetic.fl(Fraction(value))
         assert abs(result) == np.inf if expected is None else Fraction(result) == expected, value
 
@@ -54,7 +54,7 @@ def test_formats_are_those_of_ml_dtypes(name: str) -> None:
         x = hard_numbers(arithmetic, 2000).astype(np.float32)
         x = x[np.isfinite(x)]
         expected = x.astype(dtype).astype(np.float64)
-    np.testing.assert_array_equal(round_to(x.astype(np.float64), arithmetic), expected)
+    np.testing.assert_array_equal(round_floats(x.astype(np.float64), arithmetic), expected)
 
 
 def test_table_2_1() -> None:

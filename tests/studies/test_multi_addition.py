@@ -163,8 +163,8 @@ def test_two_terms_with_one_bit_less_are_not_proved() -> None:
 
 
 def test_a_wider_spread_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = claims.spread
-    monkeypatch.setattr(claims, "spread", lambda operator: right(operator) + 1)
+    right = claims.spread_of_sum
+    monkeypatch.setattr(claims, "spread_of_sum", lambda operator: right(operator) + 1)
     assert not proved(prove_near, replace(OPERATORS["MA16.BF16"], D=3, N=3))
 
 

@@ -69,7 +69,7 @@ def positive(premise: z3.BoolRef) -> list[z3.ArithRef]:
 def test_a_broken_premise_is_refuted(
     number: str, broken: Callable[[z3.ArithRef, z3.ArithRef], z3.BoolRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrow_range, "bounded", broken)
+    monkeypatch.setattr(narrow_range, "is_within", broken)
     with LazyPortfolio() as portfolio, pytest.raises(NotProvedError):
         THEOREMS[number][1](Composing(Asker(portfolio, 60)))
 

@@ -132,7 +132,7 @@ def words_of(p: Emulated, cut: WordCut, code: int) -> list[Fraction]:
 def test_words_do_not_leave_half_as_much(name: str, asker: Asker) -> None:
     p, cut = cut_of(name)
     cut = replace(cut, places=(*cut.places[:-1], cut.places[-1] + 1))
-    assert not holds(lambda proving: words.prove_words(proving, p, cut.format, cut), asker)
+    assert not holds(lambda proving: words.prove_words_of(proving, p, cut.format, cut), asker)
 
 
 @pytest.mark.slow
@@ -143,10 +143,10 @@ def test_words_of_each_scheme(name: str, more: int, asker: Asker) -> None:
     p, cut = cut_of(name)
     least = max(cut.least + more, fp32.min_exponent)
     other = WordCut.of(p, cut.format, least)
-    assert holds(lambda proving: words.prove_words(proving, p, cut.format, other), asker)
+    assert holds(lambda proving: words.prove_words_of(proving, p, cut.format, other), asker)
     if least < cut.least:
         wrong = replace(cut, least=least)
-        assert not holds(lambda proving: words.prove_words(proving, p, cut.format, wrong), asker)
+        assert not holds(lambda proving: words.prove_words_of(proving, p, cut.format, wrong), asker)
 
 
 def test_a_word_that_is_cut_leaves_more(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_word_that_is_cut_leaves_more(asker: Asker, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         words.emulated, "words", lambda x, q, fmt: right(x, replace(cutting, words=q.words), fmt)
     )
-    assert not holds(lambda proving: words.prove_words(proving, p, cut.format, cut), asker)
+    assert not holds(lambda proving: words.prove_words_of(proving, p, cut.format, cut), asker)
 
 
 # ---- products of words and sums --------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_share_that_is_too_small(asker: Asker, monkeypatch: pytest.MonkeyPatch
 def test_sums(claims: Callable[[Composing], None], asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what the unit, the rounding and the words are off; not with twice as much."""
     assert holds(claims, asker)
-    right, seen = sums.bounded, []
+    right, seen = sums.is_within, []
 
     def wider(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
         if str(bound) not in ("f*(w + P)", "u*(t + scaled)", "g*(least + P)", "epsilon*Y", "eta"):
@@ -220,7 +220,7 @@ def test_sums(claims: Callable[[Composing], None], asker: Asker, monkeypatch: py
         seen.append(str(bound))
         return right(x, 2 * bound)
 
-    monkeypatch.setattr(sums, "bounded", wider)
+    monkeypatch.setattr(sums, "is_within", wider)
     assert not holds(claims, asker)
     assert seen
 
@@ -429,7 +429,7 @@ def test_a_word_that_another_one_changes_is_seen(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(emulated, "words", others)
     program = of(f"markidis({VOLTA})")
     with pytest.raises(ArgumentError, match="the others are others"):
-        words.prove_words(Composing(asker), program.parameters, fp16, program.a)
+        words.prove_words_of(Composing(asker), program.parameters, fp16, program.a)
 
 
 def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from mmaformal.studies.unit_study.enough_width import enough, is_enough
 def test_statistics_are_those_of_exact_arithmetic(kind: str, a: str) -> None:
     design, count = study.Design(kind, a, "RNE-FP32", "RZ", 4, 10), 60
     row, s, fmt, i = (
-        study.measured(design, count, 3),
+        study.measured_unit(design, count, 3),
         study.samples(FORMATS[a], 4, count, 3),
         FORMATS[a],
         design.instruction,

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mmaformal.analysis.rounding import Floats, round_to
+from mmaformal.analysis.rounding import Floats, round_floats
 from mmaformal.studies.narrow_range import Model1
 from mmaformal.studies.narrow_range import worst as module
 from mmaformal.studies.narrow_range.bounds import Componentwise, Symbols, epsilon
@@ -18,8 +18,8 @@ def ratios(model: Model1, x: list[Floats], y: list[Floats], theta: float, bound:
     """|e| over its bound, of columns of x and y; 0 where they are not scaled so, or overflow."""
     total = np.zeros_like(x[0])
     for a, b in zip(x, y, strict=True):
-        p = round_to(round_to(a, model.input) * round_to(b, model.input), model.accumulation)
-        total = round_to(total + p, model.accumulation)
+        p = round_floats(round_floats(a, model.input) * round_floats(b, model.input), model.accumulation)
+        total = round_floats(total + p, model.accumulation)
     v = [a * b for a, b in zip(x, y, strict=True)]
     X, Y = (np.max(np.abs(each), axis=0) for each in (x, y))
     e, sigma = np.abs(total - sum(v)), sum(np.abs(each) for each in v)

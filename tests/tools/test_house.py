@@ -53,6 +53,7 @@ def test_the_house_has_none() -> None:
         ("encodings/fda/space.py", "mmaformal/spaces/__init__.py", "choices"),
         ("mmaformal/recordings/layouts/csv.py", "mmaformal/recordings/layouts/npz.py", "describe"),
         ("mmaformal/cli/verify.py", "queries/verify.py", "verify"),
+        ("mmaformal/cli/check.py", "mmaformal/recordings/report.py", "check"),
     ],
 )
 def test_files_that_are_for_one_thing(one: str, other: str, name: str) -> None:

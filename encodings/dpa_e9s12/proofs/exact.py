@@ -32,7 +32,7 @@ from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, negate_if
 from mmaformal.facts.exact_steps import Sticky, prove_sticky
-from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_total
+from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_sum_of_both
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
@@ -214,7 +214,7 @@ class Summation:
         text = "c's exponent is in its range, and c has its leading bit or the least exponent"
         self.proving.claim("c's exponent", text, z3.Implies(finite, bounds))
         prove_addend(self.proving, y, step.c, c.bias, exponents)
-        prove_total(self.proving, "sum", step.sum, (x.sign, y.sign))
+        prove_sum_of_both(self.proving, "sum", step.sum, (x.sign, y.sign))
         sticky = Sticky(
             x,
             p.L - 1,

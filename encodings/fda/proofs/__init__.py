@@ -22,7 +22,7 @@ from mmaformal.facts.sums import (
     StepSum,
     aligned_terms,
     largest_product,
-    places_of,
+    product_places,
     sum_of_terms,
 )
 from mmaformal.instruction import Instruction
@@ -98,7 +98,7 @@ class FdaFacts(RoundsOneSum[Step]):
     def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
         """Return the sums of a step with another largest significand of products, and of c."""
         F, products = spec.parameters_as(Fda).F, step.products
-        parts = aligned_terms(spec, step, F, products, product, places_of(spec), c)
+        parts = aligned_terms(spec, step, F, products, product, product_places(spec), c)
         return [sum_of_terms(step, "products and c", step.total, parts, step.e_max)]
 
     def first_sum(self, step: object) -> Lane:

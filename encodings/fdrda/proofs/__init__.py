@@ -27,7 +27,7 @@ from mmaformal.facts.ranges import RoundsOneSum, not_minus_zero
 from mmaformal.facts.sums import (
     StepSum,
     largest_product,
-    places_of,
+    product_places,
     sum_of_terms,
 )
 from mmaformal.instruction import Instruction
@@ -65,7 +65,7 @@ class FdrdaFacts(RoundsOneSum[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         p = spec.parameters_as(Fdrda)
         product = largest_product(spec)
-        most = aligned(product, places_of(spec), p.F)
+        most = aligned(product, product_places(spec), p.F)
         parts = [(t, product, most) for t in step.products]
         if not isinstance(step, smt_gfdrda.GfdrdaStep):
             return [sum_of_terms(step, "products", step.dot, parts, step.e_products)]

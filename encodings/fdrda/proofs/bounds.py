@@ -141,7 +141,7 @@ class StepFrame:
 
 def losses_of(spec: DotAdd, p: Fdrda) -> StepLosses:
     M, F = spec.c_format.fraction_bits, p.F
-    high, f = prove_largest_exponent(spec), fdrda.fraction_bits(spec)
+    high, f = prove_highest_exponent(spec), fdrda.fraction_bits(spec)
     low = spec.a_format.min_exponent + spec.b_format.min_exponent
     factors = (spec.a_format.fraction_bits + 1, spec.b_format.fraction_bits + 1)
     product = largest_loss(factors, (high - F) - (low - f))
@@ -166,7 +166,7 @@ def losing_product(spec: DotAdd, p: Fdrda, loss: Loss, e_max: int) -> tuple[int,
     return None
 
 
-def prove_largest_exponent(spec: DotAdd) -> int:
+def prove_highest_exponent(spec: DotAdd) -> int:
     high = spec.a_format.max_exponent + spec.b_format.max_exponent
     return min(high, fdrda.OVERFLOW - 1)
 
@@ -185,7 +185,7 @@ def step_frame(spec: DotAdd) -> StepFrame:
         step=step,
         own=own,
         all=fdrda.exponents_of(spec),
-        high=prove_largest_exponent(spec),
+        high=prove_highest_exponent(spec),
         losses=losses_of(spec, p),
     )
 

@@ -20,7 +20,7 @@ from mmaformal.encodings.fdrda.proofs.bounds import (
     StepLosses,
     losing_product,
     losses_of,
-    prove_largest_exponent,
+    prove_highest_exponent,
 )
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
@@ -33,7 +33,7 @@ from mmaformal.spec import DotAdd
 def _reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
     """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
     p, M = spec.parameters_as(Fdrda), spec.c_format.fraction_bits
-    e_max, formats = prove_largest_exponent(spec), (spec.a_format, spec.b_format)
+    e_max, formats = prove_highest_exponent(spec), (spec.a_format, spec.b_format)
     top = product_codes([(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)], e_max, formats)
     small = losing_product(spec, p, losses.product, e_max)
     if top is None or small is None:

@@ -14,7 +14,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.proofs.exactness import ExactFma, prove_fma_decoded, prove_fma_operands
 from mmaformal.facts.exact_steps import prove_off, prove_sticky
-from mmaformal.facts.exact_terms import prove_total
+from mmaformal.facts.exact_terms import prove_sum_of_both
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
@@ -73,7 +73,7 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
     inside = [part for y in (step.a, step.b, step.c) for part in (y.sign, y.significand, y.nan, y.infinite)]
     none = z3.Not(z3.Or(*step.special))
     proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
-    prove_total(proving, "sum of both", step.sum, (signs[0], signs[1]))
+    prove_sum_of_both(proving, "sum of both", step.sum, (signs[0], signs[1]))
     prove_sticky(proving, x.sticky)
     _prove_flushed(proving, x, x.sticky.result, signs)
 

@@ -23,7 +23,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.monotone_addition import ieee_addition, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
-from mmaformal.facts.sums import StepSum, largest_product, places_of, significand_is_small
+from mmaformal.facts.sums import StepSum, largest_product, product_places, significand_is_small
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
@@ -61,7 +61,7 @@ class LoweredFacts(Facts[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         inner = spec.parameters_as(Lowered).inner_dot_add(spec)
-        converted = largest_product(spec) << places_of(inner) - places_of(spec)
+        converted = largest_product(spec) << product_places(inner) - product_places(spec)
         c = 0 if len(step.inner) == 1 else None  # a single one begins with zero
         return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted, c)]
 

@@ -20,7 +20,7 @@ from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import encode
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.facts.exact_steps import Sticky, prove_kept_sum, prove_off
-from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product, prove_total
+from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product, prove_sum_of_both
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
@@ -142,7 +142,7 @@ def _prove_number(proving: Composing, x: ExactFma) -> None:
     Raises NotProvedError.
     """
     s, unit = x.sticky, x.unit
-    prove_total(proving, "sum of both", s.sum, (s.x.sign, s.y.sign))
+    prove_sum_of_both(proving, "sum of both", s.sum, (s.x.sign, s.y.sign))
     known, number = prove_kept_sum(proving, s), code_parts(code_index(x.z), unit.size(), IEEE_FP32)
     m = magnitude_of(s.sum.total)[1]
     room = has_room(s.sum.total, s.sum.e_max, s.exponents, s.frame, s.rho)

@@ -76,7 +76,7 @@ def _argue(inputs: _Inputs, mine: Lane, other: z3.BitVecRef, statement: str) -> 
 # ---- integers --------------------------------------------------------------------------------------------------------
 
 
-def accumulated(on: Accumulation) -> Argument:
+def argue_accumulated(on: Accumulation) -> Argument:
     """The argument for z ± (term >> s): the product first."""
     inputs = _Inputs(x=on.x_bits, y=on.y_bits, z=on.z_bits, shift=5)
     mine, other = executable.accumulated(on, *inputs.lanes), smt.accumulated(on, *inputs.codes)
@@ -96,7 +96,7 @@ def accumulated(on: Accumulation) -> Argument:
     return argument
 
 
-def reduced(on: Reduction) -> Argument:
+def argue_reduced(on: Reduction) -> Argument:
     """The argument for a shift, saturating or not."""
     inputs = _Inputs(z=on.bits, shift=5)
     mine, other = executable.reduced(on, *inputs.lanes), smt.reduced(on, *inputs.codes)
@@ -110,7 +110,7 @@ def _told(on: Accumulation | Reduction) -> str:
 # ---- floating point --------------------------------------------------------------------------------------------------
 
 
-def exceeds(fmt: Format) -> Argument:
+def argue_exceeds(fmt: Format) -> Argument:
     """The argument for x > y, by which genlut searches its table."""
     inputs = _Inputs(x=fmt, y=fmt)
     one, zero = z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)
@@ -119,7 +119,7 @@ def exceeds(fmt: Format) -> Argument:
     return _argue(inputs, mine, other, f"codes of {fmt} exceed each other alike in both encodings")
 
 
-def chosen(kind: FloatKind, rho: Conversion) -> Argument:
+def argue_chosen(kind: FloatKind, rho: Conversion) -> Argument:
     """The argument for what is no fma: the smaller, the larger, the positive part."""
     inputs = _Inputs(x=rho.format, y=rho.format, z=rho.format)
     (x, y, z), (u, v, w) = inputs.codes, inputs.lanes
@@ -136,7 +136,7 @@ def fused(kind: FloatKind, rho: Conversion) -> Argument:
     return open_.argue(inputs, mine, other, f"{kind} of {rho.format} is the same code in both encodings")
 
 
-def subtracted(rho: Conversion) -> Argument:
+def argue_subtracted(rho: Conversion) -> Argument:
     """The argument for an element of fms, what fma computes left open."""
     inputs, open_ = _Inputs(x=rho.format, y=rho.format, z=rho.format, operand=BITS), _OpenFma()
     (x, y, z, operand), (u, v, w, operand_lane) = inputs.codes, inputs.lanes
@@ -245,7 +245,7 @@ def _reductions(bits: int, out: int, saturated: int) -> Iterator[Reduction]:
         yield Reduction(bits, out, saturated, signed, signed_range, rounding, saturate)
 
 
-def conversions(name: str) -> tuple[Conversion, ...]:
+def conversions_of(name: str) -> tuple[Conversion, ...]:
     """ρ of the elements of which an instruction's fma, that its lanes are proved with left open, is to be proved."""
     fms = {"fms16": (IEEE_FP16, IEEE_FP32), "fms32": (IEEE_FP32,), "fms64": (IEEE_FP64,)}
     return ALL if name in ("vecfp", "matfp") else fms.get(name, ())
@@ -254,19 +254,19 @@ def conversions(name: str) -> tuple[Conversion, ...]:
 def arguments(name: str) -> dict[str, Callable[[], Argument]]:
     """Return what is to be proved of an instruction's lanes, each once, by its name."""
     if name.startswith("fms"):
-        return {str(rho.format): lambda rho=rho: subtracted(rho) for rho in conversions(name)}  # type: ignore[misc]
+        return {str(rho.format): lambda rho=rho: argue_subtracted(rho) for rho in conversions_of(name)}  # type: ignore[misc]
     if name in ("vecfp", "matfp"):
         kinds = list(tables.FLOAT_MODES.values())[: 3 if name == "matfp" else None]
         return {
-            f"{kind} of {rho.format}": lambda kind=kind, rho=rho: (fused if kind in SKIPS else chosen)(
+            f"{kind} of {rho.format}": lambda kind=kind, rho=rho: (fused if kind in SKIPS else argue_chosen)(
                 kind, rho
             )  # type: ignore[misc]
             for kind in kinds
             for rho in ALL
         }
     if name == "genlut":
-        return {str(rho.format): lambda rho=rho: exceeds(rho.format) for rho in ALL}  # type: ignore[misc]
+        return {str(rho.format): lambda rho=rho: argue_exceeds(rho.format) for rho in ALL}  # type: ignore[misc]
     return {
-        _told(on): lambda on=on: accumulated(on) if isinstance(on, Accumulation) else reduced(on)  # type: ignore[misc]
+        _told(on): lambda on=on: argue_accumulated(on) if isinstance(on, Accumulation) else argue_reduced(on)  # type: ignore[misc]
         for on in _integers(name)
     }

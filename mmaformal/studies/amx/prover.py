@@ -114,7 +114,7 @@ def _both(question: str, name: str, asker: Asker) -> Answer:
 def _lanes(question: str, name: str, asker: Asker) -> Answer:
     proofs: list[Proof] = []
     try:
-        proofs += [prove(asker, amx_alu.argue_alu(rho)) for rho in amx_lanes.conversions(name)]
+        proofs += [prove(asker, amx_alu.argue_alu(rho)) for rho in amx_lanes.conversions_of(name)]
         proofs += [prove(asker, make()) for make in amx_lanes.arguments(name).values()]
         return Holds(question, by_rule(_INSTANCE, *proofs), asker.elapsed)
     except (LaneError, ArgumentError, NotProvedError) as error:

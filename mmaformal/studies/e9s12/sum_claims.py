@@ -42,7 +42,7 @@ EXPONENT = 14
 _PLACE = fp32.bias + fp32.fraction_bits
 
 
-def spread(operator: MultiAddition) -> int:
+def spread_of_sum(operator: MultiAddition) -> int:
     """By how much exponents may differ with no bit lost."""
     return operator.F - operator.fmt.fraction_bits
 
@@ -210,11 +210,11 @@ class Adding:
 
 def prove_near(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
     """Prove that terms are added exactly and rounded once where the exponents of those that are not zero differ by at
-    most `spread`; returns that, and that all are numbers."""
+    most `spread_of_sum`; returns that, and that all are numbers."""
     x = Adding.of(proving, operator)
     x.prove_all()
-    near = are_near(x.step.x, spread(operator))
-    x.prove_exact(near, spread(operator))
+    near = are_near(x.step.x, spread_of_sum(operator))
+    x.prove_exact(near, spread_of_sum(operator))
     return z3.And(x.numbers, *near)
 
 
@@ -236,7 +236,7 @@ def prove_two(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
     for another operator."""
     if operator.D != 2 or operator.fmt != fp32:
         raise ValueError(f"{operator} does not add two terms of fp32")
-    x, most = Adding.of(proving, operator), min(spread(operator), FAR - 1)
+    x, most = Adding.of(proving, operator), min(spread_of_sum(operator), FAR - 1)
     x.prove_all()
     near = are_near(x.step.x, most)
     x.prove_exact(near, most)
@@ -342,7 +342,7 @@ class _Apart:
 
         Returns that it is n lower.
         """
-        x, given, cut_bits = self.x, self.apart(n, n), n - spread(self.x.operator)
+        x, given, cut_bits = self.x, self.apart(n, n), n - spread_of_sum(self.x.operator)
         top, bits = self.prove_top(given), x.operator.L + 6
         v = fit(self.v.significand, bits)
         exact = self.signed(n, bits) + z3.If(self.v.sign == 1, -v, v)

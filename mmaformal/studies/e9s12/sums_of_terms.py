@@ -28,7 +28,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12.operators import OPERATORS, MultiAddition
 from mmaformal.studies.e9s12.same_sums import argue_same_sums, constants_of_terms
-from mmaformal.studies.e9s12.sum_claims import prove_near, prove_sum_rounded, prove_two, spread
+from mmaformal.studies.e9s12.sum_claims import prove_near, prove_sum_rounded, prove_two, spread_of_sum
 from mmaformal.witness import WitnessError
 
 Settle = Callable[[MultiAddition, Asker], Answer]
@@ -161,7 +161,7 @@ def _last_place(operator: MultiAddition) -> list[str]:
 
 def _farther(operator: MultiAddition) -> list[str]:
     """1 − 1 and a number whose last place is one below what is kept."""
-    far, ones = spread(operator) + 1, "0x1.000002p" if operator.fmt == fp32 else "0x1.02p"
+    far, ones = spread_of_sum(operator) + 1, "0x1.000002p" if operator.fmt == fp32 else "0x1.02p"
     return ["1", "-1", f"{ones}-{far}"]
 
 

@@ -166,7 +166,7 @@ def _of_words(program: Program, asker: Asker) -> list[Proof]:
     """Prove what words leave of both factors."""
     p = program.parameters
     both = {(p.unit.a_format, program.a): None, (p.unit.b_format, program.b): None}
-    claims = [partial(words.prove_words, p=p, fmt=fmt, cut=cut) for fmt, cut in both if cut.places]
+    claims = [partial(words.prove_words_of, p=p, fmt=fmt, cut=cut) for fmt, cut in both if cut.places]
     return [theorem(each, asker) for each in claims]
 
 

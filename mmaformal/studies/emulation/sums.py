@@ -34,7 +34,7 @@ from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, canonical_nan, decode, resize
 from mmaformal.encodings.smt.ieee import add, rescale
-from mmaformal.facts.product_bound import STEPS, bounded
+from mmaformal.facts.product_bound import STEPS, is_within
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import ArgumentError
@@ -99,13 +99,13 @@ class WordNumbers(NamedTuple):
     def known(self, p: Emulated, cut: WordCut) -> z3.BoolRef:
         """Claim of numbers what is claimed of codes (`words.prove`)."""
         normal, y = _number(Fraction(2) ** cut.format.min_exponent), self.x
-        known = [bounded(self.x, self.weight), self.weight >= _number(Fraction(2) ** cut.least)]
+        known = [is_within(self.x, self.weight), self.weight >= _number(Fraction(2) ** cut.least)]
         for i, (word, weight) in enumerate(zip(self.words, self.weights, strict=True)):
             known.append(z3.Or(weight <= word, weight <= -word, weight <= normal))
-            known.append(bounded(word, weight))
+            known.append(is_within(word, weight))
             if cut.places:
                 y = _number(Fraction(1 << p.shift)) * (y - word)
-                known.append(bounded(y * _place(p, i + 1), _number(cut.left[i + 1]) * self.weight))
+                known.append(is_within(y * _place(p, i + 1), _number(cut.left[i + 1]) * self.weight))
             else:
                 known.append(word == self.x)
         return z3.And(known)
@@ -157,12 +157,12 @@ class WordProducts:
 
     def _bound(self, what: z3.ArithRef) -> z3.BoolRef:
         weight, share = self.shares[what.get_id()]
-        return bounded(what, _number(share) * weight)
+        return is_within(what, _number(share) * weight)
 
     def _prove_product(self, proving: Composing, x: z3.ArithRef, y: z3.ArithRef) -> z3.BoolRef:
         """Prove that x·y is no larger than both shares together."""
         (of_x, share), (of_y, other) = self.shares[x.get_id()], self.shares[y.get_id()]
-        claim = bounded(x * y, _number(share * other) * self.both)
+        claim = is_within(x * y, _number(share * other) * self.both)
         text = "a product is no larger than its share of both weights"
         given = [self._bound(x), self._bound(y), of_x >= 0, of_y >= 0]
         return proving.claim("product", text, claim, given)
@@ -180,7 +180,7 @@ class WordProducts:
         whole = proving.claim("distributive law", text, error == rest)
         bounds = [self._prove_product(proving, one, other) for _, one, other in terms]
         text = "so the products of words are off by no more than the sum of these shares"
-        claim = bounded(error, _number(lost(p, self.a, self.b)) * self.both)
+        claim = is_within(error, _number(lost(p, self.a, self.b)) * self.both)
         return proving.claim("products of words", text, claim, [whole, *bounds])
 
     def _prove_weights(self, proving: Composing, part: Part) -> z3.BoolRef:
@@ -218,8 +218,8 @@ class Total(NamedTuple):
     @property
     def near(self) -> z3.BoolRef:
         """|t − x| ≤ G − σ."""
-        size = z3.And(self.least >= 0, self.least <= self.sigma, bounded(self.exact, self.sigma))
-        return z3.And(bounded(self.t - self.exact, self.G - self.sigma), size)
+        size = z3.And(self.least >= 0, self.least <= self.sigma, is_within(self.exact, self.sigma))
+        return z3.And(is_within(self.t - self.exact, self.G - self.sigma), size)
 
     def after(self, d: z3.ArithRef, p: z3.ArithRef, P: z3.ArithRef, G: z3.ArithRef) -> Total:
         """The next total."""
@@ -232,9 +232,9 @@ def prove_chain_of_sums(proving: Composing) -> None:
     Raises NotProvedError."""
     total = Total.any()
     d, p, P, f, w = z3.Reals("d p P f w")
-    signs = z3.And(P >= 0, f >= 0, bounded(p, P))
+    signs = z3.And(P >= 0, f >= 0, is_within(p, P))
     heavier = z3.Or(w <= total.t, w <= -total.t, w <= total.least)
-    unit = bounded(d - (total.t + p), f * (w + P))
+    unit = is_within(d - (total.t + p), f * (w + P))
     text = "the weight of the total is no more than G"
     reach = proving.claim("weight", text, w <= total.G, [total.near, heavier])
     text = "so a chain on it is off by f times G and its own weights at most"
@@ -251,26 +251,28 @@ def prove_outside(proving: Composing) -> None:
     total = Total.any()
     d, p, P, u, inner, scaled, g, kappa, eta = z3.Reals("d p P u inner scaled g kappa eta")
     more = kappa * g * (total.least + P) + eta
-    given = z3.And(P >= 0, u >= 0, g >= 0, kappa >= 0, eta >= 0, bounded(p, P))
-    unit = bounded(inner - p, g * (total.least + P))
-    scaling = bounded(scaled - kappa * inner, eta)
+    given = z3.And(P >= 0, u >= 0, g >= 0, kappa >= 0, eta >= 0, is_within(p, P))
+    unit = is_within(inner - p, g * (total.least + P))
+    scaling = is_within(scaled - kappa * inner, eta)
     S = total.t + scaled
-    rounding = z3.Or(bounded(d - S, u * S), bounded(d - S, -u * S), bounded(d - S, u * total.least))
+    rounding = z3.Or(is_within(d - S, u * S), is_within(d - S, -u * S), is_within(d - S, u * total.least))
 
     text = "numbers and errors that are scaled are within what is scaled"
     own = g * (total.least + P)
-    times = z3.And(bounded(kappa * (inner - p), kappa * own), bounded(kappa * p, kappa * P), kappa * P >= 0)
+    times = z3.And(
+        is_within(kappa * (inner - p), kappa * own), is_within(kappa * p, kappa * P), kappa * P >= 0
+    )
     times = proving.claim("scaled", text, times, [given, unit])
     text = "products of what is not negative are not"
     positive = proving.claim("signs", text, kappa * own >= 0, [total.near, given])
     text = "what is added is off by κ times its own error, and the scaling"
-    close = proving.claim("off", text, bounded(scaled - kappa * p, more), [times, scaling])
+    close = proving.claim("off", text, is_within(scaled - kappa * p, more), [times, scaling])
     reach = total.G + kappa * P + more
     text = "the sum is no larger than G, the weights and that"
-    size = z3.And(bounded(S, reach), total.least <= reach)
+    size = z3.And(is_within(S, reach), total.least <= reach)
     size = proving.claim("size", text, size, [given, total.near, close, times, positive])
     text = "rounding adds u times that"
-    off = proving.claim("rounded", text, bounded(d - S, u * reach), [given, size, rounding])
+    off = proving.claim("rounded", text, is_within(d - S, u * reach), [given, size, rounding])
     after = total.after(d, kappa * p, kappa * P, (1 + u) * reach).near
     after = proving.claim("outside", text, after, [total.near, close, times, off])
     proving.rests_on(STEPS)
@@ -283,9 +285,9 @@ def prove_together(proving: Composing) -> None:
     total = Total.any()
     Y, alpha, beta, gamma, epsilon, target, w = z3.Reals("Y alpha beta gamma epsilon target w")
     counted = total.G - total.sigma <= alpha * Y + beta * w + gamma
-    words = bounded(total.exact - target, epsilon * Y)
+    words = is_within(total.exact - target, epsilon * Y)
     text = "the errors of sums and of words are together within the bound"
-    claim = bounded(total.t - target, (alpha + epsilon) * Y + beta * w + gamma)
+    claim = is_within(total.t - target, (alpha + epsilon) * Y + beta * w + gamma)
     claim = proving.claim("together", text, claim, [total.near, counted, words])
     proving.rests_on(STEPS)
     proving.conclude(text, z3.Implies(z3.And(total.near, counted, words), claim))

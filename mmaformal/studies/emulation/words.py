@@ -99,7 +99,7 @@ class WordStage:
     top: BitVec  #: |y| ≤ 2^top
 
 
-def prove_words(proving: Composing, p: Emulated, fmt: Format, cut: WordCut) -> None:
+def prove_words_of(proving: Composing, p: Emulated, fmt: Format, cut: WordCut) -> None:
     """The claims above, of any factor whose first word is finite.  Raises NotProvedError, ArgumentError."""
     a = z3.BitVec("a", fp32.storage_bits)
     x = decode(a, fp32)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.facts.product_bound import bounded
+from mmaformal.facts.product_bound import is_within
 from mmaformal.proof.composition import Composing, Rule
 
 SUMS = Rule(
@@ -69,23 +69,23 @@ def _common(proving: Composing) -> list[z3.BoolRef]:
 def _rounding(proving: Composing) -> z3.BoolRef:
     """(3.5) from (2.3)."""
     x, ax, delta, eta, u, g = z3.Reals("x ax delta eta u g")
-    given = z3.And(bounded(x, ax), bounded(delta, u), bounded(eta, g), ax >= 0, u >= 0)
-    part = proving.claim("δ·x", "|x·δ| ≤ u|x|", z3.Implies(given, bounded(x * delta, u * ax)))
+    given = z3.And(is_within(x, ax), is_within(delta, u), is_within(eta, g), ax >= 0, u >= 0)
+    part = proving.claim("δ·x", "|x·δ| ≤ u|x|", z3.Implies(given, is_within(x * delta, u * ax)))
     text = "|fl(x) − x| ≤ u|x| + g"
-    claim = z3.Implies(given, bounded(x * (1 + delta) + eta - x, u * ax + g))
+    claim = z3.Implies(given, is_within(x * (1 + delta) + eta - x, u * ax + g))
     return proving.claim("rounding", text, claim, [part])
 
 
 def _product(proving: Composing) -> z3.BoolRef:
     """(3.9): what is off of a product, from what is off of its factors."""
     x, y, dx, dy, ax, ay, bx, by = z3.Reals("x y dx dy ax ay bx by")
-    sizes = z3.And(bounded(x, ax), bounded(y, ay), bounded(dx, bx), bounded(dy, by))
+    sizes = z3.And(is_within(x, ax), is_within(y, ay), is_within(dx, bx), is_within(dy, by))
     parts = []
     for (v, big_v), (w, big_w) in (((x, ax), (dy, by)), ((y, ay), (dx, bx)), ((dx, bx), (dy, by))):
         text = "a product is at most that of the bounds of its factors"
-        part = z3.Implies(z3.And(bounded(v, big_v), bounded(w, big_w)), bounded(v * w, big_v * big_w))
+        part = z3.Implies(z3.And(is_within(v, big_v), is_within(w, big_w)), is_within(v * w, big_v * big_w))
         parts.append(proving.claim("factors", text, part))
-    off = bounded((x + dx) * (y + dy) - x * y, ax * by + ay * bx + bx * by)
+    off = is_within((x + dx) * (y + dy) - x * y, ax * by + ay * bx + bx * by)
     return proving.claim(
         "product", "|fl(x)fl(y) − xy| ≤ |x||Δy| + |y||Δx| + |Δx||Δy|", z3.Implies(sizes, off), parts
     )
@@ -98,10 +98,10 @@ def _words(proving: Composing) -> list[z3.BoolRef]:
     """(4.8): |Δ| ≤ max(u^l·u|x|, u^l·g) after words 0 … l, by induction; and the size of the next word."""
     x, ax, left, u, g, v, w, delta, eta, bound = z3.Reals("x ax left u g v w delta eta bound")
     positive = z3.And(u > 0, u < 1, g >= 0, v > 0, ax >= 0)
-    rounded = z3.And(bounded(delta, u), bounded(eta, g), z3.Or(delta == 0, eta == 0))
+    rounded = z3.And(is_within(delta, u), is_within(eta, g), z3.Or(delta == 0, eta == 0))
     start = z3.Implies(
-        z3.And(positive, rounded, bounded(x, ax)),
-        z3.Or(bounded(x * delta + eta, u * ax), bounded(x * delta + eta, g)),
+        z3.And(positive, rounded, is_within(x, ax)),
+        z3.Or(is_within(x * delta + eta, u * ax), is_within(x * delta + eta, g)),
     )
     made = [proving.claim("first word", "word 0 leaves at most max(u|x|, g)", start)]
 
@@ -109,14 +109,14 @@ def _words(proving: Composing) -> list[z3.BoolRef]:
     before = z3.Or(bound == v * u * ax, bound == v * g)
     quotient = left == v * u * w
     after = left - v * u * (w * (1 + delta) + eta)
-    known = z3.And(positive, rounded, before, quotient, bounded(left, bound))
+    known = z3.And(positive, rounded, before, quotient, is_within(left, bound))
     same = z3.Implies(quotient, after == -(left * delta + v * u * eta))
     text = "what the next word leaves is what rounding it does, times u^(l + 1)"
     identity = proving.claim("left", text, same)
-    next_ = z3.Or(bounded(after, v * u * u * ax), bounded(after, v * u * g))
+    next_ = z3.Or(is_within(after, v * u * u * ax), is_within(after, v * u * g))
     text = "so the next one leaves at most max(u^(l + 2)|x|, u^(l + 1)g)"
     of_rest = z3.Or(
-        bounded(left * delta + v * u * eta, u * bound), bounded(left * delta + v * u * eta, v * u * g)
+        is_within(left * delta + v * u * eta, u * bound), is_within(left * delta + v * u * eta, v * u * g)
     )
     rest = proving.claim("rest", "by δ or by η alone", z3.Implies(known, of_rest))
     made += [identity, proving.claim("next word", text, z3.Implies(known, next_), [identity, rest])]
@@ -126,11 +126,11 @@ def _words(proving: Composing) -> list[z3.BoolRef]:
     text = "what is left is at most u^(l + 1)·max(|x|, g/u)"
     small = proving.claim("what is left", text, z3.Implies(reach, bound <= v * u * q))
     text = "so before it is rounded, the next word is at most that over u^(l + 1)"
-    size = z3.Implies(z3.And(v * u > 0, quotient, bounded(left, v * u * q)), bounded(w, q))
+    size = z3.Implies(z3.And(v * u > 0, quotient, is_within(left, v * u * q)), is_within(w, q))
     size = proving.claim("before rounding", text, size)
     off = z3.Implies(
-        z3.And(positive, rounded, bounded(w, q), u * q >= g, q >= 0),
-        bounded(w * (1 + delta) + eta, (1 + u) * q),
+        z3.And(positive, rounded, is_within(w, q), u * q >= g, q >= 0),
+        is_within(w * (1 + delta) + eta, (1 + u) * q),
     )
     off = proving.claim("word", "and rounded, at most (1 + u)·max(|x|, g/u)", off)
     return [*made, small, size, off]
@@ -158,24 +158,24 @@ def _sums(proving: Composing) -> list[z3.BoolRef]:
     more = alpha * (P + ax * ay) + beta * (sx + ax + sy + ay) + (n + 1) * kappa
     same = proving.claim("one more", "the bounds of n products and of one more add up", so_far + one == more)
     text = "so the errors of n + 1 products are within theirs"
-    claim = z3.Implies(z3.And(bounded(E, so_far), bounded(e, one)), bounded(E + e, more))
+    claim = z3.Implies(z3.And(is_within(E, so_far), is_within(e, one)), is_within(E + e, more))
     return [proving.claim("sums", text, claim, [same])]
 
 
 def _accumulation(proving: Composing) -> list[z3.BoolRef]:
     """(2.4): products are rounded, and added one after the other, each sum rounded."""
     U, G, R, m, T, aq, q, r, s, exact, d = z3.Reals("U G R m T aq q r s exact d")
-    positive = z3.And(U >= 0, G >= 0, T >= 0, aq >= 0, bounded(q, aq), bounded(r - q, U * aq + G))
-    first = z3.Implies(positive, bounded(r - q, (1 + U - 1) * aq + 1 * (1 + U) * G))
+    positive = z3.And(U >= 0, G >= 0, T >= 0, aq >= 0, is_within(q, aq), is_within(r - q, U * aq + G))
+    first = z3.Implies(positive, is_within(r - q, (1 + U - 1) * aq + 1 * (1 + U) * G))
     made = [proving.claim("first product", "of one product, R = 1 + U and m = 1", first)]
 
-    before = z3.And(R >= 1, m >= 1, bounded(exact, T), bounded(s - exact, (R - 1) * T + m * R * G))
+    before = z3.And(R >= 1, m >= 1, is_within(exact, T), is_within(s - exact, (R - 1) * T + m * R * G))
     off, product = (R - 1) * T + m * R * G, U * aq + G
-    size = z3.Implies(z3.And(positive, before), bounded(s + r, T + aq + off + product))
+    size = z3.Implies(z3.And(positive, before), is_within(s + r, T + aq + off + product))
     size = proving.claim("size", "a sum is at most all products and what is off so far", size)
-    rounded = bounded(d - (s + r), U * (T + aq + off + product) + G)
+    rounded = is_within(d - (s + r), U * (T + aq + off + product) + G)
     total = (1 + U) * (off + product) + U * (T + aq) + G
-    whole = z3.Implies(z3.And(positive, before, rounded), bounded(d - (exact + q), total))
+    whole = z3.Implies(z3.And(positive, before, rounded), is_within(d - (exact + q), total))
     whole = proving.claim("error", "rounding it adds U of that, and G", whole)
     after = (1 + U) * R
     signs = z3.And(
@@ -187,10 +187,10 @@ def _accumulation(proving: Composing) -> list[z3.BoolRef]:
     text = "which is within R' − 1 of all products, and m'·R'·G, of R' = (1 + U)·R and m' = m + 2"
     grown = proving.claim("growth", text, grown, [signs_])
     inner, exact_products, all_products = z3.Reals("inner exact_products all_products")
-    given = z3.And(bounded(exact - exact_products, inner), bounded(exact, all_products), R >= 1)
-    together = bounded(s - exact_products, inner + (R - 1) * all_products + m * R * G)
+    given = z3.And(is_within(exact - exact_products, inner), is_within(exact, all_products), R >= 1)
+    together = is_within(s - exact_products, inner + (R - 1) * all_products + m * R * G)
     text = "what rounding the factors does, and what accumulating their products does, add up"
-    claim = z3.Implies(z3.And(given, bounded(s - exact, (R - 1) * all_products + m * R * G)), together)
+    claim = z3.Implies(z3.And(given, is_within(s - exact, (R - 1) * all_products + m * R * G)), together)
     return [*made, size, whole, signs_, grown, proving.claim("together", text, claim)]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mmaformal.analysis.arithmetic import FloatArithmetic
-from mmaformal.analysis.rounding import Floats, round_to
+from mmaformal.analysis.rounding import Floats, round_floats
 from mmaformal.display import ShortRepr
 from mmaformal.studies.narrow_range.bounds import (
     Symbols,
@@ -186,6 +186,6 @@ def growth(model: Model1, n: int, *, one_sign: bool, seed: int = 1) -> float:
     """
     rng = np.random.default_rng([seed, n])
     low = 0.0 if one_sign else -1.0
-    A, B = (round_to(rng.uniform(low, 1.0, shape), model.input) for shape in ((SIDE, n), (n, SIDE)))
+    A, B = (round_floats(rng.uniform(low, 1.0, shape), model.input) for shape in ((SIDE, n), (n, SIDE)))
     C = model.matmul(A, B).C
     return float((np.abs(C - A @ B) / (np.abs(A) @ np.abs(B))).max())

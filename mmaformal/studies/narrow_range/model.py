@@ -23,7 +23,7 @@ import numpy as np
 
 from mmaformal.analysis import scaling
 from mmaformal.analysis.arithmetic import FloatArithmetic, as_floats
-from mmaformal.analysis.rounding import WIDTH, Floats, add_rounded_products, round_to
+from mmaformal.analysis.rounding import WIDTH, Floats, add_rounded_products, round_floats
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.kernels.rows import processors
@@ -130,7 +130,7 @@ def split_words(x: Floats, arithmetic: FloatArithmetic, p: int) -> Iterator[Floa
     """The first p words of each number (4.3)."""
     rest, u = x, float(arithmetic.u)
     for i in range(p):
-        word = round_to(rest / u**i, arithmetic)
+        word = round_floats(rest / u**i, arithmetic)
         yield word
         if i + 1 < p:
             rest = (

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.analysis.arithmetic import FloatArithmetic
-from mmaformal.analysis.rounding import WIDTH, Floats, add_rounded_products, round_to
+from mmaformal.analysis.rounding import WIDTH, Floats, add_rounded_products, round_floats
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.formats import exponent_of
@@ -139,7 +139,7 @@ def _products(
     many = len(x), len(y)
     left = np.repeat(np.arange(many[0]), many[1])
     right = np.tile(np.arange(many[1]), many[0])
-    p = round_to(x_number[left] * y_number[right], model.accumulation)
+    p = round_floats(x_number[left] * y_number[right], model.accumulation)
     kept = np.isfinite(p)
     p, left, right = p[kept], left[kept], right[kept]
     v, at = x[left] * y[right], x_at[left] + 2 * y_at[right]
@@ -185,7 +185,7 @@ def _levels(model: Model1, products: _Products, n: int) -> Iterator[_Sums]:
     yield now
     count = len(products.rounded)
     for _ in range(n):
-        sums = round_to(now.sums[:, None] + products.rounded, model.accumulation).ravel()
+        sums = round_floats(now.sums[:, None] + products.rounded, model.accumulation).ravel()
         kept = np.nonzero(np.isfinite(sums))[0]
         values, group, at = _grouped(sums[kept], (now.at[:, None] | products.at).ravel()[kept])
         most = (now.most[:, :, None] + products.gains[:, None, :]).reshape(2, -1)[:, kept]
@@ -224,8 +224,8 @@ def _most(
 def _measured(model: Model1, x: Floats, y: Floats, bound: Componentwise) -> float:
     """|e| over its bound, of x and y as they are."""
     total = np.zeros((1, WIDTH))
-    one, other = round_to(x, model.input), np.zeros((len(y), WIDTH))
-    other[:, 0] = round_to(y, model.input)
+    one, other = round_floats(x, model.input), np.zeros((len(y), WIDTH))
+    other[:, 0] = round_floats(y, model.input)
     add_rounded_products(one[None], other, total, 1.0, model.accumulation)
     v = [Fraction(a) * Fraction(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     largest = Fraction(float(np.abs(x).max())) * Fraction(float(np.abs(y).max()))

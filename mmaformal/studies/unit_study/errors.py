@@ -160,7 +160,7 @@ def _integers(codes: Codes, fmt: Format) -> NDArray[Any]:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measured(design: Design, count: int, seed: int) -> DatapathErrors:
+def measured_unit(design: Design, count: int, seed: int) -> DatapathErrors:
     """A datapath's row."""
     i, fmt = design.instruction, FORMATS[design.a]
     s = samples(fmt, design.k, count, seed)
@@ -195,7 +195,7 @@ def measure_errors(
     for fmt, k in dict.fromkeys((FORMATS[each.a], each.k) for each in left):
         samples(fmt, k, count, seed)  # once, before several threads ask for them
     with ThreadPoolExecutor(jobs) as pool, file.open("a", encoding="utf-8") as out:
-        for row in pool.map(lambda each: measured(each, count, seed), left):
+        for row in pool.map(lambda each: measured_unit(each, count, seed), left):
             out.write(json.dumps(asdict(row)) + "\n")
             out.flush()
             yield row
