@@ -35,6 +35,10 @@ class Cutting(Protocol):
         """The values of each term in all cases."""
 
     @property
+    def codes(self) -> Sequence[Link]:
+        """The links of codes between steps, which count as inputs."""
+
+    @property
     def below(self) -> list[tuple[set[int], Link]]:
         """The links that are proved between terms of the model, with the ids of these terms."""
 
@@ -114,7 +118,7 @@ def _range(by: Cutting, largest: Largest) -> Link | None:
     for term, values in zip(largest.terms, seen, strict=True):
         for low, high in ((min(values), max(values)), every):
             link = _within(term, low, high)
-            if by.attempt(link, [], _PATIENCE):
+            if by.attempt(link, by.codes, _PATIENCE):
                 links.append(link)
                 ends.append((low, high))
                 break
@@ -131,7 +135,7 @@ def in_range(by: Cutting, term: z3.ExprRef) -> Link | None:
         return None
     low, high = min(seen), max(seen)
     for link in (_within(term, low, high), _within(term, 0, (1 << high.bit_length()) - 1)):
-        if by.attempt(link, [], _EASY):
+        if by.attempt(link, by.codes, _EASY):
             return link
     return None
 
@@ -152,7 +156,7 @@ def _nothing(by: Cutting, largest: Largest, total: z3.BitVecRef) -> Link | None:
         for exponent, significand in zip(largest.terms, largest.significands, strict=True)
     ]
     link = Link(z3.Or(z3.UGE(largest.top, least), total == 0), (largest.top, total))
-    if not all(by.attempt(each, [], _PATIENCE) for each in zeros):
+    if not all(by.attempt(each, by.codes, _PATIENCE) for each in zeros):
         return None
     before = [*zeros, *(each for each in largest.below)]
     return link if by.attempt(link, before, _PATIENCE, (largest.top,)) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 
 import z3
 
@@ -34,6 +34,7 @@ class Graph(ShortRepr):
         self._inputs: dict[int, frozenset[int] | None] = {}  #: None: more than a few
         self._arithmetic: dict[int, bool] = {}
         self.opaque: set[int] = set()  #: known nodes that nothing is gained by looking behind
+        self._taken: dict[int, int] = {}  #: terms that are taken for an input, and the id of that
         self._kept: list[z3.ExprRef] = []  #: so that no id is given twice
 
     def __repr__(self) -> str:
@@ -71,9 +72,20 @@ class Graph(ShortRepr):
         for term in self._walk(terms, {*self._inputs}):
             number, operands = term.get_id(), [x.get_id() for x in self.operands(term)]
             kind = term.decl().kind()
-            self._arithmetic[number] = kind in _ARITHMETIC or any(self._arithmetic[x] for x in operands)
-            inputs = frozenset([number] if kind == z3.Z3_OP_UNINTERPRETED else [])
-            self._inputs[number] = _few([inputs, *(self._inputs[x] for x in operands)])
+            self._arithmetic[number] = number not in self._taken and (
+                kind in _ARITHMETIC or any(self._arithmetic[x] for x in operands)
+            )
+            if number in self._taken or kind == z3.Z3_OP_UNINTERPRETED:
+                self._inputs[number] = frozenset([self._taken.get(number, number)])
+            else:
+                self._inputs[number] = _few([self._inputs[x] for x in operands])
+
+    def take_for_input(self, term: z3.ExprRef, node: z3.ExprRef) -> None:
+        """From here on a term, and a node that is proved to be it, count as one input."""
+        self._taken[term.get_id()] = self._taken[node.get_id()] = term.get_id()
+        self.opaque |= {term.get_id(), node.get_id()}
+        self._inputs.clear()
+        self._arithmetic.clear()
 
     def of_few_inputs(self, *terms: z3.ExprRef) -> bool:
         """Whether terms depend, all together, on a few inputs."""
@@ -98,27 +110,12 @@ class Graph(ShortRepr):
             if term.get_id() in seen or z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term):
                 continue
             seen.add(term.get_id())
-            if term.get_id() in cut or not term.num_args():
+            known = term.get_id() in cut or term.get_id() in self._taken
+            if known or not term.num_args():
                 found.append(term)
             elif _is_hard(term) or len(seen) > most:
                 return []
-            stack += self.operands(term) if term.get_id() not in cut else []
-        return found
-
-    def first(self, root: z3.ExprRef, wanted: Container[int]) -> list[z3.ExprRef]:
-        """Return the wanted terms, by their ids, first met from a root down; the root is none."""
-        seen: set[int] = set()
-        found: list[z3.ExprRef] = []
-        stack = self.operands(root)[:]
-        while stack:
-            term = stack.pop()
-            if term.get_id() in seen:
-                continue
-            seen.add(term.get_id())
-            if term.get_id() in wanted:
-                found.append(term)
-            else:
-                stack += self.operands(term)
+            stack += [] if known else self.operands(term)
         return found
 
     def above(self, roots: Sequence[z3.ExprRef], below: z3.ExprRef) -> set[int]:

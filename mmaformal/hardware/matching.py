@@ -83,6 +83,7 @@ class _Proving:
         self.links: dict[int, Link] = {}  #: by the design's node
         self.of_model: dict[int, Link] = {}  #: by the model's
         self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
+        self.codes: list[Link] = []  #: of codes between steps, which count as inputs
         self.values: dict[int, Value] = {}  #: of each node in all cases
         self.effort = 1.0  #: how much more time there is for each lemma than in the first round
         self.unsettled = False  #: whether a lemma of this round was not settled in its time
@@ -154,7 +155,7 @@ class _Proving:
         if pairs and z3.simplify(z3.substitute(term, *pairs)).eq(value):
             given = [each for each in given if not each.free]
         elif self.graph.of_few_inputs(term):
-            given = []
+            given = self.codes
         else:
             return False
         if self.attempt(link, given, _PATIENCE[0]):
@@ -287,7 +288,7 @@ class Follower(_Proving):
             if other.get_id() in self.of_model:
                 continue
             if self.graph.of_few_inputs(other, term):
-                given = []
+                given = self.codes
             elif self._cut(other, self.of_model) <= {term.get_id()} | self._cut(term, self.of_model):
                 given = self.graph.frontier(other, self.of_model, 0)
             else:
@@ -309,7 +310,7 @@ class Follower(_Proving):
         before: list[tuple[int, ...]] = []
         plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
         for level, patience in enumerate((*_PATIENCE, _PATIENCE[1]) if plain else _PATIENCE):
-            given = self.given(node, term, level) if level < len(_PATIENCE) else []
+            given = self.given(node, term, level) if level < len(_PATIENCE) else self.codes
             key = tuple(sorted(id(each) for each in given))
             if key in before:
                 break
@@ -326,7 +327,11 @@ class Follower(_Proving):
 
     def _put_down(self, node: z3.BitVecRef, link: Link) -> Link:
         self.links[node.get_id()] = link
-        self.of_model.setdefault(link.free[0].get_id(), link)
+        term = link.free[0]
+        self.of_model.setdefault(term.get_id(), link)
+        if term.get_id() in self.sums and node.sort() == term.sort():
+            self.graph.take_for_input(term, node)
+            self.codes.append(link)
         return link
 
     def _sum(self, node: z3.BitVecRef) -> bool:
@@ -355,7 +360,7 @@ class Follower(_Proving):
             if term.get_id() not in self.bounds:
                 link = _within(term, bound_of(term))
                 before = self.graph.frontier(term, self.of_model, 0)
-                if self.attempt(link, [], _PATIENCE[0], inside(term)) or self.attempt(
+                if self.attempt(link, self.codes, _PATIENCE[0], inside(term)) or self.attempt(
                     link, before, _PATIENCE[1]
                 ):
                     self.bounds[term.get_id()] = link
@@ -448,7 +453,7 @@ def _bound(follower: Follower, term: z3.BitVecRef) -> int:
     """Return the largest magnitude that a term of few inputs has in the cases, if it is proved, or what is seen."""
     largest = max(map(abs, signed(follower.values[term.get_id()], term.size())))
     link = _within(term, largest)
-    if not follower.graph.of_few_inputs(term) or not follower.attempt(link, [], _PATIENCE[0]):
+    if not follower.graph.of_few_inputs(term) or not follower.attempt(link, follower.codes, _PATIENCE[0]):
         return bound_of(term)
     follower.bounds[term.get_id()] = link
     return largest

@@ -6,7 +6,7 @@ Where two designs normalise a sum in two ways, all that they share is that sum; 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -31,10 +31,6 @@ class Following(Cutting, Protocol):
     largest: list[Largest]
     progress: Callable[[str], None]
 
-    @property
-    def sums(self) -> Mapping[int, z3.BitVecRef]:
-        """The sums of which the model makes codes, by the codes."""
-
     def range_of(self, term: z3.ExprRef) -> Link | None:
         """Prove in which range a word is; None where nothing but its width is known."""
 
@@ -58,20 +54,10 @@ def sums_of_codes(interfaces: Iterable[tuple[str, z3.ExprRef]]) -> dict[int, z3.
 def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
     """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
 
-    That is the sum which the code is made of, with nothing cut but it and the codes before it; or else the word
-    that both are made of which is made of most, with nothing cut that is made of it; in later rounds the next too.
+    That is the word that both are made of which is made of most, with nothing cut that is made of it; in later rounds
+    the next too.
     """
     link = Link(node == term, (term,), ((node, term),))
-    total = by.sums.get(term.get_id())
-    codes = by.graph.first(term, by.sums)
-    if total is not None and codes:
-        wanted = {total.get_id(), *(x.get_id() for x in codes)}
-        given = by.given(
-            node, term, 0, lambda each: bool(each.free) and wanted >= {x.get_id() for x in each.free}
-        )
-        at = [i for i, each in enumerate(given) if each.free[0].get_id() == total.get_id()]
-        if at and _in_cases(by, link, given, at[0]):
-            return link
     first = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
     words = {
         each.free[0].get_id(): each.free[0] for each in first if len(each.free) == 1 and is_word(each.free[0])

@@ -9,6 +9,7 @@ import z3
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import decode, pad, quiet_nan, resize
 from mmaformal.formats import Format, Specials
+from mmaformal.hardware.rebuild import is_value
 from mmaformal.hardware.tracing.context import both, either, known, negated, state
 from mmaformal.hardware.tracing.floating import Floating, chosen_term, chosen_whole, total_of
 from mmaformal.hardware.tracing.whole import Integer
@@ -110,7 +111,7 @@ def added(x: Floating, y: Floating, fmt: Format) -> Floating:
 def _with_zero(x: Floating, zero: Floating) -> Floating:
     """x + 0: x but for −0, and a NaN that is made quiet, as processors do it (IEEE 754-2019 §6.2.3).
 
-    What follows is made of the sum's code, where no less is known by that: in a chain of steps a model has that code.
+    What follows is made of the sum's code alone: in a chain of steps a model has that code.
     """
     assert x.code is not None
     fmt, code = x.code
@@ -122,9 +123,4 @@ def _with_zero(x: Floating, zero: Floating) -> Floating:
     made = chosen_term(x_nan, quiet, code)
     if not z3.is_true(zero.negated):
         made = z3.If(code == z3.BitVecVal(1 << (bits - 1), bits), z3.BitVecVal(0, bits), made)
-    again = Floating.from_code(made, fmt)
-    if (
-        x.low <= again.low and again.high <= x.high
-    ):  # nothing is known of x but its code: that of the sum serves
-        return again
-    return replace(x, sign=z3.If(x.zero, x.sign & zero.sign, x.sign), code=(fmt, made), total=None)
+    return Floating.from_code(made if is_value(made) else state().fresh("code", made), fmt)
