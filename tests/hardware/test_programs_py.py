@@ -339,7 +339,7 @@ def test_a_program_in_numpy_is_proved() -> None:
 @pytest.mark.parametrize("wrong", [False, True])
 def test_two_steps_are_proved_one_after_the_other(wrong: bool, tmp_path: Path) -> None:
     model = datapath["fda(k=1,chain=2,frac_bits=30,a=e2m1,rho=RNE-FP16)"]
-    cut = ("dot(a[:1], b[:1], c))", "dot(a[:1], b[1:], c))") if wrong else ("", "")
-    program = _changed(tmp_path, "doubled.py", *cut).replace(":dot", ":steps")
+    cuts = [("dot(a[:1], b[:1], c))", "dot(a[:1], b[1:], c))")] if wrong else []
+    program = _changed(tmp_path, "doubled.py", *cuts).replace(":dot", ":steps")
     answer = signoff(program, model, where="c=0x0", alike=["nan"], timeout=300)
     assert isinstance(answer, Fails if wrong else Holds)
