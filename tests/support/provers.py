@@ -16,6 +16,7 @@ class Prover:
 
     def __init__(self, values: dict[int, Value] | None = None) -> None:
         self.graph, self.values, self.proved = Graph(), values or {}, list[Link]()
+        self.codes: list[Link] = []
         self.below: list[tuple[set[int], Link]] = []
 
     def attempt(
