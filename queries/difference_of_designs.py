@@ -19,8 +19,9 @@ from mmaformal.hardware.blackbox import DesignUnit
 from mmaformal.hardware.module import HardwareError
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
+from mmaformal.queries.comparing import Agreement
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signing import Agreement, Signing, SmallestWrong
+from mmaformal.queries.signing import Signing, SmallestWrong
 from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal.cases.aimed import KINDS_OF_ROWS
 from mmaformal.cases.alike import Symmetries
-from mmaformal.cases.codes import is_nan, is_zero, one_nan
+from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase, Places
-from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.cases.witness import CaseWitness, Run
@@ -31,7 +31,8 @@ from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, unused
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
-from mmaformal.queries.constraints import Constraint, pins_of
+from mmaformal.queries.comparing import Agreement, Comparing
+from mmaformal.queries.constraints import pins_of
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
@@ -41,14 +42,10 @@ from mmaformal.witness import WitnessError
 #: Random cases on which a design is run before anything is proved, by distributions, and those that nodes are
 #: compared on.
 _CASES, _SEEN = 4000, 1000
+#: Cases of each kind that is aimed at the model's corners.
+_AIMED = 200
 #: Random cases that a compiled design is run on, and the seconds that have to be left for that.
 _MANY, _WORTH = 100_000, 20.0
-#: Results that may be alike, and what is said of them.
-_ALIKE = {
-    "nan": "all NaNs alike",
-    "zero": "signs of zeros alike",
-    "standard": "or another that RISC-V's standard allows",
-}
 #: The part of the time left in which a witness is made smaller; in the rest it is run once more.
 _SHRINKING = 0.9
 #: The part of what is left of that for each question whether fewer products do.
@@ -62,35 +59,6 @@ _LEAST = 0.5
 _UNDEFINED = (0, 1, 2)
 #: Undefined bits that a witness names one by one.
 _NAMED = 8
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The rule by which d counts as the same: for which inputs, and which results are alike."""
-
-    where: tuple[Constraint, ...] = ()
-    alike: Collection[str] = ()
-
-    def __post_init__(self) -> None:
-        for each in self.alike:
-            if each not in _ALIKE:
-                raise ValueError(f"alike is {' or '.join(_ALIKE)}, not {each!r}")
-
-    @property
-    def said(self) -> str:
-        """The words that follow `for every input` in a statement."""
-        given = f" where {'; '.join(map(str, self.where))}" if self.where else ""
-        return ", ".join([given, *(said for name, said in _ALIKE.items() if name in self.alike)])
-
-    def on_inputs(self, spec: DotAdd, inputs: Inputs) -> list[z3.BoolRef]:
-        """Claims that the constraints make of inputs, the codes that are given among them."""
-        pairs = zip(inputs.flat(), symbolic_inputs(spec, pins_of(spec, self.where)).flat(), strict=True)
-        given = [x == code for x, code in pairs if z3.is_bv_value(code)]
-        return [*given, *(term for each in self.where for term in each.on_inputs(spec, inputs))]
-
-    def on_result(self, spec: DotAdd, result: z3.BitVecRef) -> list[z3.BoolRef]:
-        """Claims that the constraints make of a result."""
-        return [term for each in self.where for term in each.on_result(spec, result)]
 
 
 def check_names(module: Module, inputs: Inputs) -> None:
@@ -119,7 +87,7 @@ def claim_differ(spec: DotAdd, same: Agreement, mine: z3.BitVecRef, model: z3.Bi
     return z3.Not(same_d(spec, same, mine, model))
 
 
-class Signing:
+class Signing(Comparing):
     """A design signed off against a model: what is asked of it, and how."""
 
     nothing = "the design is right"  #: what it means that no case is found
@@ -135,19 +103,11 @@ class Signing:
         told: Sequence[str] = (),
         same: Agreement | None = None,
     ) -> None:
-        self.instruction, self.spec, self.inputs, self.module = instruction, instruction.spec, inputs, module
-        self.asker, self.progress = asker, progress
+        self.module = module
+        super().__init__(instruction, inputs, module.name, asker, progress, same)
         self.why = ""  #: why a proof that was complete but for its last lemma was none
-        self.same = same = same or Agreement()
-        self.nans, self.zeros = "nan" in same.alike or not self.spec.nan_is_canonical, "zero" in same.alike
-        self.question = self.asked
         self._compiled: Compiled | None = None
         self.notes = (*told, *unused(module, inputs))
-
-    @property
-    def asked(self) -> str:
-        """Return the question, in words."""
-        return f"{self.module.name} gives the d of {self.instruction.label} for every input{self.same.said}"
 
     @classmethod
     def of(
@@ -193,13 +153,6 @@ class Signing:
                 return self._unknown(matched)
             effort *= _MORE
 
-    def check_some_input(self) -> None:
-        """Raise ValueError where no input satisfies the constraints: of none, anything would be proved."""
-        claims = self.same.on_inputs(self.spec, self.inputs)
-        if claims and self.asker.meet(z3.And(claims)).verdict == "unsat":
-            given = "; ".join(map(str, self.same.where))
-            raise ValueError(f"no input satisfies {given}: there is nothing to compare")
-
     def _unknown(self, matched: Matched) -> Unknown:
         ends = ", ".join(matched.unmatched[-6:])
         why = self.why or (
@@ -220,23 +173,21 @@ class Signing:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def random(self) -> Codes | None:
-        """A case on which the design is wrong, of random ones."""
-        for count, seed in ((400, 2), (_CASES, 3), (_MANY, 4)):
-            if count == _MANY and not (self.compile() and self.asker.left > _WORTH):
-                break
-            rows = self.drawn(count, seed)
+        """A case on which the design is wrong, of random ones and of those aimed at the model's corners."""
+        for rows in self._tried():
             wrong = np.flatnonzero(self.wrong(rows))
             if len(wrong):
                 return rows[int(wrong[0])]
         return None
 
-    def drawn(self, count: int, seed: int) -> Rows:
-        """Random cases, in which inputs have the codes that constraints give them."""
-        rows = generate(self.spec, count, seed=seed, distributions=(*DISTRIBUTIONS, "edge"))
-        for name, code in pins_of(self.spec, self.same.where).items():
-            side, place = getattr(rows, name[0]), int(name[1:] or 0)
-            side[(slice(None), place) if name[1:] else slice(None)] = code
-        return rows
+    def _tried(self) -> Iterator[Rows]:
+        """Rows that are run before anything is proved."""
+        yield self.drawn(400, 2)
+        yield self.drawn(_CASES, 3)
+        if self.compile() and self.asker.left > _WORTH:
+            yield self.drawn(_MANY, 4)
+        pins = pins_of(self.spec, self.same.where)
+        yield self.pinned(Rows.join([draw(self.spec, _AIMED, 3, pins) for draw in KINDS_OF_ROWS.values()]))
 
     def results(self, rows: Rows, undefined: Mapping[str, NDArray[np.object_]]) -> NDArray[np.uint64]:
         """The design's d, with values of what it leaves undefined."""
@@ -267,48 +218,18 @@ class Signing:
         model = self.model_results(rows)
         for seed in _UNDEFINED if self.module.undefined else (0,):
             mine = self.results(rows, drawn(self.module, len(rows), seed))
-            wrong |= self.is_shown(rows, mine, model) & self._allowed_results(mine)
+            wrong |= self.is_shown(rows, mine, model) & self.allowed_results(mine)
         where = np.flatnonzero(wrong)
-        wrong[where] &= self._allowed(rows.at(where))
+        wrong[where] &= self.allowed(rows.at(where))
         return wrong
-
-    def model_results(self, rows: Rows) -> NDArray[np.uint64]:
-        """The d that is expected for rows."""
-        return compiled_results(self.spec, rows)
 
     def model_term(self, inputs: Inputs) -> z3.BitVecRef:
         """The d that is expected, as a term."""
         return smt.dot_add(self.spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).result
 
-    def is_shown(self, rows: Rows, mine: NDArray[np.uint64], model: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """The rows that are looked for, by the d of both: here those on which the two differ."""
-        return np.asarray(self.one_of_each(mine) != self.one_of_each(model))
-
     def claims(self, inputs: Inputs, mine: z3.BitVecRef, model: z3.BitVecRef) -> list[z3.BoolRef]:
         """Return what is claimed of a case that is looked for."""
         return [self.differ(mine, model)]
-
-    def _allowed(self, rows: Rows) -> NDArray[np.bool_]:
-        """The rows that satisfy the constraints, on their inputs and on the model's results."""
-        claims = self.same.on_inputs(self.spec, self.inputs)
-        if not claims or not len(rows):
-            return np.ones(len(rows), np.bool_)
-        found = np.broadcast_to(evaluate(z3.And(claims), values_of(self.inputs, rows)), len(rows))
-        return found.astype(np.bool_) & self._allowed_results(self.model_results(rows))
-
-    def _allowed_results(self, d: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """The results that satisfy the constraints."""
-        result = z3.BitVec("d", self.spec.d_format.storage_bits)
-        if not (claims := self.same.on_result(self.spec, result)):
-            return np.ones(len(d), np.bool_)
-        return np.broadcast_to(evaluate(z3.And(claims), {"d": d.astype(object)}), len(d)).astype(np.bool_)
-
-    def one_of_each(self, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Codes, those that are alike being the same one."""
-        d = one_nan(d, self.spec.d_format) if self.nans else d
-        if not self.zeros:
-            return d
-        return np.where(np.asarray(is_zero(d.astype(np.int64), self.spec.d_format)), np.uint64(0), d)
 
     def is_same(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
         """Return the claim that the design's d is the model's, or counts as it."""

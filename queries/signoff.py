@@ -17,6 +17,7 @@ from typing import cast
 import numpy as np
 
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.hardware.blackbox import DesignUnit
@@ -25,11 +26,14 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.simulate import simulate
 from mmaformal.hardware.sources import Sources, sources_of
+from mmaformal.hardware.unread import UnreadProgramError, WrongUseError
 from mmaformal.instruction import Instruction
+from mmaformal.queries.comparing import Agreement
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows, rows_differ
-from mmaformal.queries.signing import Agreement, Signing
+from mmaformal.queries.signing import Signing
 from mmaformal.queries.signoff_program import SigningProgram
+from mmaformal.queries.signoff_run import SigningRuns
 from mmaformal.queries.signoff_standard import SigningStandard, StandardProgram
 from mmaformal.recordings.read import read, require_fit
 from mmaformal.result import Result
@@ -83,7 +87,7 @@ def signoff(
     timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  told:
     is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may
     be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is divided by
-    zero.  Where d does not depend on some input, the answer says so in its notes.
+    zero.  Where d does not depend on some input, the notes say so.  A program that cannot be read is run, never proved.
 
     Raises HardwareError for a design that cannot be read, feeds back to itself where `cycles` is not given, or lacks a
     port for an operand; ValueError for a `where` that no input satisfies.
@@ -93,12 +97,12 @@ def signoff(
     instruction, say = instruction_meant(instruction), progress or (lambda _: None)
     if isinstance(files, DesignUnit):
         _check_takes(files, instruction)
-        design = files.design
+        design: Wired | UnreadProgramError = files.design
     else:
         sources = sources_of(files, top, defines, parameters)
         sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
         mapped = port_map(ports, ties, cycles)
-        design = read_design(sources, instruction, mapped, held, max(timeout, _READING), progress, told)
+        design = read_or_run(sources, instruction, mapped, held, max(timeout, _READING), progress, told)
     with session(solver, memory, cache) as portfolio:
         signed = _signing(design, instruction, Asker(portfolio, timeout), say, same)
         answer = signed.asker.within(signed.question, signed.answer)
@@ -109,9 +113,15 @@ def signoff(
 
 
 def _signing(
-    design: Wired, instruction: Instruction, asker: Asker, progress: Progress, same: Agreement
-) -> Signing:
-    """A design to be signed off; of a program, its undefined behaviour too."""
+    design: Wired | UnreadProgramError,
+    instruction: Instruction,
+    asker: Asker,
+    progress: Progress,
+    same: Agreement,
+) -> Signing | SigningRuns:
+    """A design to be signed off; of a program, its undefined behaviour too, or what it gives as it is run."""
+    if isinstance(design, UnreadProgramError):
+        return SigningRuns(design, instruction, asker, progress, same)
     of_standard = "standard" in same.alike
     if design.behaviour is None:
         return (SigningStandard if of_standard else Signing).of(design, instruction, asker, progress, same)
@@ -137,6 +147,33 @@ def read_design(
     """A design wired to an instruction's operands.  Raises HardwareError as `signoff` does."""
     (progress or (lambda _: None))("the design is read")
     return wired(sources, instruction.spec, said, held=held, timeout=timeout, progress=told or progress)
+
+
+def read_or_run(
+    sources: Sources,
+    instruction: Instruction,
+    said: PortMap,
+    held: bool,
+    timeout: float,
+    progress: Progress | None = None,
+    told: Progress | None = None,
+) -> Wired | UnreadProgramError:
+    """A design wired to an instruction's operands; of a program that cannot be read, though it runs, why it cannot.
+
+    Raises HardwareError as `signoff` does, also for what is not read and does not run.
+    """
+    try:
+        return read_design(sources, instruction, said, held, timeout, progress, told)
+    except UnreadProgramError as error:
+        try:
+            error.program.run(Rows.of([zeros(instruction.spec)]))
+        except WrongUseError:
+            raise
+        except HardwareError:
+            raise error from None  # it does not run either
+        for line in (*error.program.told, f"it cannot be read, so it is only run: {error}"):
+            (told or progress or (lambda _: None))(line)
+        return error
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,26 +13,17 @@ anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.codes import (
-    Code,
-    Fact,
-    both,
-    either,
-    exponent_field,
-    is_finite,
-    is_nan,
-    is_zero,
-    negation,
-)
 from mmaformal.cases.inputs import Codes, Inputs, Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness, case_text
@@ -43,14 +34,18 @@ from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.formats import Format
 from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import sources_of
+from mmaformal.hardware.unread import UnreadProgramError
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.chance import Some
+from mmaformal.queries.comparing import Agreement, Comparing
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows
 from mmaformal.queries.mismatches import TRIED, Descent, stage_of
-from mmaformal.queries.signing import Agreement, Signing, SmallestWrong
-from mmaformal.queries.signoff import port_map, read_design
+from mmaformal.queries.sights import SEEN
+from mmaformal.queries.signing import Signing, SmallestWrong
+from mmaformal.queries.signoff import port_map, read_or_run
+from mmaformal.queries.signoff_run import SigningRuns
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
@@ -70,6 +65,7 @@ _READING, _LEAST = 60.0, 1.0
 _SEED = 5
 
 Change = tuple[str, object]
+_S = TypeVar("_S", bound=Comparing)
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,14 +227,16 @@ def signoff_all(
     sources = sources_of(files, top, defines, parameters)
     sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
     said, limit = port_map(ports, ties, cycles), max(checked_timeout(timeout), _READING)
-    design = read_design(sources, instruction, said, held, limit, progress, told)
+    design = read_or_run(sources, instruction, said, held, limit, progress, told)
     with session(solver, memory, cache) as portfolio:
-        signed = Signing.of(design, instruction, Asker(portfolio, timeout), say, same)
-        return _kinds_of(signed)
+        asker = Asker(portfolio, timeout)
+        if isinstance(design, UnreadProgramError):
+            return _kinds_of(SigningRuns(design, instruction, asker, say, same))
+        return _kinds_of(Signing.of(design, instruction, asker, say, same))
 
 
-def _kinds_of(signed: Signing) -> Kinds:
-    """The kinds of a design that is being signed off."""
+def _kinds_of(signed: Signing | SigningRuns) -> Kinds:
+    """The kinds of a design that is being signed off, or of a program that is only run."""
     work = _Work(signed)
     try:
         with Deadline(signed.asker.left) as deadline:
@@ -269,7 +267,7 @@ class _Class(ShortRepr):
     change: Change | None
     explaining: tuple[DotAdd, ...] = ()  #: of these models one gives the design's d
     other: tuple[DotAdd, ...] = ()  #: and none of these
-    seen: str = ""  #: which of `_SEEN` fits first, if nothing explains it
+    seen: str = ""  #: which of `SEEN` fits first, if nothing explains it
 
     def claims(self, signed: Signing, inputs: Inputs, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
         """The claim that a case on which the design differs is of it."""
@@ -281,7 +279,7 @@ class _Class(ShortRepr):
         said = [z3.Or([gives(spec) for spec in self.explaining])] if self.explaining else []
         said += [z3.Not(gives(spec)) for spec in self.other]
         if self.seen:
-            for name, test in _SEEN.items():
+            for name, test in SEEN.items():
                 fits = test(mine, model, signed.spec.d_format)
                 said.append(fits if name == self.seen else z3.Not(fits))
                 if name == self.seen:
@@ -289,7 +287,7 @@ class _Class(ShortRepr):
         return z3.And(said)
 
     def has(
-        self, signed: Signing, rows: Rows, mine: NDArray[np.uint64], model: NDArray[np.uint64]
+        self, signed: Comparing, rows: Rows, mine: NDArray[np.uint64], model: NDArray[np.uint64]
     ) -> NDArray[np.bool_]:
         """The rows, of those on which the design differs, that are of it."""
 
@@ -303,7 +301,7 @@ class _Class(ShortRepr):
         for spec in self.other:
             found &= ~gives(spec)
         if self.seen:
-            for name, test in _SEEN.items():
+            for name, test in SEEN.items():
                 fits = np.broadcast_to(np.asarray(test(mine, model, signed.spec.d_format)), len(rows))
                 found &= fits if name == self.seen else ~fits
                 if name == self.seen:
@@ -311,47 +309,38 @@ class _Class(ShortRepr):
         return found
 
 
-def _is_subnormal(x: Code, d: Format) -> Fact:
-    return both(exponent_field(x, d) == 0, negation(is_zero(x, d)))
-
-
-#: Sights of two results that differ, the first that fits to be taken; the last one always does.
-_SEEN: dict[str, Callable[[Code, Code, Format], Fact]] = {
-    "another NaN": lambda x, y, d: both(is_nan(x, d), is_nan(y, d)),
-    "a special value": lambda x, y, d: negation(both(is_finite(x, d), is_finite(y, d))),
-    "the sign of zero": lambda x, y, d: both(is_zero(x, d), is_zero(y, d)),
-    "the sign of a number": lambda x, y, d: (x ^ y) == d.sign_mask,
-    "a subnormal result": lambda x, y, d: either(_is_subnormal(x, d), _is_subnormal(y, d)),
-    "one unit in the last place": lambda x, y, d: either(
-        x - y == 1 << d.ignored_low_bits, y - x == 1 << d.ignored_low_bits
-    ),
-    "more than one unit in the last place": lambda x, y, d: either(x == y, x != y),
-}
-
-
 @dataclass
 class _OfKind:
     """Makes of a signing one that looks for a difference of one class, or of none of several."""
 
-    signed: Signing
+    signed: Signing | SigningRuns
     classes: Sequence[_Class]
     none_of_them: bool = False
+
+    def run_with_time(self, seconds: float) -> _NarrowedRuns:
+        """The program that is only run, with so much time."""
+        made = _NarrowedRuns.__new__(_NarrowedRuns)
+        self._narrow(made, seconds)
+        return made
 
     def with_time(self, seconds: float) -> _Narrowed:
         """The signing, with so much time."""
         made = _Narrowed.__new__(_Narrowed)
-        made.__dict__.update(self.signed.__dict__)
-        made.asker = Asker(self.signed.asker.portfolio, seconds)
-        made.classes, made.none_of_them = self.classes, self.none_of_them
+        self._narrow(made, seconds)
         names = ", ".join(each.name for each in self.classes)
         made.nothing = f"the design is right, but for {names}," if self.none_of_them else f"no {names}"
         if self.none_of_them:
             made.question = f"{self.signed.question}, but for {names}"
         return made
 
+    def _narrow(self, made: _Narrowed | _NarrowedRuns, seconds: float) -> None:
+        made.__dict__.update(self.signed.__dict__)
+        made.asker = Asker(self.signed.asker.portfolio, seconds)
+        made.classes, made.none_of_them = self.classes, self.none_of_them
 
-class _Narrowed(Signing):
-    """A signing that looks for differences of some classes alone, or of no class."""
+
+class _Narrows(Comparing):
+    """Looks for differences of some classes alone, or of no class."""
 
     classes: Sequence[_Class]
     none_of_them: bool
@@ -365,6 +354,14 @@ class _Narrowed(Signing):
             found |= each.has(self, *some)
         shown[where] = ~found if self.none_of_them else found
         return shown
+
+
+class _NarrowedRuns(_Narrows, SigningRuns):
+    """A program that is only run, of which such differences are looked for."""
+
+
+class _Narrowed(_Narrows, Signing):
+    """A signing that looks for such differences."""
 
     def claims(self, inputs: Inputs, mine: z3.BitVecRef, model: z3.BitVecRef) -> list[z3.BoolRef]:
         found = z3.Or([each.claims(self, inputs, mine, model) for each in self.classes])
@@ -384,7 +381,7 @@ class _Narrowed(Signing):
 class _Work:
     """Findings about a design, step by step, so that they are there when the time is up."""
 
-    signed: Signing
+    signed: Signing | SigningRuns
     found: dict[str, DifferenceKind] = field(default_factory=dict)
     rest: Holds | Fails | Unknown | None = None
     complete: bool = True
@@ -401,7 +398,10 @@ class _Work:
         signed = self.signed
         signed.check_some_input()
         signed.progress("random rows")
-        self.rows = signed.drawn(_ROWS if signed.compile() else _FEW_ROWS, _SEED)
+        if isinstance(signed, SigningRuns):
+            self.rows = signed.rows_of_all_kinds()
+        else:
+            self.rows = signed.drawn(_ROWS if signed.compile() else _FEW_ROWS, _SEED)
         while True:
             wrong = signed.wrong(self._all())
             if not wrong.any():
@@ -422,7 +422,7 @@ class _Work:
     def _all(self) -> Rows:
         return Rows.join([self.rows, Rows.of(self.extra)]) if self.extra else self.rows
 
-    def _within(self, signed: Signing, share: float) -> Holds | Fails | Unknown:
+    def _within(self, signed: Signing | SigningRuns, share: float) -> Holds | Fails | Unknown:
         """The answer of signing off with a share of the time that is left."""
         limited = _copied(signed, self.asker.left * share)
         answer = limited.asker.within(limited.question, limited.answer)
@@ -442,7 +442,7 @@ class _Work:
             together = self.spec.replace(**changes)
             classes.append(_Class("several of these together", None, (together,), single))
             single = (*single, together)
-        return [*classes, *(_Class(f"unexplained: {name}", None, (), single, name) for name in _SEEN)]
+        return [*classes, *(_Class(f"unexplained: {name}", None, (), single, name) for name in SEEN)]
 
     def _named(self, name: str, value: object) -> str:
         return stage_of(name, value, None if name == "product_order" else self.spec.parameters[name])
@@ -513,7 +513,12 @@ class _Work:
         if self.asker.left < _LEAST:
             return None
         self.signed.progress(f"the smallest input: {each.name}")
-        narrowed = _OfKind(self.signed, [each]).with_time(self.asker.left * share)
+        of_kind, seconds = _OfKind(self.signed, [each]), self.asker.left * share
+        narrowed: _Narrowed | _NarrowedRuns
+        if isinstance(self.signed, SigningRuns):
+            narrowed = of_kind.run_with_time(seconds)
+        else:
+            narrowed = of_kind.with_time(seconds)
         answer = narrowed.asker.within(narrowed.question, lambda: narrowed.fails(codes))
         if not isinstance(answer, Fails):
             return None
@@ -524,6 +529,9 @@ class _Work:
 
     def _others(self, classes: Sequence[_Class]) -> Codes | None:
         """An input of no kind that was found, if there is one; what is known of that is the `rest`."""
+        if isinstance(self.signed, SigningRuns):
+            self.rest, self.explains = self.signed.unknown(), False
+            return None
         if self.asker.left < _LEAST:
             return None
         self.signed.progress("whether there are other kinds")
@@ -554,10 +562,9 @@ class _Work:
         return None
 
 
-def _copied(signed: Signing, seconds: float) -> Signing:
+def _copied(signed: _S, seconds: float) -> _S:
     """The signing, with so much time."""
-    made = Signing.__new__(Signing)
-    made.__dict__.update(signed.__dict__)
+    made = copy(signed)
     made.asker = Asker(signed.asker.portfolio, seconds)
     return made
 

@@ -27,7 +27,8 @@ from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.undefined import Finding, drawn
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import direct, together
-from mmaformal.queries.signing import Agreement, Signing, check_names
+from mmaformal.queries.comparing import Agreement
+from mmaformal.queries.signing import Signing, check_names
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 
@@ -129,7 +130,7 @@ class SigningProgram(Signing):
         rows = Rows.join(
             [self.drawn(count, 5), generate(self.spec, count // 4, seed=6, distributions=("edge",))]
         )
-        rows = rows.at(self._allowed(rows))
+        rows = rows.at(self.allowed(rows))
         self.check_run(rows, right=True)
         self.notes = (*self.notes, f"{self.behaviour.how} gives the same d on {len(rows):,} rows")
         return super()._holds(together(*self.never, proof))

@@ -126,7 +126,7 @@ class SigningStandard(Signing):
     def _fitting(self) -> Iterator[DotAdd]:
         """Yields the members that give the design's d on random rows: the model first, if it is one."""
         rows = self.drawn(_FITTING, 8)
-        rows = rows.at(self._allowed(rows))
+        rows = rows.at(self.allowed(rows))
         d = self.one_of_each(self.results_known(rows))
         for of in dict.fromkeys((self.spec, *self.members)):
             if np.array_equal(d, self.one_of_each(compiled_results(of, rows))):

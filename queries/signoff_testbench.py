@@ -18,8 +18,9 @@ from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.testbench import Bench, Stimulus
 from mmaformal.hardware.undefined import choose
 from mmaformal.instruction import Instruction
+from mmaformal.queries.comparing import Agreement
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.signing import Agreement, claim_differ
+from mmaformal.queries.signing import claim_differ
 from mmaformal.queries.signoff_all import Kinds
 from mmaformal.shown_stages import explain_case
 from mmaformal.solver.answers import Fails

@@ -42,6 +42,7 @@ class CaseWitness(HtmlText):
     )
     notes: tuple[str, ...] = ()  #: what is to be seen
     minimality: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()  #: a computation told stage by stage, in lines
 
     @property
     def codes(self) -> Codes:
@@ -61,6 +62,7 @@ class CaseWitness(HtmlText):
             "exact": None if self.exact is None else str(self.exact),
             "notes": list(self.notes),
             "minimality": list(self.minimality),
+            **({"stages": list(self.stages)} if self.stages else {}),
         }
 
     @property
@@ -92,6 +94,8 @@ class CaseWitness(HtmlText):
             results = [(f"  {run.title if others else 'd'} ", run) for run in (first, *others)]
             wide = max(14, *(len(name) + 1 for name, _ in results))
             lines += [name.ljust(wide) + code_text(run.result, run.spec.d_format) for name, run in results]
+        if self.stages:
+            lines += ["", *self.stages]
         if self.notes:
             lines += ["", *self.notes]
         if self.minimality:

@@ -222,7 +222,7 @@ def signoff(
 
     DESIGN is SystemVerilog (the extra [rtl]), Verilog, BTOR2, or a function of a program, as dot4.c:dot4 (clang) or
     dot4.py:dot4. What its ports are is guessed where it is not said, and told. Pipelines are folded into logic; designs
-    with feedback are unrolled with --cycles.
+    with feedback are unrolled with --cycles. A program that cannot be read is run on many rows: refuted, or unsettled.
 
     Exit status: 0 proved (with --simulate: every row right), 1 refuted, 3 not settled, 2 wrong use.
     """

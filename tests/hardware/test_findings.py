@@ -34,8 +34,9 @@ from mmaformal.hardware.ports import PortMap, read_mapping
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.queries.find_difference import find_difference
+from mmaformal.queries.sights import SEEN
 from mmaformal.queries.signoff import signoff
-from mmaformal.queries.signoff_all import _SEEN, DifferenceKind, Kinds, signoff_all
+from mmaformal.queries.signoff_all import DifferenceKind, Kinds, signoff_all
 from mmaformal.queries.signoff_testbench import write_testbench
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Fails, Holds
@@ -117,7 +118,7 @@ def test_what_is_seen_of_terms_is_seen_of_codes() -> None:
     y = np.where(random.integers(0, 2, 4000) == 0, near, x ^ np.uint64(0x8000)) & np.uint64(0xFFFF)
     x[:50], y[:50] = [0, 0x8000] * 25, [0x8000, 0] * 25
     u, v = z3.BitVec("x", 16), z3.BitVec("y", 16)
-    for name, test in _SEEN.items():
+    for name, test in SEEN.items():
         seen = np.broadcast_to(np.asarray(test(x, y, fp16)), 4000)
         term = evaluate(test(u, v, fp16), {"x": x.astype(object), "y": y.astype(object)})  # type: ignore[arg-type]
         assert (seen == term).all(), name

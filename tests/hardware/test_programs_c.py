@@ -297,7 +297,7 @@ def test_what_runs_before_main_is_refused() -> None:
             r"refused\.c:\d+: a call through an address that depends on the inputs is not read: .*",
         ),
         ("volatiles", r"refused\.c:\d+: volatile and atomic variables are not read: .*"),
-        ("of_floats", r"the parameter a is a floating-point number; integers and arrays of them are read"),
+        ("of_floats", r"which input is a, of 8 bits\? There are a \(32\), b \(32\), c \(32\); say .*"),
         ("nothing", r"there is no function nothing in refused\.c"),
     ],
 )

@@ -23,12 +23,13 @@ from mmaformal.hardware.programs.llvm_memory import Object, address_of
 from mmaformal.hardware.programs.llvm_native import Native
 from mmaformal.hardware.programs.llvm_run import IrState, Runner
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature, signature
-from mmaformal.hardware.programs.llvm_text import Function, Type, read_text
+from mmaformal.hardware.programs.llvm_text import Function, Text, Type, read_text
 from mmaformal.hardware.programs.llvm_values import IrWord, Pointer, Value, claim, made, unset_of, word
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.undefined import Finding, ProgramBehaviour
+from mmaformal.hardware.unread import UnreadProgram, UnreadProgramError, WrongUseError
 from mmaformal.spec import DotAdd
 
 
@@ -37,7 +38,7 @@ def read_program(
 ) -> Wired:
     """A function as a design over the codes of `symbolic_inputs`; `progress` is told its ports.
 
-    Raises HardwareError for what cannot be compiled, read or wired.
+    Raises HardwareError for what cannot be compiled or wired, UnreadProgramError for what cannot be read.
     """
     name = f"{source.top} of {source.files[0].name}"
     text = read_text(text_of(source))
@@ -48,22 +49,39 @@ def read_program(
     found = wiring(spec, given.inputs, given.outputs, "", given.said)
     inputs = {port: z3.BitVec(port, bits) for port, bits in given.inputs.items()}
     bound = Bound(Sequential(Module(name, inputs, {})), symbolic_inputs(spec), found)
-    runner = Runner(text, until=inf if timeout is None else monotonic() + timeout)
-    results = _run(runner, function, given, bound.values(0))
-    place = found.result
-    d = _result(runner, results[place.port])
-    plain = bound.as_module(Module(name, bound.operands, {place.port: d}, {}, dict(runner.undefined)))
-    lines = [*found.told(), *_arrays(given)]
-    lines += [f"taken: {', '.join(runner.variables)}: as initialised"] if runner.variables else []
-    others = [port for port in given.outputs if port != place.port]
+    native = Native(source, given, bound)
+    told = (*found.told(), *_arrays(given))
+    try:
+        d, runner = _followed(text, function, given, bound, timeout)
+    except WrongUseError:
+        raise
+    except HardwareError as error:
+        unread = (*told, "whether its behaviour is undefined is not looked for")
+        program = UnreadProgram(name, unread, f"{name} as it is compiled", native.results, started=True)
+        raise UnreadProgramError(str(error), program) from None
+    outputs = {found.result.port: d}
+    plain = bound.as_module(Module(name, bound.operands, outputs, {}, dict(runner.undefined)))
+    lines = [*told, *([f"taken: {', '.join(runner.variables)}: as initialised"] if runner.variables else [])]
+    others = [port for port in given.outputs if port != found.result.port]
     lines += [f"results left out: {', '.join(others)}"] if others else []
-    lines += bound.warned(Module(name, bound.operands, {place.port: d}), spec)
+    lines += bound.warned(Module(name, bound.operands, outputs), spec)
     for line in lines:
         (progress or (lambda _: None))(line)
-    native = Native(source, given, bound)
     behaviour = ProgramBehaviour(plain, native.results, f"{name} as it is compiled", tuple(runner.findings))
     driven = Driven(found, given.inputs, given.outputs, "", True, 0, 0)
     return Wired(behaviour.trapped, tuple(lines), driven, behaviour)
+
+
+def _followed(
+    text: Text, function: Function, given: Signature, bound: Bound, timeout: float | None
+) -> tuple[z3.BitVecRef, Runner]:
+    """The function's result, and what was met on the way.  Raises HardwareError for what is not read."""
+    for each in (*(x.type for x in given.parameters), given.value):
+        if each.kind not in ("int", "ptr", "void", "struct", "array"):
+            raise HardwareError(f"a parameter or the value is a {each.kind}: floating-point is not read")
+    runner = Runner(text, until=inf if timeout is None else monotonic() + timeout)
+    results = _run(runner, function, given, bound.values(0))
+    return _result(runner, results[bound.wiring.result.port]), runner
 
 
 def _arrays(given: Signature) -> list[str]:
@@ -120,7 +138,7 @@ def _fill(runner: Runner, thing: Object, each: Parameter, port: z3.BitVecRef) ->
 def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> Value:
     """Returns what is in an array at the end."""
     if each.count > 1:
-        raise HardwareError(f"the result is one code; {each.name} has {each.count} elements")
+        raise WrongUseError(f"the result is one code; {each.name} has {each.count} elements")
     unset: list[tuple[z3.BoolRef, str]] = []
     value = state.memory.load(
         address_of(thing), Type("int", each.bits), lambda when, what: unset.append((when, what))
@@ -137,7 +155,7 @@ def _result(runner: Runner, value: Value) -> z3.BitVecRef:
 
 def _bits(value: Value) -> z3.BitVecRef:
     if isinstance(value, Pointer):
-        raise HardwareError("the function gives an address, which is no result")
+        raise WrongUseError("the function gives an address, which is no result")
     if isinstance(value, IrWord):
         vector = value.vector
         more = -vector.size() % 8

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -69,6 +69,7 @@ class Native(ShortRepr):
     source: Sources
     signature: Signature
     bound: Bound  #: its ports as terms over codes
+    _compiled: list[bytes] = field(default_factory=list)  #: the library, once there is one
 
     def results(self, rows: Rows) -> NDArray[np.uint64]:
         """The d that it gives for each row; what may be anything is 0.
@@ -93,8 +94,10 @@ class Native(ShortRepr):
         name = f"{self.source.top} as it is compiled"
         with tempfile.TemporaryDirectory(prefix="mmaformal-") as path:
             folder = Path(path)
-            driver = _object(_driver(self.signature, places, stride, out))
-            (folder / "program.so").write_bytes(library(self.source, driver))
+            if not self._compiled:
+                driver = _object(_driver(self.signature, places, stride, out))
+                self._compiled.append(library(self.source, driver))
+            (folder / "program.so").write_bytes(self._compiled[0])
             (folder / "rows").write_bytes(self._row_bytes(rows, places, stride).tobytes())
             (folder / "values").write_bytes(bytes(len(rows) * out))
             command = [sys.executable, "-I", "-S", "-c", _CHILD, str(len(rows)), path]

@@ -14,6 +14,7 @@ from mmaformal.spec import DotAdd
 
 #: The port that a function's value is.
 VALUE = "return"
+_FLOATS = ("float", "double", "half", "bfloat")
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +59,7 @@ def signature(function: Function, metadata: Mapping[int, str], spec: DotAdd, sai
     """The parameters of a function as ports of the operands of an instruction.
 
     An array has as many codes as the instruction's operand that it is named after, or said to be.  Raises HardwareError
-    for a parameter that is no integer and no array of them, and for an array that is not said to be an operand.
+    for a parameter that is no number and no array of them, and for an array that is not said to be an operand.
     """
     known = _declared(function, metadata)
     found = [
@@ -102,9 +103,12 @@ def _parameter(
 ) -> Parameter:
     if kind.kind == "int":
         return Parameter(name, kind, 0, kind.bits, attributes=attributes)
+    if kind.kind in _FLOATS:  # what is run takes it, though nothing is read of it
+        return Parameter(name, kind, 0, 8 * kind.size, attributes=attributes)
     if kind.kind != "ptr":
-        what = "a floating-point number" if kind.kind in ("float", "double", "half") else f"of type {kind}"
-        raise HardwareError(f"the parameter {name} is {what}; integers and arrays of them are read")
+        raise HardwareError(
+            f"the parameter {name} is of type {kind}; integers, numbers and arrays of them are taken"
+        )
     if "byval" in attributes:
         raise HardwareError(
             f"the parameter {name} is a struct, which is not read: only integers and arrays of them are"

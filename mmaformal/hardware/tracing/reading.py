@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,17 +21,18 @@ from numpy.typing import NDArray
 
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.display import ShortRepr, counted
-from mmaformal.formats import Format
 from mmaformal.hardware.module import HardwareError, Module, with_codes
 from mmaformal.hardware.rebuild import constants_in
 from mmaformal.hardware.tracing import shapes  # noqa: F401  (with operations it fills the table)
 from mmaformal.hardware.tracing.context import ReadingState, reading
 from mmaformal.hardware.tracing.elements import of_code
-from mmaformal.hardware.tracing.kinds import INT, KINDS, NUMPY, PYTHON, TORCH, DType, Library, torch
+from mmaformal.hardware.tracing.kinds import INT, KINDS, NUMPY, PYTHON, TORCH, DType, Library
 from mmaformal.hardware.tracing.loading import followed, plain_module
 from mmaformal.hardware.tracing.refusal import REFUSED, ProgramError
+from mmaformal.hardware.tracing.running import Slot, format_of, run_rows, run_together
 from mmaformal.hardware.tracing.traced import Traced, operate
 from mmaformal.hardware.tracing.whole import KEPT, MAXIMA, Integer
+from mmaformal.hardware.unread import UnreadProgram, UnreadProgramError, WrongUseError
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
@@ -61,27 +61,14 @@ class TracedProgram(ShortRepr):
     run: Callable[[Rows], NDArray[np.uint64]]  #: the program's own d for rows
 
 
-@dataclass(frozen=True)
-class Slot:
-    """How an operand is given: the library, the type, bits that its codes are shifted by, codes in each value."""
-
-    library: Library
-    kind: DType
-    shift: int = 0
-    packed: int = 1
-
-    def __str__(self) -> str:
-        shift = f" << {self.shift}" if self.shift else ""
-        return f"{self.kind.name}{shift}{f', {self.packed} codes each' if self.packed > 1 else ''}"
-
-
 def read_traced(
     text: str, spec: DotAdd, ports: Mapping[str, str], asker: Asker | None = None
 ) -> TracedProgram:
     """The design that a program is.
 
     ports: types of operands that are not those of its annotations.  asker: proves facts of exponents; without it less
-    is known of them.  Raises HardwareError for a program that cannot be loaded, or not be followed, with its line.
+    is known of them.  Raises HardwareError for a program that cannot be loaded, UnreadProgramError for one that cannot
+    be followed, with its line.
     """
     source, _, name = text.rpartition(":")
     path = Path(source).resolve()
@@ -91,24 +78,20 @@ def read_traced(
     now = ReadingState(asker)
     for each in (MAXIMA, KEPT, REFUSED):
         each.clear()
-    with reading(now), followed(path) as (module, names):
-        now.modules = names
+    takes = f"{name} takes {', '.join(f'{each}: {slot}' for each, slot in slots.items())}"
+    with reading(now):
         try:
-            d = _d_of(_function(module, name, path), slots, spec, name)
-        except ProgramError:
-            raise REFUSED[0] if REFUSED else HardwareError(f"{name} cannot be followed") from None
-        except HardwareError:
+            d = _followed(path, name, slots, spec, now)
+        except WrongUseError:
             raise
-        except RecursionError:
-            raise HardwareError(f"{path.name}: {name} calls itself too often") from None
-        except Exception as error:
-            raise HardwareError(f"{_line(error, path)}: {type(error).__name__}: {error}") from None
-        if REFUSED:
-            raise REFUSED[0]
-        d = now.whole(d)
+        except (HardwareError, RecursionError) as error:
+            why = str(error)
+            if isinstance(error, RecursionError):
+                why = f"{path.name}: {name} calls itself too often"
+            raise UnreadProgramError(why, _as_it_runs(function, name, path, slots, spec, takes)) from None
     used = constants_in([d])
     undefined = {key: term for key, term in now.undefined.items() if str(term.decl().name()) in used}
-    told = [f"{name} takes {', '.join(f'{each}: {slot}' for each, slot in slots.items())}"]
+    told = [takes]
     if now.facts:
         told.append(
             f"read with {counted(now.facts, 'fact')} of its exponents and special values, which are proved"
@@ -116,7 +99,46 @@ def read_traced(
     if undefined:
         told.append("left open: " + ", ".join(sorted({key.partition(", use")[0] for key in undefined})))
     made = Module(f"{name} of {path.name}", with_codes(symbolic_inputs(spec)), {"d": d}, {}, undefined)
-    return TracedProgram(made, tuple(told), lambda rows: _run(function, name, slots, spec, rows))
+    return TracedProgram(made, tuple(told), lambda rows: run_rows(function, name, slots, spec, rows))
+
+
+def _followed(
+    path: Path, name: str, slots: Mapping[str, Slot], spec: DotAdd, now: ReadingState
+) -> z3.BitVecRef:
+    """The d of a program, followed.  Raises HardwareError as `read_traced` does, and RecursionError."""
+    with followed(path) as (module, names):
+        now.modules = names
+        try:
+            d = _d_of(_function(module, name, path), slots, spec, name)
+        except ProgramError:
+            raise REFUSED[0] if REFUSED else HardwareError(f"{name} cannot be followed") from None
+        except (HardwareError, RecursionError):
+            raise
+        except Exception as error:
+            raise HardwareError(f"{_line(error, path)}: {type(error).__name__}: {error}") from None
+        if REFUSED:
+            raise REFUSED[0]
+        return now.whole(d)
+
+
+def _as_it_runs(
+    function: Callable[..., Any], name: str, path: Path, slots: Mapping[str, Slot], spec: DotAdd, takes: str
+) -> UnreadProgram:
+    """Return a program that is only run."""
+    said = f"{name} of {path.name}"
+    together = None
+    if all(slot.library is not PYTHON for slot in slots.values()):
+
+        def together(rows: Rows) -> NDArray[np.uint64] | None:
+            return run_together(function, slots, spec, rows)
+
+    return UnreadProgram(
+        said,
+        (takes,),
+        f"{said} as it is run",
+        lambda rows: run_rows(function, name, slots, spec, rows, strict=True),
+        together,
+    )
 
 
 def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
@@ -169,7 +191,7 @@ def _slots(
 def _slot(
     name: str, parameter: inspect.Parameter, module: ModuleType, spec: DotAdd, port: str | None
 ) -> Slot:
-    fmt = _format(name, spec)
+    fmt = format_of(name, spec)
     said = str(parameter.annotation if parameter.annotation is not inspect.Parameter.empty else "")
     used = {getattr(x, "__name__", "") for x in vars(module).values() if isinstance(x, ModuleType)}
     library: Library = PYTHON
@@ -206,13 +228,6 @@ def _said_slot(name: str, port: str, library: Library) -> Slot:
     return Slot(PYTHON if kind == INT else library, kind, int(found[2] or 0), int(found[3] or 1))
 
 
-def _format(name: str, spec: DotAdd) -> Format:
-    formats = {"a": spec.a_format, "b": spec.b_format, "c": spec.c_format, "scale_a": spec.scale_format}
-    found = formats.get(name, spec.scale_format)
-    assert isinstance(found, Format)
-    return found
-
-
 # ---- running it on symbols ----
 
 
@@ -247,7 +262,7 @@ def _values(codes: Sequence[z3.BitVecRef], slot: Slot) -> list[Any]:
     bits = codes[0].size()
     width = slot.kind.bits or bits
     if width < bits or (slot.kind.is_float and width not in (bits, bits + 1)):
-        raise HardwareError(f"codes of {bits} bits are no {slot.kind.name}: say another type with --port")
+        raise WrongUseError(f"codes of {bits} bits are no {slot.kind.name}: say another type with --port")
     if slot.kind.is_float:
         return [of_code(z3.ZeroExt(width - bits, x) if width > bits else x, slot.kind) for x in codes]
     plain = DType(slot.kind.name, "u") if bits < width or slot.kind.bits is None else slot.kind
@@ -260,70 +275,19 @@ def _code_of_result(result: Any, spec: DotAdd, name: str) -> z3.BitVecRef:
     if not isinstance(value, Traced) or value.mask is not None:
         raise HardwareError(f"the type or the shape of what {name} returns depends on the inputs")
     if value.checked().data.size != 1:
-        raise HardwareError(f"{name} returns {value.data.size} values, not one d")
+        raise WrongUseError(f"{name} returns {value.data.size} values, not one d")
     element, kind = value.data.reshape(-1)[0], value.kind
     if kind.is_float:
         if kind.fmt is None or kind.bits != fmt.storage_bits or (value.plain and fmt.storage_bits != 64):
-            raise HardwareError(f"{name} returns {kind.name}, where the model's d is {fmt.name}")
+            raise WrongUseError(f"{name} returns {kind.name}, where the model's d is {fmt.name}")
         found = element.to_code(kind.fmt)
         assert isinstance(found, z3.BitVecRef)
         return found
     if not isinstance(element, Integer) or (kind.bits or fmt.storage_bits) < fmt.storage_bits:
-        raise HardwareError(f"{name} returns {kind.name}, where the model's d has {fmt.storage_bits} bits")
+        raise WrongUseError(f"{name} returns {kind.name}, where the model's d has {fmt.storage_bits} bits")
     if kind.bits != fmt.storage_bits and (element.low < 0 or element.high >= 1 << fmt.storage_bits):
         mask = f"& {(1 << fmt.storage_bits) - 1:#x}"
-        raise HardwareError(
+        raise WrongUseError(
             f"{name} may return {element.low} to {element.high}, which are no codes: end it with {mask}"
         )
     return element.term(fmt.storage_bits)
-
-
-# ---- running it as it is ----
-
-
-def _run(
-    function: Callable[..., Any], name: str, slots: Mapping[str, Slot], spec: DotAdd, rows: Rows
-) -> NDArray[np.uint64]:
-    """The program's own d for each row."""
-    found = np.zeros(len(rows), np.uint64)
-    for i in range(len(rows)):
-        arguments = []
-        for operand, slot in slots.items():
-            column = getattr(rows.codes, operand)
-            codes = [int(column[i])] if operand == "c" else [int(x[i]) for x in column]
-            given = _concrete(codes, slot, _format(operand, spec).storage_bits)
-            arguments.append(given[0] if operand == "c" else given)
-        try:
-            with np.errstate(all="ignore"):
-                found[i] = _concrete_code(function(*arguments), spec.d_format.storage_bits)
-        except Exception as error:
-            raise HardwareError(f"{name} raises {type(error).__name__} for {rows[i].text}: {error}") from None
-    return found
-
-
-def _concrete(codes: list[int], slot: Slot, bits: int) -> Any:
-    if slot.packed > 1:
-        parts = [codes[i : i + slot.packed] for i in range(0, len(codes), slot.packed)]
-        codes = [sum(x << bits * (slot.packed - 1 - j) for j, x in enumerate(part)) for part in parts]
-    codes = [x << slot.shift for x in codes]
-    if slot.library is PYTHON:
-        return codes
-    size = (slot.kind.bits or 64) // 8
-    data = np.array(codes, f"u{size}")
-    if slot.library is NUMPY:
-        return data.view(slot.library.dtype(slot.kind))
-    return (
-        torch().from_numpy(data if size == 1 else data.view(f"i{size}")).view(slot.library.dtype(slot.kind))
-    )
-
-
-def _concrete_code(result: Any, bits: int) -> int:
-    if "torch" in sys.modules and isinstance(result, torch().Tensor):
-        words = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
-        result = int(result.reshape(-1)[0].view(getattr(torch(), words[result.element_size()])).item())
-    elif isinstance(result, np.ndarray | np.generic):
-        value = np.asarray(result).reshape(-1)[:1]
-        result = int(value.view(f"u{value.dtype.itemsize}")[0])
-    elif isinstance(result, float):
-        return int(np.float64(result).view(np.uint64))
-    return int(result) % (1 << bits)
