@@ -130,7 +130,7 @@ class SigningRuns(Comparing):
                 if self._is_same_at_once(rows, mine):
                     yield from self._block_at_once(kind, count * _AT_ONCE, number + 1)
                 number += 2
-                if self.asker.left < until:
+                if self.asker.left < until and count > _FIRST:
                     return
             count = min(2 * count, _MOST)
 

@@ -37,7 +37,7 @@ def _changed(tmp_path: Path, *pairs: tuple[str, str]) -> str:
 
 def test_a_right_program_that_cannot_be_read_is_not_proved() -> None:
     told: list[str] = []
-    answer = signoff(f"{PYTHON / 'exact.py'}:dot", EXACT, alike=["nan"], timeout=8, told=told.append)
+    answer = signoff(f"{PYTHON / 'exact.py'}:dot", EXACT, alike=["nan"], timeout=12, told=told.append)
     assert isinstance(answer, Unknown)
     for words in (
         r"exact.py:31: ",
@@ -129,7 +129,7 @@ def test_signs_of_zeros_count_unless_they_are_alike(tmp_path: Path) -> None:
     assert isinstance(answer, Fails)
     assert isinstance(answer.witness, CaseWitness)
     assert answer.witness.results == (0, 0x80000000)
-    assert isinstance(signoff(program, EXACT, alike=["nan", "zero"], timeout=6), Unknown)
+    assert isinstance(signoff(program, EXACT, alike=["nan", "zero"], timeout=12), Unknown)
 
 
 WRONG_USE = {
@@ -178,14 +178,14 @@ def dot(a: 'ndarray of float32', b: 'ndarray of float32', c: 'ndarray of float32
 """
     for factor, at_once in (("1", True), ("1 if np.ndim(c) == 0 else 2", False)):
         path.write_text(text.replace("FACTOR", factor), encoding="utf-8")
-        answer = signoff(f"{path}:dot", FUSED, where="c=0x0", alike=["nan", "zero"], timeout=6)
+        answer = signoff(f"{path}:dot", FUSED, where="c=0x0", alike=["nan", "zero"], timeout=12)
         assert isinstance(answer, Unknown)
         assert ("that it was called with at once" in answer.why) is at_once
 
 
 @needs_clang
 def test_a_function_in_floating_point_is_run() -> None:
-    answer = signoff(f"{C / 'floating.c'}:fused", FUSED, alike=["nan"], timeout=8)
+    answer = signoff(f"{C / 'floating.c'}:fused", FUSED, alike=["nan"], timeout=12)
     assert isinstance(answer, Unknown)
     assert "floating.c:5: floating-point numbers are not read" in answer.why
     for function, ulp in (("rounded", False), ("in_double", True)):
@@ -199,10 +199,10 @@ def test_a_function_in_floating_point_is_run() -> None:
 @needs_clang
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     model = ["--against", "datapath", "fma(k=1,a=fp32,rho=IEEE-FP32)", "--alike", "nan", "--json"]
-    assert cli.main(["signoff", f"{C / 'floating.c'}:rounded", *model, "--timeout", "20"]) == 1
+    assert cli.main(["signoff", f"{C / 'floating.c'}:rounded", *model, "--timeout", "40"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["answer"] == "fails"
     assert found["witness"]["stages"][0] == "the model, stage by stage:"
-    assert cli.main(["signoff", f"{C / 'floating.c'}:fused", *model, "--timeout", "5"]) == 3
+    assert cli.main(["signoff", f"{C / 'floating.c'}:fused", *model, "--timeout", "10"]) == 3
     found = json.loads(capsys.readouterr().out)
     assert (found["answer"], found["obligations"]) == ("unknown", [])
