@@ -95,12 +95,14 @@ class SigningRuns(Comparing):
 
     def wrong_rows(self) -> Rows | None:
         """Rows that are wrong: those of the first kind that has some, and of as many kinds after it as there are."""
-        found, more = list[Rows](), 2 * len(KINDS_OF_ROWS)
+        found, more, until = list[Rows](), 2 * len(KINDS_OF_ROWS), self.asker.left * (1 - _RUNNING)
         for _, rows, wrong in self.blocks():
             if wrong.any():
                 found.append(rows.at(wrong))
+                if len(found) == 1:
+                    self._note(self.found_wrong(found[0][0]))
             more -= bool(found)
-            if not more:
+            if found and (not more or self.asker.left < until):
                 break
         return Rows.join(found) if found else None
 

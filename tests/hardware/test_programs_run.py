@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mmaformal import cli, datapath
 from mmaformal.cases.inputs import Rows
@@ -16,6 +19,7 @@ from mmaformal.cases.witness import CaseWitness
 from mmaformal.hardware.module import HardwareError
 from mmaformal.queries.signoff import signoff
 from mmaformal.queries.signoff_all import signoff_all
+from mmaformal.queries.signoff_run import SigningRuns
 from mmaformal.solver.answers import Fails, Unknown
 
 PYTHON, C = (Path(__file__).with_name(name) for name in ("programs_py", "programs_c"))
@@ -94,6 +98,20 @@ def test_a_slip_is_found_by_running(slip: str, tmp_path: Path) -> None:
         "a NaN of c is lost": c > 0x7F800000 and (mine & 0x7FFFFFFF) < 0x7F800000,
     }
     assert seen[slip]
+
+
+def test_what_was_found_is_told_where_the_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong row is the answer as soon as there is one, also where no time is left to look on."""
+
+    def blocks(self: SigningRuns) -> Iterator[tuple[str, Rows, NDArray[np.bool_]]]:
+        rows = self.drawn(400, 1)
+        yield "drawn", rows, self.wrong(rows)
+        time.sleep(60)
+
+    monkeypatch.setattr(SigningRuns, "blocks", blocks)
+    program = _changed(tmp_path, ("return np.float32(to_odd(exact))", "return np.float32(0)"))
+    answer = signoff(program, EXACT, alike=["nan"], timeout=10)
+    assert isinstance(answer, Fails)
 
 
 @pytest.mark.slow
