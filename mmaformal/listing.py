@@ -22,7 +22,7 @@ from mmaformal.display import columns, counted, width_to_fit
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
 from mmaformal.rounding import Conversion
-from mmaformal.spec import parameter_text, plain_parameter
+from mmaformal.spec import DotAdd, parameter_text, plain_parameter
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -434,3 +434,12 @@ def _meaning(name: str, i: Instruction) -> str:
             f"a negative sum that is rounded to zero {zero}"
         )
     return _MEANINGS[name]
+
+
+def change_text(spec: DotAdd, change: tuple[str, object] | None) -> str:
+    """Return what a change of a model is, after a comma; nothing where there is none."""
+    if change is None:
+        return ""
+    name, value = change
+    was = spec.product_order or "as numbered" if name == "product_order" else spec.parameters[name]
+    return f", {name} = {parameter_text(value, name)}, not {parameter_text(was, name)}"

@@ -10,10 +10,10 @@ from dataclasses import replace
 from mmaformal.cases.codes import same_code
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
-from mmaformal.facts.related import argue_related
+from mmaformal.facts.related import argue_same
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
-from mmaformal.proof.related_runs import Pairing, Runs, Same, same
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property, nans_aside
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
@@ -31,14 +31,8 @@ def relation(spec: DotAdd) -> Relation:
 
 
 def argue_exchanged(relation: Relation) -> Pairing:
-    pairing, spec = Pairing(), relation.left
-    inputs = symbolic_inputs(spec)
-    left, right = relation.traces(inputs)
-    runs = Runs(Same(), spec, relation.right, left, right, range(spec.k))
-    c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
-        0
-    ]
-    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
+    inputs = symbolic_inputs(relation.left)
+    return argue_same(relation.left, relation.right, inputs, _exchanged(inputs), range(relation.left.k))
 
 
 def _answer(instruction: Instruction, asker: Asker) -> Answer:

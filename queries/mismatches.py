@@ -30,6 +30,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.listing import change_text
 from mmaformal.queries.chance import Some, beyond_chance
 from mmaformal.queries.classes import values_text
 from mmaformal.queries.elimination import RecordedRows, rows_differ, tabled
@@ -169,7 +170,10 @@ class Mismatches(Result):
     def _group_lines(self, group: MismatchGroup) -> list[str]:
         wrong = group.smallest
         d = self.instruction.d_format
-        what, rows = f"{group.kind}{self._changed(group)}", counted(group.rows, "row")
+        what, rows = (
+            f"{group.kind}{change_text(self.instruction.spec, group.change)}",
+            counted(group.rows, "row"),
+        )
         if group.change is not None and not group.cause:
             what = f"candidate, for it does not explain every row: {what}"
             rows = f"mends {rows}, spoils {group.spoils:,}"
@@ -185,14 +189,6 @@ class Mismatches(Result):
         elif group.answer is not None:
             lines.append(f"smallest input: {group.answer}")
         return lines
-
-    def _changed(self, group: MismatchGroup) -> str:
-        if group.change is None:
-            return ""
-        name, value = group.change
-        spec = self.instruction.spec
-        was = spec.product_order or "as numbered" if name == "product_order" else spec.parameters[name]
-        return f", {name} = {parameter_text(value, name)}, not {parameter_text(was, name)}"
 
     def rows(self) -> list[dict[str, object]]:
         """Returns a dict for each group: its kind, how many rows, what explains them, and the smallest of them."""

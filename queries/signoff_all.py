@@ -36,6 +36,7 @@ from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import sources_of
 from mmaformal.hardware.unread import UnreadProgramError
 from mmaformal.instruction import Instruction
+from mmaformal.listing import change_text
 from mmaformal.proof.kernel import direct
 from mmaformal.queries.chance import Some
 from mmaformal.queries.comparing import Agreement, Comparing
@@ -128,7 +129,8 @@ class Kinds(Result):
 
     def _kind_lines(self, each: DifferenceKind) -> list[str]:
         rate = f"{each.rows:,} of {counted(self.random_rows, 'random row')}"
-        lines = [f"{each.kind}{self._change_text(each)}: {rate} ({each.rows / max(self.random_rows, 1):.2g})"]
+        change = change_text(self.instruction.spec, each.change)
+        lines = [f"{each.kind}{change}: {rate} ({each.rows / max(self.random_rows, 1):.2g})"]
         if each.answer is None:
             return lines
         witness = each.answer.witness
@@ -138,14 +140,6 @@ class Kinds(Result):
         text = case_text(self.instruction.spec, witness.codes)
         lines.append(f"smallest input: {text}: the design gives {mine}, the model {model}")
         return lines + [f"  {line}" for line in minimality_lines(witness.minimality)]
-
-    def _change_text(self, each: DifferenceKind) -> str:
-        if each.change is None:
-            return ""
-        name, value = each.change
-        spec = self.instruction.spec
-        was = spec.product_order or "as numbered" if name == "product_order" else spec.parameters[name]
-        return f", {name} = {parameter_text(value, name)}, not {parameter_text(was, name)}"
 
     def _notes(self) -> list[str]:
         found = [each.answer.witness for each in self.kinds if each.answer is not None]

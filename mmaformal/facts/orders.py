@@ -9,9 +9,8 @@ from itertools import pairwise
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Image
-from mmaformal.encodings import smt
-from mmaformal.facts.related import argue_related
-from mmaformal.proof.related_runs import Pairing, Runs, Same, same
+from mmaformal.facts.related import argue_same
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.spec import DotAdd
 
 Order = tuple[int, ...]  #: the k-th product of the second run is this one of the first's
@@ -76,20 +75,11 @@ def argue_alike(x: DotAdd, y: DotAdd) -> Pairing:
 
     Raises ArgumentError if products are of another step.
     """
-    pairing, inputs = Pairing(), symbolic_inputs(x)
-    left, right = (smt.dot_add(spec, inputs.a, inputs.b, inputs.c) for spec in (x, y))
-    (c,) = pairing.derive("inputs", "both read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])
-    runs = Runs(Same(), x, y, left, right, range(x.k))
-    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
+    inputs = symbolic_inputs(x)
+    return argue_same(x, y, inputs, inputs, range(x.k))
 
 
 def argue_order(spec: DotAdd, order: Order) -> Pairing:
     """Argue that a permutation within blocks leaves the result as it is."""
-    pairing, inputs = Pairing(), symbolic_inputs(spec)
-    other = reordered(spec, order)(inputs)
-    left, right = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, other))
-    runs = Runs(Same(), spec, spec, left, right, order)
-    c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
-        0
-    ]
-    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
+    inputs = symbolic_inputs(spec)
+    return argue_same(spec, spec, inputs, reordered(spec, order)(inputs), order)

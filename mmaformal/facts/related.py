@@ -8,7 +8,9 @@ from typing import Protocol, TypeGuard
 
 import z3
 
+from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Adds, AnyStep, Judged
+from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import (
     Inner,
     Operand,
@@ -26,8 +28,10 @@ from mmaformal.proof.related_runs import (
     Same,
     SameButNans,
     operand_codes,
+    same,
 )
 from mmaformal.proof.related_steps import RelatedStep
+from mmaformal.spec import DotAdd
 
 
 class Classifies(Judged, Adds, Protocol):
@@ -103,6 +107,19 @@ def runs_in_order(runs: Runs) -> Runs:
         match=[place[runs.match[k]] for k in runs.right_spec.taken],
         dropped={place[k]: link for k, link in runs.dropped.items()},
     )
+
+
+def argue_same(x: DotAdd, y: DotAdd, inputs: Inputs, other: Inputs, order: Sequence[int]) -> Pairing:
+    """Argue that y gives on other inputs, with the same c, the code that x gives on inputs; `order` says which of the
+    first run's products each of the second's is."""
+    pairing = Pairing()
+    left, right = (
+        smt.dot_add(spec, z.a, z.b, z.c, z.scale_a, z.scale_b) for spec, z in ((x, inputs), (y, other))
+    )
+    text = "both runs read the same c"
+    (c,) = pairing.derive("inputs", text, [same(inputs.c, other.c)], inputs=[inputs.c])
+    runs = Runs(Same(), x, y, left, right, order)
+    return argue_related(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
 def argue_related(
