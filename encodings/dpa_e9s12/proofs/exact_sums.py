@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,18 +54,6 @@ class Model(OneStepModel):
         exponents = smt_dpa.exponents_of(spec, p.L, len(step.products))
         frame = p.L - 1 + smt_dpa.GUARD
         return span_of(exponents, frame, step.sum.total, p.rho)
-
-    def summed(
-        self, grid: RoundingGrid, claims: Callable[[Theory], object]
-    ) -> tuple[Summation, TwoTerms, CodeNumbers]:
-        """Prove claims about a step, and that d is S and c, rounded once; return what speaks of S, of both as integers,
-        and of the codes.  Raises NotProvedError."""
-        theory = grid.numbers.theory
-        x = Summation.of(theory, self.spec)
-        claims(theory)
-        sticky = x.prove_rounded(x.prove_sum())
-        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
-        return x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes
 
 
 @dataclass(frozen=True)
@@ -162,8 +149,12 @@ class ShortSum(Model):
 
     def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
-        x, sums, codes = self.summed(grid, lambda theory: prove_exact(theory, self.spec))
-        at = ShortNumbers(grid, x, sums, codes)
+        theory = grid.numbers.theory
+        x = Summation.of(theory, self.spec)
+        prove_exact(theory, self.spec)
+        sticky = x.prove_rounded(x.prove_sum())
+        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
+        at = ShortNumbers(grid, x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes)
         return at.conclude(at.prove_products(), codes.integers[:-1])
 
 
@@ -283,8 +274,14 @@ class OneFma(OneOfMany):
 
     def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
-        x, sums, codes = self.summed(grid, lambda theory: prove_fma(theory, self.spec, self.active))
-        at = OneNumber(grid, x, sums, codes, self.active, self.given)
+        theory = grid.numbers.theory
+        x = Summation.of(theory, self.spec)
+        prove_fma(theory, self.spec, self.active)
+        sticky = x.prove_rounded(x.prove_sum())
+        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
+        at = OneNumber(
+            grid, x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes, self.active, self.given
+        )
         return at.conclude(at.prove_product(), codes.integers[:-1], self.given)
 
 

@@ -31,25 +31,7 @@ from mmaformal.spec import DotAdd
 Step: TypeAlias = smt_gps.GpsStep
 
 
-class PairFacts(Facts[Step]):
-    """Facts of algorithms whose steps add pairs of products, and then c; what is subnormal is flushed."""
-
-    unreachable = (ranges.no_subnormals,)
-
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
-        return [sum_in_ieee(each) for each in (*step.sums, step.addition)]
-
-    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return exactness.prove_group_exact(proving, spec)
-
-    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return no_bound_where_flushed(instruction, proving)
-
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
-        return falls_where_flushed(instruction)
-
-
-class GpsFacts(PairFacts):
+class GpsFacts(Facts[Step]):
     def of_result(self, step: Step) -> ResultFact:
         return ResultFact(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
 
@@ -63,12 +45,26 @@ class GpsFacts(PairFacts):
     ) -> Link:
         return ranges.normal_or_plus_zero(pairing, spec, steps)
 
+    unreachable = (ranges.no_subnormals,)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+        return [sum_in_ieee(each) for each in (*step.sums, step.addition)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_group_exact(proving, spec)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return no_bound_where_flushed(instruction, proving)
+
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         def add(c: z3.BitVecRef, group: z3.BitVecRef) -> AdditionOfC:
             return addition_of_c(ieee.add(c, group, IEEE_FP32, smt_gps.NAN), smt_gps.flush_result)
 
         start = partial(smt_gps.flush, keep_sign=False)
         prove_in_c(theory, instruction.spec, add, attrgetter("group"), flush=start)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
+        return falls_where_flushed(instruction)
 
 
 FACTS = GpsFacts("gps")

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.encodings.dpa_e9s12.proofs.exact import OneProduct
+from mmaformal.encodings.dpa_e9s12.proofs.exact import OneProduct, Summation
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneOfMany, ShortNumbers
+from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.studies.e9s12.dot_claims import prove_single
+from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import SumTheorem, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
 
@@ -19,7 +21,12 @@ class OneShortFma(OneOfMany):
 
     def prove(self, grid: RoundingGrid) -> SumTheorem:
         """Raises NotProvedError."""
-        x, sums, codes = self.summed(grid, lambda theory: prove_single(theory, self.spec, self.active))
+        theory = grid.numbers.theory
+        x = Summation.of(theory, self.spec)
+        prove_single(theory, self.spec, self.active)
+        sticky = x.prove_rounded(x.prove_sum())
+        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
+        sums = TwoTerms(grid.numbers, sticky, dict(theory.named))
         at = OneShortNumber(grid, x, sums, codes, self.active, self.given)
         return at.conclude(at.prove_products(), codes.integers[:-1], self.given)
 
