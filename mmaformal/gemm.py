@@ -38,7 +38,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
-from mmaformal.kernels import Kernel, kernel_for
+from mmaformal.kernels import Kernel
 from mmaformal.kernels.kernel import WIDTH, Planes
 from mmaformal.kernels.room import reused
 from mmaformal.kernels.rows import processors
@@ -199,13 +199,14 @@ class _How(NamedTuple):
         """Return D, made product by product of a batch."""
         i = self.instruction
         report = ProgressReport(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
-        most = max(report.total // (kernel_for(i.spec).task >> _SMALL), 1)
+        kernel = i.quick.kernel_of(report.total)
+        most = max(report.total // (kernel.task >> _SMALL), 1)
         threads = min(jobs or processors(), most)
         d = np.empty(given.outputs, i.d_format.word)
         if d.size:
             with Workers(threads, report) as workers:
                 for where, operands in given.products(together=self.stream_k is None):
-                    found = self.made(_Problem(i, operands), workers)
+                    found = self.made(_Problem(i, operands, kernel), workers)
                     d[where] = found.reshape(d[where].shape)
         return given.give_back(d, i.d_format)
 
@@ -275,13 +276,13 @@ class Block(NamedTuple):
 class _Problem:
     """Operands as codes, and what is computed from them block by block."""
 
-    def __init__(self, instruction: Instruction, operands: ProductCodes) -> None:
+    def __init__(self, instruction: Instruction, operands: ProductCodes, kernel: Kernel) -> None:
         self.instruction, self.spec, self.operands = instruction, instruction.spec, operands
+        self.kernel = kernel
         self.a, self.b, self.c = operands.a, operands.b, operands.c
         self.scales = operands.scale_a, operands.scale_b
         self.m, self.n = len(self.a), self.b.shape[1]
         self.steps = _steps(instruction, self.b.shape[0])
-        self.kernel: Kernel = kernel_for(instruction.spec)
         ends = instruction.c_format, instruction.d_format
         self.word = max((fmt.word for fmt in ends), key=lambda word: word.itemsize)  #: of c and d
         self.wide = fp32 if all(holds(fp32, fmt) for fmt in ends) else fp64  #: of totals
@@ -293,7 +294,7 @@ class _Problem:
         """
         alike = self.spec.a_format == self.spec.b_format and self.spec.parameters.factors_commute
         if alike and self.n < min(self.m, _NARROW):
-            return make(_Problem(self.instruction, self.operands.turned())).T
+            return make(_Problem(self.instruction, self.operands.turned(), self.kernel)).T
         return make(self)
 
     @property

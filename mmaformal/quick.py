@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mmaformal.display import short_text
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels import rows as kernels
+from mmaformal.kernels.first import lanes_of
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _are(given: Sequence[Codes], types: Sequence[np.dtype[Any] | None]) -> bool:
 
 
 class Quick:
-    """The quick way of one instruction: its products, once the compiled kernel has been used or would have paid."""
+    """The quick way of one instruction, and what its products are made by: lanes, until the compiled kernel pays."""
 
     def __init__(self, spec: DotAdd) -> None:
         self.spec, self.sides = spec, OperandTypes(spec)
@@ -90,6 +91,15 @@ class Quick:
         self.spent += min(time.perf_counter() - began, _MOST_OF_ONE)
         if self.spent > kernels.PATIENCE:
             self.kernel = kernel_for(self.spec)
+
+    def kernel_of(self, products: int) -> Kernel:
+        """The kernel for so many products: NumPy's lanes, until the compiled one pays."""
+        if self.kernel is None:
+            found = lanes_of(self.spec).for_products(products)
+            if found is not lanes_of(self.spec):
+                self.kernel = found
+            return found
+        return self.kernel
 
     def product(self, A: object, B: object, C: object) -> Codes | None:
         """A (M×K) · B (K×N) + C (M×N), without C if it is None; small, and K in whole instructions."""
@@ -117,9 +127,7 @@ class Quick:
 
     def _made(self, a: Codes, b: Codes, c: Codes | None) -> Codes:
         """A product as codes."""
-        if self.kernel is None:
-            self.kernel = kernel_for(self.spec)
-        kernel, word = self.kernel, self.sides.word
+        kernel, word = self.kernel or self.kernel_of(len(a) * b.size), self.sides.word
         shape = len(a), b.shape[1]
         d = np.zeros(shape, word) if c is None else np.array(c, word, order="C")
         kernel.run(kernel.rows(a), kernel.columns(b), d, 0, a.shape[1] // self.spec.k)

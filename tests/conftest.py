@@ -26,7 +26,7 @@ from support.thorough import leave_out
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
-from mmaformal.kernels import rows
+from mmaformal.kernels import first, rows
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
@@ -92,6 +92,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(
             rows, "PATIENCE", float("inf")
         )  # few rows are run by the executable, which tests change
+        patch.setattr(
+            first, "MANY", 0
+        )  # and products by compiled kernels (tests/kernels/test_first.py has others)
         yield
 
 

@@ -79,9 +79,13 @@ def sources_digest() -> str:
 _SOURCES = sources_digest()
 
 
+#: What only compiled code calls needs no ways in from Python and C, which numba makes else, and compiles.
+_NO_WRAPPERS: dict[str, Numba] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def driver(function: F) -> F:
     """Compile a function that a kernel calls: without Python's lock, and kept on disk where there is a place for it."""
-    options = {"nogil": True, "error_model": "numpy"}
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         compiled: Numba = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no folder that it may write to
@@ -114,18 +118,18 @@ class Direct:
 
 def part(function: F) -> F:
     """Compile a function that drivers are made of.  No two arrays that it is given may overlap."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled: F = numba.njit(nogil=True, error_model="numpy", **_NO_WRAPPERS)(function)
     return compiled
 
 
 def inlined(function: F) -> F:
     """Compile a function of one output.  A call left in a loop would keep the loop from being made vectors."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
+    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True, **_NO_WRAPPERS)(function)
     return compiled
 
 
 #: how a compiled form is registered
-INLINED: dict[str, Numba] = {"strict": False, "jit_options": {"forceinline": True}}
+INLINED: dict[str, Numba] = {"strict": False, "jit_options": {"forceinline": True, **_NO_WRAPPERS}}
 
 
 # ---- constants ---------------------------------------------------------------------------------------------
@@ -333,7 +337,9 @@ for _module in (blocks, ieee, limbs, stages, dpa_e9s12, acc_e9s12, fdrda, efda, 
             and _function.__module__ == _module.__name__
             and _function not in _OWN
         ):
-            register_jitable(forceinline=True)(_function)  # compiled when compiled code calls it
+            register_jitable(forceinline=True, **_NO_WRAPPERS)(
+                _function
+            )  # compiled when compiled code calls it
 
 
 # ---- the processor's floating point ------------------------------------------------------------------------
