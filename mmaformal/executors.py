@@ -9,9 +9,9 @@ the same, bit for bit, however many workers there are and whichever is done firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TypeVar
 
 from mmaformal.checked import Progress
@@ -56,22 +56,29 @@ def width_of(executor: Executor) -> int:
 
 
 def results_in_order(
-    executor: Executor, function: Callable[..., T], parts: Sequence[tuple[object, ...]]
-) -> Iterator[tuple[int, T]]:
+    executor: Executor, function: Callable[..., T], parts: Iterable[tuple[object, ...]]
+) -> Generator[tuple[int, T], None, None]:
     """Yield `function` of each part, with its place, as they are done, the results of a place before those after it.
 
-    What is not needed any more is taken back, as when an exception, Ctrl-C or a `break` ends the loop.  Raises what the
-    function raises, and LostWorkerError.
+    Parts are asked for when workers have room for them, so they may be read from a file meanwhile.  What is not needed
+    any more is taken back, as when an exception, Ctrl-C or a `break` ends the loop.  Raises what the function raises,
+    and LostWorkerError.
     """
-    ahead, following, next_one = _AHEAD * width_of(executor), 0, 0
+    ahead, next_one = _AHEAD * width_of(executor), 0
     running: dict[Future[T], int] = {}
     done: dict[int, T] = {}
+    following = enumerate(parts)
+    left = f"{len(parts):,} parts are" if isinstance(parts, Sized) else "this is"
     try:
-        with telling_lost_workers(f"{len(parts):,} parts are not done"):
-            while next_one < len(parts):
-                while following < len(parts) and len(running) < ahead and following - next_one < 2 * ahead:
-                    running[executor.submit(function, *parts[following])] = following
-                    following += 1
+        with telling_lost_workers(f"{left} not done"):
+            while True:
+                while len(running) < ahead and len(running) + len(done) < 2 * ahead:
+                    place, part = next(following, (-1, ()))
+                    if place < 0:
+                        break
+                    running[executor.submit(function, *part)] = place
+                if not running:
+                    return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     done[running.pop(future)] = future.result()
                 while next_one in done:
@@ -80,6 +87,20 @@ def results_in_order(
     finally:
         for future in running:
             future.cancel()
+
+
+def each_in_order(
+    executor: Executor | None, function: Callable[..., T], parts: Iterable[tuple[object, ...]]
+) -> Generator[T, None, None]:
+    """Yield `function` of each part, in the order of the parts; made here where there is no executor.
+
+    Raises as `results_in_order`.
+    """
+    if executor is None:
+        yield from (function(*part) for part in parts)
+        return
+    with closing(results_in_order(executor, function, parts)) as made:
+        yield from (each for _, each in made)
 
 
 @contextmanager

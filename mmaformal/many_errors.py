@@ -19,15 +19,15 @@ import numpy as np
 
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
-from mmaformal.executors import results_in_order, told_parts
+from mmaformal.executors import each_in_order, told_parts
 from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import moments
 from mmaformal.quantise import quantise
 from mmaformal.statistics import Errors, Statistics, errors_of
 
-#: Rows and columns of a block, and blocks that a worker makes at a time: some seconds of work.
-SIDE, TOGETHER = 512, 64
+#: Rows and columns of a block, and blocks that a worker makes at a time: a second or so of work.
+SIDE, TOGETHER = 512, 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,16 +134,20 @@ def measured(
     k = instruction.k if k is None else _counted(k, "k")
     if integer(seed, "seed") < 0:
         raise ValueError(f"seed is {seed}; it counts from 0")
-    parts = [
+    work = [
         (instruction, k, seed, range(first, min(first + TOGETHER, blocks)), promote_every, split_k)
         for first in range(0, blocks, TOGETHER)
     ]
-    told, total = told_parts(progress, len(parts)), Moments()
-    made = ((n, _sampled(*part)) for n, part in enumerate(parts))
-    for place, each in made if executor is None else results_in_order(executor, _sampled, parts):
+    told, total = told_parts(progress, len(work)), Moments()
+    for done, each in enumerate(each_in_order(executor, _sampled, work), 1):
         total += each
-        told(place + 1)
+        told(done)
     return total.statistics()
+
+
+def parts(outputs: int) -> int:
+    """How many parts the work of so many results has: workers beyond these have nothing to do."""
+    return -(-outputs // (SIDE**2 * TOGETHER))
 
 
 def _counted(value: int, name: str) -> int:
@@ -162,6 +166,7 @@ def _sampled(
 ) -> Moments:
     """The sums of some blocks, in a worker."""
     total = Moments()
+    instruction.quick.kernel_of(len(blocks) * SIDE**2 * k)  # the compiled one, if all are many
     for block in blocks:
         rng = np.random.default_rng([seed, block])
         a, b = (quantise(rng.standard_normal((SIDE, k)), instruction, side, None) for side in ("a", "b"))

@@ -20,10 +20,14 @@ be the largest: the answer says how far from the bound it is.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import z3
@@ -36,9 +40,10 @@ from mmaformal.architectures import Architecture
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
-from mmaformal.cases.run import compiled_results
-from mmaformal.checked import Progress, caller
+from mmaformal.cases.run import quick_results
+from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
+from mmaformal.executors import each_in_order, told_parts
 from mmaformal.facts.product_bound import prove_apart
 from mmaformal.formats import Format, exponent_of, fp32, fp64
 from mmaformal.gemm import rounded, values
@@ -174,11 +179,14 @@ class Allowed:
     def __init__(self, x: Instruction, constraints: Sequence[Constraint]) -> None:
         self.x, self.constraints = x, constraints
         self.pins = {name: code for each in constraints for name, code in each.pins(x.spec).items()}
-        inputs = symbolic_inputs(x.spec)
-        terms = [term for each in constraints for term in each.on_inputs(x.spec, inputs)]
-        self.said = z3.And(*terms) if terms else None
-        self.inputs, self.result = inputs, z3.BitVec("d", x.d_format.storage_bits)
+        self.said: z3.BoolRef | None = None
+        self.of_result: z3.BoolRef | None = None
+        if not constraints:
+            return
+        self.inputs, self.result = symbolic_inputs(x.spec), z3.BitVec("d", x.d_format.storage_bits)
+        terms = [term for each in constraints for term in each.on_inputs(x.spec, self.inputs)]
         results = [term for each in constraints for term in each.on_result(x.spec, self.result)]
+        self.said = z3.And(*terms) if terms else None
         self.of_result = z3.And(*results) if results else None
 
     def pinned(self, cases: Rows) -> Rows:
@@ -224,10 +232,12 @@ def max_difference(
     *,
     where: Constraint | str | Iterable[Constraint | str] = (),
     seed: int = 0,
+    searches: int = 1,
     prove: bool | float = False,
     timeout: float = 20.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     cache: Cache = False,
 ) -> Apart:
@@ -235,8 +245,10 @@ def max_difference(
 
     x, y, instruction, other, where: as `find_difference` takes them; the bound is that of all inputs.  `timeout`
     seconds at most for the search, which ends with the best found until then; a kernel that numba compiles, once on a
-    machine, is compiled to its end all the same.  With `prove` both bounds are proved, in 600 more seconds for each, or
-    as many as it says; `memory`, `solver` and `cache` are for that.  progress: told what is being done.
+    machine, is compiled to its end all the same.  Of so many `searches`, each of numbers of its own, for as
+    long, the best counts; where all end by themselves, that does not depend on the workers of an `executor`, which take
+    them.  With `prove` both bounds are proved, in 600 more seconds for each, or as many as it says; `memory`, `solver`
+    and `cache` are for that.  progress: told what is being done.
 
     Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
@@ -252,15 +264,11 @@ def max_difference(
         say("proving the bounds")
         with session(solver, memory, cache) as portfolio:
             proof = _proved(left, right, bound, portfolio, _PROVING if prove is True else float(prove))
-    say("searching; the first time, kernels are compiled")
-    allowed, rng = Allowed(left, as_constraints(where)), np.random.default_rng(seed)
+    say("searching")
     deadline = time.monotonic() + checked_timeout(timeout)
-    bests = ((True, best) for best in _search(left, right, units, rng, allowed))
-    nothing: tuple[bool, Codes | None] = (False, None)
-    (searched, best), _ = last_within(timeout * _SEARCHING, bests, nothing)
-    random = None
-    with Deadline(max(deadline - time.monotonic(), 0)):
-        random = _random(left, right, np.random.default_rng([seed, 1]))  # however far the search came
+    found = _searched(left, right, units, as_constraints(where), (seed, searches), timeout, executor, say)
+    searched, best = any(each.tried for each in found), _farthest(left, right, found)
+    random = _random_within(deadline, timeout if searches > 1 else 0, left, right, [seed, 1])
     if best is None:
         return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
     witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
@@ -276,6 +284,69 @@ def max_difference(
         random=random,
         proof=proof,
     )
+
+
+class _Searched(NamedTuple):
+    """A search's finding."""
+
+    tried: bool  #: whether inputs were tried; if not, the time was up
+    best: Codes | None
+
+
+def _searched(
+    x: Instruction,
+    y: Instruction,
+    units: tuple[Unit, Unit],
+    constraints: tuple[Constraint, ...],
+    seeds: tuple[int, int],
+    timeout: float,
+    executor: Executor | None,
+    say: Progress,
+) -> list[_Searched]:
+    """Returns the findings of so many searches of a seed, the first as with the seed alone."""
+    seed, count = seeds
+    if integer(count, "searches") < 1:
+        raise ValueError(f"searches is {count}; it counts from 1")
+    drawn = [(seed,), *((seed, n) for n in range(2, count + 1))]
+    parts = [(x, y, units, constraints, each, timeout * _SEARCHING) for each in drawn]
+    told, found = told_parts(say if count > 1 else None, count), []
+    for each in each_in_order(executor, _one_search, parts):
+        found.append(each)
+        told(len(found))
+    return found
+
+
+#: z3 is for one thread at a time.
+_z3 = threading.Lock()
+
+
+def _one_search(
+    x: Instruction,
+    y: Instruction,
+    units: tuple[Unit, Unit],
+    constraints: tuple[Constraint, ...],
+    seed: tuple[int, ...],
+    seconds: float,
+) -> _Searched:
+    """One search, in a worker."""
+    rng = np.random.default_rng(seed[0] if len(seed) == 1 else seed)
+    with _z3 if constraints else nullcontext():
+        allowed = Allowed(x, constraints)
+        bests = (_Searched(True, best) for best in _search(x, y, units, rng, allowed))
+        found, _ = last_within(seconds, bests, _Searched(False, None))
+        del bests, allowed
+    return found
+
+
+def _farthest(x: Instruction, y: Instruction, found: Sequence[_Searched]) -> Codes | None:
+    """The case whose results are farthest apart, the first of those alike."""
+    cases = [each.best for each in found if each.best is not None]
+
+    def apart(case: Codes) -> Fraction:
+        witness = Witness.of(x, y, case.a, case.b, case.c, case.scale_a, case.scale_b)
+        return _distance(witness, x.d_format)[0] / _sigma(x, case)
+
+    return max(cases, key=apart, default=None) if len(cases) > 1 else next(iter(cases), None)
 
 
 def _units_of(x: Instruction, y: Instruction) -> tuple[Unit, Unit]:
@@ -362,6 +433,15 @@ def _random(x: Instruction, y: Instruction, rng: np.random.Generator) -> float:
             ones += np.uint64(x.spec.scale_format.code("1"))
         most = max(most, float(_scores(x, y, Rows(a, b, c, ones, ones)).max()))
     return most
+
+
+def _random_within(
+    deadline: float, timeout: float, x: Instruction, y: Instruction, seed: list[int]
+) -> float | None:
+    """`_random`, however far the search came, until a time, or for its part of a timeout; None if the time was up."""
+    with Deadline(max(deadline - time.monotonic(), timeout * (1 - _SEARCHING))):
+        return _random(x, y, np.random.default_rng(seed))
+    return None
 
 
 def _codes_of(x: NDArray[np.float64], fmt: Format) -> NDArray[np.uint64]:
@@ -482,7 +562,7 @@ def _changed(pool: Rows, i: Instruction, rng: np.random.Generator) -> Rows:
 def _scores(x: Instruction, y: Instruction, cases: Rows, allowed: Allowed | None = None) -> Floats:
     """|d - d'| / σ of each case; 0 where one is not finite, or not allowed."""
     with np.errstate(all="ignore"):
-        codes = [compiled_results(i.spec, cases).astype(np.uint64) for i in (x, y)]
+        codes = [quick_results(i.spec, cases) for i in (x, y)]
         one, other = (
             values(each.astype(i.d_format.word), i.d_format, fp64).astype(np.float64)
             for i, each in zip((x, y), codes, strict=True)

@@ -14,18 +14,12 @@ is seen.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mmaformal.architectures.known import known_as
-from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import plain_codes
-from mmaformal.cases.run import results
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.formats import Format
@@ -33,56 +27,24 @@ from mmaformal.instruction import Instruction
 from mmaformal.listing import change_text
 from mmaformal.queries.chance import Some, beyond_chance
 from mmaformal.queries.classes import values_text
-from mmaformal.queries.elimination import RecordedRows, rows_differ, tabled
+from mmaformal.queries.elimination import tabled
 from mmaformal.queries.find_difference import find_difference
-from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
+from mmaformal.queries.mismatching_rows import RecordingRows
+from mmaformal.recordings.check import Mismatch, NotModelledError
 from mmaformal.recordings.read import Recording, read, require_fit
 from mmaformal.renamed import names
 from mmaformal.result import Result
-from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Different
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import variants
-from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd, parameter_text
 
-#: Rows that changes are tried on: mismatches, and as many that match.
-TRIED = 4096
 #: Rows of each that the changes are put in an order by.
 _FEW, _BEST = 48, 24
 #: Seconds for one smallest input.
 _EACH = 60.0
 #: Shares of the time that is left, for reading the rows, trying changes, and looking for what else explains them.
 _READING, _DESCENDING, _AROUND = 0.4, 0.6, 0.5
-
-#: Meanings of parameters: the stage, and what of it.
-STAGES = {
-    "F": "alignment: bits kept",
-    "e_zero": "alignment: exponent of zero",
-    "cut": "alignment: how bits are cut off",
-    "dot_bits": "sum of products: bits kept",
-    "sum_bits": "sum with c: bits kept",
-    "c_reach": "sum with c: where c is dropped",
-    "addition": "addition of c: rounding",
-    "rho": "output rounding",
-    "detects_zeros": "alignment: zero products",
-    "minus_zero": "signs: of a sum of zeros",
-    "L": "products of a step",
-    "N": "products of a step",
-    "D": "products in all",
-    "G": "products of a group",
-    "order": "order of products",
-    "product_order": "order of products",
-    "pair": "output rounding: of a pair of products",
-    "negate_pair": "signs: of a pair of products",
-    "operands": "conversion of operands",
-    "flush_inputs": "conversion of operands: subnormal ones",
-    "nan": "special values: which NaN",
-    "tiny": "output rounding: when a result is tiny, and flushed",
-    "inputs_first": "special values: infinities among inputs",
-    "skip_zero_products": "special values: zero products",
-}
-
 
 #: Columns of a table on the smallest row of a group.
 _OF_THE_SMALLEST = "row", "recorded", "modelled"
@@ -236,14 +198,17 @@ def mismatches(
     instruction: Instruction | None = None,
     *,
     timeout: float = 120.0,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Mismatches:
     """Find the rows of a recording that a model gets wrong, in groups, and what explains each.
 
     instruction: the model, by default that of the instruction recorded.  timeout: seconds for everything; where they
-    are up, the answer has what was found until then.  progress: called with a line of text as the work goes on.
+    are up, the answer has what was found until then.  executor: whose workers run models on blocks of rows
+    (`mmaformal.executors`).  progress: called with a line of text as the work goes on.
 
-    Raises RecordingError for what is no recording or does not fit, NotModelledError where there is no model.
+    Raises RecordingError for what is no recording or does not fit, NotModelledError where there is no model,
+    LostWorkerError.
     """
     caller(progress)
     start = time.monotonic()
@@ -252,12 +217,14 @@ def mismatches(
     if model is None:
         raise NotModelledError(f"{given.path}: {given.label} is not modelled yet")
     require_fit(given, model)
-    work = _Work(_File(given, model), start + checked_timeout(timeout), progress or (lambda _: None))
+    work = _Work(
+        RecordingRows(given, model, executor), start + checked_timeout(timeout), progress or (lambda _: None)
+    )
     work.read()
     if not work.wrong:
         return Mismatches(given, model, work.rows.seen, (), None, (), (), work.elapsed, work.complete)
     work.descend()
-    groups = work.rows.groups(work.changes, work.explains)
+    groups = work.groups()
     work.look_around()
     return Mismatches(
         given,
@@ -275,7 +242,7 @@ def mismatches(
 class _Work:
     """Findings about a file's rows, step by step; each step ends when its part of the time is up."""
 
-    def __init__(self, rows: _File, deadline: float, say: Progress) -> None:
+    def __init__(self, rows: RecordingRows, deadline: float, say: Progress) -> None:
         self.rows, self.deadline, self.say = rows, deadline, say
         self.start = time.monotonic()
         self.complete, self.explains = True, False
@@ -314,6 +281,22 @@ class _Work:
         self.changes = descent.named(self.rows.spec, self.nearest)
         self.descent = descent
 
+    def groups(self) -> list[MismatchGroup]:
+        """The mismatching rows by what explains them."""
+        kinds, spoils = self.rows.groups(self.changes, self.explains)
+        return [
+            MismatchGroup(
+                kind,
+                found.count,
+                found.mismatch,
+                change,
+                spoils=spoils[change] if change is not None else 0,
+                cause=self.explains and change is not None,
+            )
+            for (kind, change), found in kinds.items()
+            if found.mismatch is not None
+        ]
+
     def look_around(self) -> None:
         """Find what else explains every row: other values of one parameter, and instructions of the tables."""
         with self._part(_AROUND) as looking:
@@ -350,15 +333,6 @@ def _asked(model: Instruction, group: MismatchGroup, deadline: float, progress: 
     known = plain_codes(row)
     answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=min(left, _EACH))
     return replace(group, answer=answer)
-
-
-def stage_of(name: str, value: object, was: object) -> str:
-    """The stage that a parameter is about."""
-    if name == "rho" and isinstance(value, Conversion) and isinstance(was, Conversion):
-        rounded = [(x.format, x.fraction_bits, x.rounding) for x in (value, was)]
-        if rounded[0] == rounded[1]:
-            return "sign of an exact zero"
-    return STAGES[name]
 
 
 # ---- the changes -----------------------------------------------------------------------------------------------------
@@ -434,163 +408,6 @@ def _distance(x: DotAdd, y: DotAdd, name: str) -> int:
         return 0
     u, v = x.parameters[name], y.parameters[name]
     return abs(u - v) if isinstance(u, int) and isinstance(v, int) else 0
-
-
-# ---- the rows --------------------------------------------------------------------------------------------------------
-
-
-class _File:
-    """The rows of a recording, as a model takes them."""
-
-    def __init__(self, recording: Recording, model: Instruction) -> None:
-        self.recording, self.model, self.spec = recording, model, model.spec
-        self.types = Types.of(self.spec)
-        self.seen = recording.rows  #: those that were read in time
-
-    def blocks(self) -> Iterator[tuple[int, RecordedRows, NDArray[np.uint64]]]:
-        """The first row of a block, the block, and what the model gives."""
-        done = 0
-        for block in self.recording.blocks():
-            if done >= self.seen:
-                break
-            rows = RecordedRows.of(block, self.types, self.spec.k)
-            yield done, rows, results(self.spec, rows.rows.codes)
-            done += len(rows.d)
-
-    def some(self, until: float) -> Some:
-        """Rows that the model gets wrong, and rows that it gets right, those of the file's beginning.
-
-        What is read until then, in `time.monotonic`, is all that counts from now on.
-        """
-        found: tuple[list[RecordedRows], list[RecordedRows]] = [], []
-        counts, seen = [0, 0], 0
-        for _, rows, modelled in self.blocks():
-            wrong = rows_differ(self.spec, modelled, rows.d)
-            for i, which in enumerate((wrong, ~wrong)):
-                counts[i] += int(which.sum())
-                room = TRIED - sum(map(len, found[i]))
-                found[i].append(rows.at(np.nonzero(which)[0][:room]))
-            seen += len(rows.d)
-            if time.monotonic() > until:
-                break
-        self.seen = seen
-        return Some(RecordedRows.join(found[0]), RecordedRows.join(found[1]), *counts)
-
-    def any_wrong(self, spec: DotAdd) -> bool:
-        return any(rows.differ(spec).any() for _, rows, _ in self.blocks())
-
-    def groups(self, changes: dict[str, object], causes: bool) -> list[MismatchGroup]:
-        """The mismatching rows, each by the first change that explains it alone, by all, or by what is seen.
-
-        causes: whether the changes together explain every row.
-        """
-        spoils: Counter[tuple[str, object]] = Counter()
-        kinds: dict[tuple[str, tuple[str, object] | None], _Smallest] = {}
-        single = [
-            (name, value, self.spec.replace(**{name: value})) for name, value in self._possible(changes)
-        ]
-        together = self.spec.replace(**changes) if len(changes) > 1 else None
-        for first, block, modelled in self.blocks():
-            wrong = rows_differ(self.spec, modelled, block.d)
-            where = np.nonzero(wrong)[0]
-            right = block.at(np.nonzero(~wrong)[0])
-            for name, value, spec in single if not causes else ():
-                spoils[name, value] += int(right.differ(spec).sum())
-            rows, gives = block.at(where), modelled[where]
-            left = np.ones(len(where), np.bool_)
-            for name, value, spec in single:
-                explained = left & ~rows.differ(spec)
-                kind = stage_of(name, value, None if name == "product_order" else self.spec.parameters[name])
-                self._add(kinds, (kind, (name, value)), first + where, rows, gives, explained)
-                left &= ~explained
-            if together is not None:
-                explained = left & ~rows.differ(together)
-                self._add(kinds, ("several of these together", None), first + where, rows, gives, explained)
-                left &= ~explained
-            for kind, seen in _seen(self.spec, rows.d, gives):
-                self._add(kinds, (f"unexplained: {kind}", None), first + where, rows, gives, left & seen)
-                left &= ~seen
-        return [
-            MismatchGroup(
-                kind,
-                found.count,
-                found.mismatch,
-                change,
-                spoils=spoils[change] if change is not None else 0,
-                cause=causes and change is not None,
-            )
-            for (kind, change), found in kinds.items()
-            if found.mismatch is not None
-        ]
-
-    def _possible(self, changes: dict[str, object]) -> Iterator[tuple[str, object]]:
-        """The changes that make sense alone."""
-        for name, value in changes.items():
-            try:
-                self.spec.replace(**{name: value})
-            except ValueError:
-                continue
-            yield name, value
-
-    def _add(
-        self,
-        kinds: dict[tuple[str, tuple[str, object] | None], _Smallest],
-        kind: tuple[str, tuple[str, object] | None],
-        numbers: NDArray[np.intp],
-        rows: RecordedRows,
-        gives: NDArray[np.uint64],
-        which: NDArray[np.bool_],
-    ) -> None:
-        chosen = np.nonzero(which)[0]
-        if len(chosen):
-            kinds.setdefault(kind, _Smallest()).add(
-                self.spec, numbers[chosen], rows.at(chosen), gives[chosen]
-            )
-
-
-class _Smallest:
-    """The smallest of some mismatching rows, and how many there are."""
-
-    def __init__(self) -> None:
-        self.count, self.size, self.mismatch = 0, tuple[int, ...](), None
-
-    count: int
-    size: tuple[int, ...]
-    mismatch: Mismatch | None
-
-    def add(
-        self, spec: DotAdd, numbers: NDArray[np.intp], rows: RecordedRows, gives: NDArray[np.uint64]
-    ) -> None:
-        self.count += len(numbers)
-        x = rows.rows
-        sizes = row_sizes(spec, *(side.astype(np.int64) for side in (x.a, x.b, x.c)))
-        i = int(np.lexsort(sizes.T[::-1])[0])
-        size = tuple(map(int, sizes[i]))
-        if self.mismatch is None or size < self.size:
-            case, recorded = rows.one(i)
-            self.size = size
-            scales, place = (case.scale_a, case.scale_b), int(numbers[i])
-            self.mismatch = Mismatch(place, case.a, case.b, case.c, recorded, int(gives[i]), *scales)
-
-
-def _seen(
-    spec: DotAdd, recorded: NDArray[np.uint64], modelled: NDArray[np.uint64]
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Kinds of rows by their two results alone, the first that fits to be taken."""
-    d = spec.d_format
-    x, y = (codes.astype(np.int64) for codes in (recorded, modelled))
-
-    def of(test: Callable[..., object], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return np.asarray(test(codes, d), np.bool_)
-
-    yield "another NaN", of(is_nan, x) & of(is_nan, y)
-    yield "a special value", ~of(is_finite, x) | ~of(is_finite, y)
-    yield "the sign of zero", of(is_zero, x) & of(is_zero, y)
-    tiny = [(np.asarray(exponent_field(codes, d)) == 0) & ~of(is_zero, codes) for codes in (x, y)]
-    yield "a subnormal result", tiny[0] | tiny[1]
-    same_sign = (x ^ y) & d.sign_mask == 0
-    yield "one unit in the last place", same_sign & (np.abs(x - y) == 1 << d.ignored_low_bits)
-    yield "more than one unit in the last place", np.ones(len(x), np.bool_)
 
 
 __getattr__ = names(__name__, explain_mismatches="mismatches")

@@ -42,7 +42,8 @@ from mmaformal.queries.chance import Some
 from mmaformal.queries.comparing import Agreement, Comparing
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.elimination import RecordedRows
-from mmaformal.queries.mismatches import TRIED, Descent, stage_of
+from mmaformal.queries.mismatches import Descent
+from mmaformal.queries.mismatching_rows import TRIED, stage_of
 from mmaformal.queries.sights import SEEN
 from mmaformal.queries.signing import Signing, SmallestWrong
 from mmaformal.queries.signoff import port_map, read_or_run

@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "sizes": "how many gates datapaths take, and how deep they are",
     },
     "Studies": {
+        "errors": "rounding errors of as many results as are wanted",
         "unit-study": "errors of dot-adds over fractional bits and K",
         "training": "what accumulators do to small trained networks",
         "narrow-range": "figures of the error analysis of narrow formats",

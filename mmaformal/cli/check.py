@@ -35,6 +35,8 @@ from mmaformal.recordings.states import StatesReport
     help="The instruction (SASS or PTX name), in place of the one in the files.",
 )
 @options.replace
+@options.jobs
+@options.cluster
 @options.model
 @options.table_options
 def check(
@@ -44,6 +46,8 @@ def check(
     arch: Architecture | None,
     instruction: str | None,
     changes: tuple[options.Change, ...],
+    jobs: int | None,
+    cluster: str | None,
 ) -> int:
     """Check recorded hardware outputs against the models.
 
@@ -64,19 +68,21 @@ def check(
     names = _short_names(files)
     width = max(map(len, names))
     outcomes: list[Outcome] = []
-    for path, name in zip(files, names, strict=True):
-        with _Progress(name) as progress:
-            outcome = check_file(
-                path,
-                architecture=arch.name if arch else None,
-                instruction=instruction,
-                replace=dict(changes),
-                reading=progress.reading,
-                progress=progress,
-            )
-        outcomes.append(outcome)
-        if not as_json and table is None:
-            answered(_text(outcome, name.ljust(width)), SETTLED)
+    with options.workers(cluster, jobs) as executor:
+        for path, name in zip(files, names, strict=True):
+            with _Progress(name) as progress:
+                outcome = check_file(
+                    path,
+                    architecture=arch.name if arch else None,
+                    instruction=instruction,
+                    replace=dict(changes),
+                    executor=executor,
+                    reading=progress.reading,
+                    progress=progress,
+                )
+            outcomes.append(outcome)
+            if not as_json and table is None:
+                answered(_text(outcome, name.ljust(width)), SETTLED)
     code = exit_code(outcomes)
     if as_json:
         return answered(json.dumps([outcome.to_json() for outcome in outcomes], indent=2), code)

@@ -16,6 +16,8 @@ from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from mmaformal.queries.max_difference import Apart
 
 #: Seconds for the search, where none are given.
@@ -31,6 +33,15 @@ _SEARCHED = 20.0
 @options.replace
 @options.model
 @options.where
+@click.option(
+    "--searches",
+    type=click.IntRange(1, 1 << 20),
+    default=1,
+    metavar="N",
+    help="The best of N searches, each from numbers of its own (default 1).",
+)
+@options.jobs
+@options.cluster
 @click.option("--prove", "proving", is_flag=True, help="Prove the bound too.")
 @click.option(
     "--timeout",
@@ -38,7 +49,7 @@ _SEARCHED = 20.0
     old=["--seconds"],
     type=options.SECONDS,
     metavar="S",
-    help="Seconds for the search (default 20), and for each proof (default 600).",
+    help="Seconds for each search (default 20), and for each proof (default 600).",
 )
 @options.memory(4096)
 @options.solver
@@ -53,6 +64,9 @@ def max_difference(
     chain: int | None,
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
+    searches: int,
+    jobs: int | None,
+    cluster: str | None,
     proving: bool,
     timeout: float | None,
     memory: int,
@@ -76,11 +90,11 @@ def max_difference(
     with options.remembering_option(evidence, no_cache) as store:
 
         def ask() -> Apart:
-            return _asked(left, right, where, proving, timeout, memory, solvers)
+            with options.workers(cluster, jobs) as executor:
+                return _asked(left, right, where, (searches, executor), proving, timeout, memory, solvers)
 
-        question = RecallKey(
-            "max-difference", (left, right), *where, *(["--prove"] if proving else []), *solvers
-        )
+        said = [*(["--prove"] if proving else []), *([f"--searches {searches}"] if searches > 1 else [])]
+        question = RecallKey("max-difference", (left, right), *where, *said, *solvers)
         kept = store if evidence is None else None
         found = question.ask(kept, timeout or _SEARCHED, ask, whole=_is_whole, improvable=True)
     text = json.dumps(found.to_json(), indent=2) if as_json else told(found, verbose)
@@ -91,6 +105,7 @@ def _asked(
     left: Instruction,
     right: Instruction,
     where: tuple[str, ...],
+    searching: tuple[int, Executor | None],
     proving: bool,
     timeout: float | None,
     memory: int,
@@ -105,6 +120,8 @@ def _asked(
                 left,
                 right,
                 where=where,
+                searches=searching[0],
+                executor=searching[1],
                 prove=proving and (timeout or True),
                 timeout=timeout or _SEARCHED,
                 memory=memory,

@@ -15,6 +15,8 @@ from mmaformal.cli.solving import Solving, solving
 from mmaformal.cli.terminal import Status, said
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from mmaformal.queries.mismatches import Mismatches
 
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     "--instruction", type=options.INSTRUCTION, metavar="NAME", help="The instruction, in place of the file's."
 )
 @options.replace
+@options.jobs
+@options.cluster
 @options.model
 @solving(120.0, solvers=False, verbose=False, smtlib=False)
 @click.option(
@@ -46,6 +50,8 @@ def mismatches(
     arch: Architecture | None,
     instruction: str | None,
     changes: tuple[options.Change, ...],
+    jobs: int | None,
+    cluster: str | None,
     request: Solving,
     cuda: Path | None,
     c_file: Path | None,
@@ -60,7 +66,8 @@ def mismatches(
     """
 
     def ask() -> Mismatches:
-        return _asked(file, arch, instruction, changes, request.timeout)
+        with options.workers(cluster, jobs) as executor:
+            return _asked(file, arch, instruction, changes, request.timeout, executor)
 
     # the tables' instructions are tried too, those of `--model` among them
     every = tuple(i for each in ARCHITECTURES.values() for i in each)
@@ -81,6 +88,7 @@ def _asked(
     instruction: str | None,
     changes: tuple[options.Change, ...],
     timeout: float,
+    executor: Executor | None,
 ) -> Mismatches:
     from mmaformal.queries.mismatches import mismatches
     from mmaformal.recordings.check import NotModelledError
@@ -93,7 +101,7 @@ def _asked(
             with wrong_use(TypeError, ValueError):
                 model = model.replace(**dict(changes))
         try:
-            return mismatches(recording, model, timeout=timeout, progress=status.show)
+            return mismatches(recording, model, timeout=timeout, executor=executor, progress=status.show)
         except NotModelledError as error:
             raise UsageError(f"{error}: `mmaformal diagnose` needs no model") from None
 

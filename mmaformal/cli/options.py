@@ -26,6 +26,8 @@ from mmaformal.solver.portfolio import BACKENDS
 from mmaformal.spec import MOST_PRODUCTS, parameter_text
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from mmaformal.solver.evidence import EvidenceStore
 
     Kind = click.ParamType[object]
@@ -37,6 +39,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 #: Beyond these a number is a slip of the pen, and clocks and address spaces overflow.
 _MOST_SECONDS, _MOST_MEGABYTES, _MOST_JOBS = 1e8, 1 << 24, 1024
 _MOST = 1 << 30
+_MOST_OUTPUTS = 1 << 50
 
 
 # ---- kinds of values ---------------------------------------------------------------------------------------
@@ -260,6 +263,18 @@ def _try_folder(path: Path) -> None:
             folder.rmdir()
 
 
+class _Outputs(_Number):
+    """A number of results, `1e9` for short."""
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        with contextlib.suppress(ValueError, OverflowError):
+            if float(value).is_integer() and not str(value).isdecimal():
+                value = int(float(value))
+        return super().convert(value, param, ctx)
+
+
 ARCHITECTURE = ArchitectureName()
 ARCHITECTURE_OR_DESIGN = _ArchitectureOrDesign()
 INSTRUCTION = _InstructionName()
@@ -269,6 +284,7 @@ MEGABYTES = _Number("megabytes", "megabytes", _MOST_MEGABYTES)
 PRODUCTS = _Number("products", "products", MOST_PRODUCTS)
 PROCESSES = _Number("processes", "processes", _MOST_JOBS)
 ROWS = _Number("rows", "rows", _MOST)
+OUTPUTS = _Outputs("outputs", "results", _MOST_OUTPUTS)
 FILE = _Readable()
 OUTPUT_FILE = _Writable()
 OUTPUT_FOLDER = _Writable(folder=True)
@@ -515,6 +531,18 @@ def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] 
     if device is not None and against is not None:
         raise UsageError("--device and --against exclude each other")
     return {"device": device, "against": None if against is None else instruction_of(*against)}
+
+
+@contextmanager
+def workers(cluster: str | None, jobs: int | None) -> Iterator[Executor | None]:
+    """The workers that `--cluster`, or `--jobs` alone, asks for; none where neither does."""
+    if cluster is None and jobs is None:
+        yield None
+        return
+    from mmaformal import executors
+
+    with executors.workers(cluster, jobs) as executor:
+        yield executor
 
 
 @contextmanager

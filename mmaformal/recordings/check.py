@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import HtmlText, ShortRepr, mismatches_of, short_text
 from mmaformal.encodings.executable.blocks import decode
+from mmaformal.executors import each_in_order
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
@@ -204,56 +207,82 @@ Outcome = CheckReport | StatesReport | NotModelled | FileFailure
 
 
 def check(
-    recording: Recording, instruction: Instruction | None = None, *, progress: Progress | None = None
+    recording: Recording,
+    instruction: Instruction | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> CheckReport:
     """Evaluate every row with `instruction`, by default the model of the one recorded.
 
     Positions beyond the recorded terms are +0.  Results are compared bit by bit; where the algorithm leaves
     the payload of a NaN open (`DotAdd.nan_is_canonical` is false), any two NaNs are equal.  Memory is bounded
-    by one block of rows.  progress: called after each block with rows done and rows in all.
+    by one block of rows, or some for each worker of an `executor`, which take the blocks among each other
+    (`mmaformal.executors`).  progress: called after each block with rows done and rows in all.
 
     Raises NotModelledError if there is no model, RecordingError if the recording does not fit the
-    instruction.
+    instruction, LostWorkerError.
     """
     instruction = instruction or recording.instruction
     if instruction is None:
         raise NotModelledError(f"{recording.path}: {recording.label} is not modelled yet")
     require_fit(recording, instruction)
 
-    evaluate = instruction.dot_add
-    if recording.rows * instruction.k >= kernels.MANY:
-        evaluate = partial(kernels.dot_add, instruction.spec, threads=kernels.processors())
-    done, mismatches, first_row = 0, 0, None
-    smallest: Mismatch | None = None
-    least: tuple[int, ...] = ()
-    for block in recording.blocks():
-        block = _padded(block, instruction.k)
-        scales = {} if block.scale_a is None else {"scale_a": block.scale_a, "scale_b": block.scale_b}
-        modelled = evaluate(block.a, block.b, block.c, **scales)
-        wrong = np.flatnonzero(_differ(block.d, modelled, instruction.spec))
-        if wrong.size:
-            sizes = row_sizes(instruction.spec, block.a[wrong], block.b[wrong], block.c[wrong])
-            best = int(np.lexsort(sizes.T[::-1])[0])
-            size = tuple(int(x) for x in sizes[best])
-            if smallest is None or size < least:
-                i = int(wrong[best])
-                least = size
-                smallest = Mismatch(
-                    row=done + i,
-                    a=tuple(map(int, block.a[i])),
-                    b=tuple(map(int, block.b[i])),
-                    c=int(block.c[i]),
-                    recorded=int(block.d[i]),
-                    modelled=int(modelled[i]),
-                    **{name: tuple(map(int, each[i])) for name, each in scales.items() if each is not None},
-                )
-            if first_row is None:
-                first_row = done + int(wrong[0])
-        mismatches += wrong.size
-        done += len(block.d)
+    threads = kernels.processors() if executor is None else 1
+    compiled = threads if recording.rows * instruction.k >= kernels.MANY else 0
+    total = _Checked()
+    parts = ((instruction, compiled, block) for block in recording.blocks())
+    for each in each_in_order(executor, _checked, parts):
+        total += each
         if progress is not None:
-            progress(done, recording.rows)
-    return CheckReport(recording, instruction, done, mismatches, smallest, first_row)
+            progress(total.rows, recording.rows)
+    return CheckReport(recording, instruction, total.rows, total.mismatches, total.smallest, total.first_row)
+
+
+@dataclass(frozen=True, repr=False)
+class _Checked(ShortRepr):
+    """Rows that were checked, one after the other: of two, `x + y`, those of y come after those of x."""
+
+    rows: int = 0
+    mismatches: int = 0
+    smallest: Mismatch | None = None
+    size: tuple[int, ...] = ()  #: of the smallest
+    first_row: int | None = None
+
+    def __add__(self, after: _Checked) -> _Checked:
+        smallest, size, first = self.smallest, self.size, self.first_row
+        if after.smallest is not None and (smallest is None or after.size < size):
+            smallest, size = changed(after.smallest, row=self.rows + after.smallest.row), after.size
+        if first is None and after.first_row is not None:
+            first = self.rows + after.first_row
+        return _Checked(self.rows + after.rows, self.mismatches + after.mismatches, smallest, size, first)
+
+
+def _checked(instruction: Instruction, threads: int, block: RowBlock) -> _Checked:
+    """Check a block of rows, by compiled rows in so many threads; 0: by `Instruction.dot_add`."""
+    block = _padded(block, instruction.k)
+    evaluate = instruction.dot_add
+    if threads:
+        evaluate = partial(kernels.dot_add, instruction.spec, threads=threads)
+    scales = {} if block.scale_a is None else {"scale_a": block.scale_a, "scale_b": block.scale_b}
+    modelled = evaluate(block.a, block.b, block.c, **scales)
+    wrong = np.flatnonzero(_differ(block.d, modelled, instruction.spec))
+    if not wrong.size:
+        return _Checked(len(block.d))
+    sizes = row_sizes(instruction.spec, block.a[wrong], block.b[wrong], block.c[wrong])
+    best = int(np.lexsort(sizes.T[::-1])[0])
+    i = int(wrong[best])
+    smallest = Mismatch(
+        row=i,
+        a=tuple(map(int, block.a[i])),
+        b=tuple(map(int, block.b[i])),
+        c=int(block.c[i]),
+        recorded=int(block.d[i]),
+        modelled=int(modelled[i]),
+        **{name: tuple(map(int, each[i])) for name, each in scales.items() if each is not None},
+    )
+    size = tuple(int(x) for x in sizes[best])
+    return _Checked(len(block.d), int(wrong.size), smallest, size, int(wrong[0]))
 
 
 def check_file(
@@ -262,14 +291,18 @@ def check_file(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    executor: Executor | None = None,
     reading: Progress | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Read and check one file; whatever is wrong with it is the outcome, not an exception.
 
     architecture, instruction: as for `read`.  replace: parameters of the algorithm to change, as a
-    hypothesis to test (`{"F": 23}`).  reading: called as the file is gone through, before rows are checked.
+    hypothesis to test (`{"F": 23}`).  executor: whose workers check blocks of rows.  reading: called as the file is
+    gone through, before rows are checked.
     A recording of states (`states`) names its instructions itself, and takes none of these.
+
+    Raises LostWorkerError.
     """
     try:
         if Path(path).suffix == ".npz" and holds_states(Path(path)):
@@ -282,7 +315,7 @@ def check_file(
         if recording.instruction is None:
             return NotModelled(recording)
         model = _hypothesis(recording.instruction, replace or {})
-        return check(recording, model, progress=progress)
+        return check(recording, model, executor=executor, progress=progress)
     except RecordingError as error:
         return FileFailure(error.path, error.reason)
     except _HypothesisError as error:
@@ -295,9 +328,13 @@ def check_files(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    executor: Executor | None = None,
 ) -> list[Outcome]:
     """`check_file` for each of the paths, in order; a file that fails does not keep the others from it."""
-    return [check_file(p, architecture=architecture, instruction=instruction, replace=replace) for p in paths]
+    return [
+        check_file(p, architecture=architecture, instruction=instruction, replace=replace, executor=executor)
+        for p in paths
+    ]
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:

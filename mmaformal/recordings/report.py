@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import overload
 
@@ -93,18 +94,23 @@ def check(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    executor: Executor | None = None,
 ) -> Checks:
     """Check recorded hardware outputs against the models: `check("recordings/*.npz")`.
 
     `paths`: a file, a folder (its recordings), a pattern as a shell has them, or several of these.  The other arguments
-    are those of `mmaformal.recordings.check_file`: names in place of the recorded ones, parameters to change.  What is
-    wrong with a file is its outcome, not an exception.
+    are those of `mmaformal.recordings.check_file`: names in place of the recorded ones, parameters to change, and the
+    executor whose workers check blocks of rows.  What is wrong with a file is its outcome, not an exception.
 
-    Raises FileNotFoundError for a pattern or a folder that has no files.
+    Raises FileNotFoundError for a pattern or a folder that has no files, LostWorkerError.
     """
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
     files = [file for each in given for file in recordings_in(each)]
-    return Checks(check_files(files, architecture=architecture, instruction=instruction, replace=replace))
+    return Checks(
+        check_files(
+            files, architecture=architecture, instruction=instruction, replace=replace, executor=executor
+        )
+    )
 
 
 def recordings_in(path: str | Path) -> list[Path]:

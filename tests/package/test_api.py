@@ -23,7 +23,7 @@ COMMANDS = dict(app.commands)
 #: Commands that print what Python has as objects: `ARCHITECTURES`, an instruction, `dot_add`.
 OF_THE_TERMINAL = {"list", "show", "run", "warm-up", "completion", "help", "atlas", "serve"}
 #: Studies use the house: their functions are in `mmaformal.studies`.
-OF_STUDIES = {"amx", "e9s12", "unit-study", "training", "narrow-range"}
+OF_STUDIES = {"amx", "e9s12", "errors", "unit-study", "training", "narrow-range"}
 ASKING = sorted(COMMANDS.keys() - OF_THE_TERMINAL - OF_STUDIES)
 
 #: Where a function is in a file of another name: the folder, or the first name, says it.
@@ -74,7 +74,7 @@ OWN = {
         *("instruction", "split_k", "stream_k"),
         *("tile", "order", "accumulation"),
     },
-    "max_difference": {"prove"},
+    "max_difference": {"prove", "searches"},
     "probe": {"check"},
     "record": {"rows", "compiler"},
     "replay_model": {"named"},
@@ -92,12 +92,15 @@ OPTIONS = {
     "--solver": "solver",
     "--jobs": "jobs",
     "--no-cache": "cache",
+    "--cluster": "executor",
     "--a-format": "a_format",
 }
 NOT_BOTH = {
     ("verify", "jobs"),  # the command verifies many instructions at once,
     ("verify", "solver"),  # each by all solvers
+    ("verify", "executor"),
     ("record", "jobs"),  # of a library (`record_product`)
+    *((name, "jobs") for name in ("check", "mismatches", "max-difference")),  # of an executor
     *(
         (name, "cache") for name in ("diagnose", "diagnose-gemm", "fingerprint", "mismatches")
     ),  # answers printed

@@ -10,14 +10,16 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import pytest
+from support.recorded import recorded, save
 
-from mmaformal import cdna2, grid, hopper, matmul, rtx_blackwell
+from mmaformal import ampere, cdna2, check, grid, hopper, matmul, max_difference, mismatches, rtx_blackwell
 from mmaformal.cli.running import WRONG_USE, execute
 from mmaformal.executors import LostWorkerError, results_in_order, width_of, workers
 from mmaformal.formats import Format
@@ -104,6 +106,49 @@ def test_diagnosis(executor: Executor) -> None:
     del found["seconds"]
     assert found == plain
     assert plain["explained"]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40,000 rows of fp16, in three blocks, as ampere gives them, and as nothing does in three places."""
+    arrays = recorded(ampere["HMMA.1688.F32"], 40_000)
+    for row in (30_000, 20_001, 39_999):
+        arrays["d"][row] ^= 4
+    arrays["a"][20_001] = 0  # a smaller example than the others
+    arrays["d"][20_001] = 5
+    arrays["meta"] = arrays["meta"] | {"architecture": "hopper", "instruction": "HMMA.1688.F32"}
+    return save(tmp_path_factory.mktemp("rows") / "rows.npz", arrays)
+
+
+def test_checking(executor: Executor, rows: Path) -> None:
+    plain = check(rows).to_json()
+    assert check(rows, executor=executor).to_json() == plain
+    (report,) = plain
+    assert report["rows"] == 40_000
+    assert 3 < int(str(report["mismatches"])) < 40_000
+
+
+def test_mismatching_rows(executor: Executor, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("mmaformal.queries.mismatches"), "_EACH", 0.1)
+    plain, found = (mismatches(rows, executor=each, timeout=1000.0) for each in (None, executor))
+    assert [group.kind for group in plain.groups] == [group.kind for group in found.groups]
+    assert len(plain.groups) > 1
+    for one, other in zip(plain.groups, found.groups, strict=True):
+        assert (one.rows, one.smallest, one.change) == (other.rows, other.smallest, other.change)
+        assert (one.spoils, one.cause) == (other.spoils, other.cause)
+    assert plain.complete
+    assert found.complete
+    assert (plain.recorded_rows, plain.tabled) == (found.recorded_rows, found.tabled)
+
+
+def test_the_farthest_results(executor: Executor) -> None:
+    how: dict[str, Any] = {"searches": 3, "seed": 3, "timeout": 1000.0}
+    plain, found = (
+        max_difference(ampere, hopper, "HMMA.1688.F32", executor=each, **how) for each in (None, executor)
+    )
+    assert plain.to_json() == found.to_json()
+    alone = max_difference(ampere, hopper, "HMMA.1688.F32", seed=3, timeout=1000.0)
+    assert alone.found <= plain.found
 
 
 def test_width(executor: Executor) -> None:

@@ -21,7 +21,8 @@ from mmaformal import ARCHITECTURES, cli, mismatches
 from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
-from mmaformal.queries.mismatches import STAGES, Mismatches
+from mmaformal.queries.mismatches import Mismatches
+from mmaformal.queries.mismatching_rows import STAGES
 from mmaformal.recordings.check import NotModelledError
 from mmaformal.recordings.read import read
 from mmaformal.rounding import Rounding
