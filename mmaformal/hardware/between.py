@@ -129,15 +129,39 @@ def _range(by: Cutting, largest: Largest) -> Link | None:
 
 
 def in_range(by: Cutting, term: z3.ExprRef) -> Link | None:
-    """Prove in which range a word of few inputs is: that of the cases, or below the next power of two."""
+    """Prove in which range a word of few inputs is: that of the cases, or below the next power of two; and that it is 0
+    or not below another power of two, as the significands of numbers that are not subnormal are, and their products."""
     seen = by.values.get(term.get_id())
     if seen is None or not z3.is_bv(term) or not by.graph.of_few_inputs(term):
         return None
     low, high = min(seen), max(seen)
+    known, cut, patience = [*by.codes], [], _EASY
+    if z3.is_app_of(term, z3.Z3_OP_BMUL):
+        cut, patience = term.children(), _PATIENCE
+        known += [each for each in (in_range(by, x) for x in cut if x.num_args()) if each is not None]
     for link in (_within(term, low, high), _within(term, 0, (1 << high.bit_length()) - 1)):
-        if by.attempt(link, by.codes, _EASY):
-            return link
-    return None
+        if by.attempt(link, known, patience, cut):
+            break
+    else:
+        return None
+    least = min(filter(None, seen), default=0)
+    if low or least <= 1:
+        return link
+    gap = z3.Or(term == 0, z3.UGE(term, 1 << (least.bit_length() - 1)))
+    found = Link(z3.And(*link.claim.children(), gap), (term,))
+    return found if by.attempt(found, known, patience, cut) else link
+
+
+def of_product(by: Cutting, product: z3.BitVecRef) -> Link | None:
+    """Prove in which range a product of few inputs is, and that it is 0 where a factor is, and nowhere else; None of
+    factors for which that is not so."""
+    factors, said = product.children(), in_range(by, product)
+    if said is None:
+        return None
+    nothing = (product == 0) == z3.Or([x == 0 for x in factors])
+    link = Link(z3.And(*said.claim.children(), nothing), (product,))
+    known = [each for each in (in_range(by, x) for x in factors if x.num_args()) if each is not None]
+    return link if by.attempt(link, [*by.codes, *known], _PATIENCE, factors) else None
 
 
 def _within(term: z3.BitVecRef, low: int, high: int) -> Link:

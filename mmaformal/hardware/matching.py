@@ -21,7 +21,7 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
-from mmaformal.hardware.between import DEFINED, definition
+from mmaformal.hardware.between import DEFINED, definition, of_product
 from mmaformal.hardware.candidates import WORD, Candidates, as_number, as_sort, as_word
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
@@ -178,7 +178,7 @@ class Follower(_Proving):
         same: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef] = operator.eq,
     ) -> None:
         super().__init__(asker)
-        self.design, self.inputs, self.progress = design, inputs, progress
+        self.design, self.inputs, self.progress, self.same = design, inputs, progress, same
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
         self.d, self.wanted = design.outputs["d"], self.trace.result
         interfaces = list(labelled("", self.trace))
@@ -195,6 +195,7 @@ class Follower(_Proving):
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.range_of = Bounds(self).of
         self.definitions: dict[tuple[int, ...], Link | None] = {}
+        self.products: dict[int, Link | None] = {}  #: what is known of products of few inputs
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
@@ -247,13 +248,22 @@ class Follower(_Proving):
             name = self.named.get(node.get_id(), "")
             self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
             self._match(node, self.candidates.of(node))
-        last = self._link(self.d, self.wanted, lambda term: term) or rounded(self, self.d, self.wanted)
+        last = self._as_same() or self._link(self.d, self.wanted, lambda term: term)
+        last = last or rounded(self, self.d, self.wanted)
         if last is None and self.exact is not None:
             last = rounded_exact(self, self.exact, self.d, self.wanted)
         if last is None:
             return self.matched
         self.theorem.conclude("d of the design is the model's", last)
         return replace(self.matched, proof=prove(self.asker, self.theorem))
+
+    def _as_same(self) -> Link | None:
+        """The link that d counts as the model's, if that is another claim than that it is, and is proved."""
+        if self.same is operator.eq:
+            return None
+        link, wanted = Link(self.same(self.d, self.wanted)), self.wanted.get_id()
+        given = self.given(self.d, self.wanted, 0, lambda each: any(x.get_id() == wanted for x in each.free))
+        return link if given and self.attempt(link, given, _PATIENCE[1]) else None
 
     @property
     def matched(self) -> Matched:
@@ -308,22 +318,44 @@ class Follower(_Proving):
         said = value(term)
         link = Link(node == said, (term,), ((node, said),))
         before: list[tuple[int, ...]] = []
-        plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
-        for level, patience in enumerate((*_PATIENCE, _PATIENCE[1]) if plain else _PATIENCE):
-            given = self.given(node, term, level) if level < len(_PATIENCE) else self.codes
+        for level, patience in enumerate(_PATIENCE):
+            given = self.given(node, term, level)
             key = tuple(sorted(id(each) for each in given))
             if key in before:
                 break
             before.append(key)
             if self.attempt(link, given, patience):
                 return self._put_down(node, link)
+        if self.graph.of_few_inputs(node, term) and self._by_products(node, term, link):
+            return self._put_down(node, link)
         given = self.given(node, term, 0, functools.partial(_no_part, self))
         cut = {free.get_id(): free for each in given for free in each.free}
         known = [*map(self.range_of, cut.values()), *(_defined(self, term, cut) for term in cut.values())]
         more = [each for each in known if each is not None]
         if more and self.attempt(link, [*given, *more], _PATIENCE[-1]):
             return self._put_down(node, link)
+        plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
+        whole = tuple(sorted(map(id, self.codes)))
+        if plain and whole not in before and self.attempt(link, self.codes, _PATIENCE[1]):
+            return self._put_down(node, link)
         return None
+
+    def _by_products(self, node: z3.BitVecRef, term: z3.ExprRef, link: Link) -> bool:
+        """Whether a link is proved with nothing cut but products, of which is known what their factors show."""
+        given = self.given(
+            node, term, 0, lambda each: {x.decl().kind() for x in each.free} == {z3.Z3_OP_BMUL}
+        )
+        products = {x.get_id(): x for each in given for x in each.free}
+        known = [self.product_of(x) for x in products.values()]
+        more = [each for each in known if each is not None]
+        return bool(more) and self.attempt(link, [*self.codes, *given, *more], _PATIENCE[-1])
+
+    def product_of(self, product: z3.ExprRef) -> Link | None:
+        """Return the link that says what is proved of a product; asked once."""
+        assert isinstance(product, z3.BitVecRef)
+        if product.get_id() not in self.products:
+            self.products[product.get_id()] = of_product(self, product)
+        return self.products[product.get_id()]
 
     def _put_down(self, node: z3.BitVecRef, link: Link) -> Link:
         self.links[node.get_id()] = link

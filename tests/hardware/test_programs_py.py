@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import cli, datapath, volta
+from mmaformal import cdna2, cli, datapath, volta
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import symbolic_inputs
@@ -343,3 +343,14 @@ def test_two_steps_are_proved_one_after_the_other(wrong: bool, tmp_path: Path) -
     program = _changed(tmp_path, "doubled.py", *cuts).replace(":dot", ":steps")
     answer = signoff(program, model, where="c=0x0", alike=["nan"], timeout=300)
     assert isinstance(answer, Fails if wrong else Holds)
+
+
+@pytest.mark.slow
+def test_additions_of_float32_are_matched_as_wholes(tmp_path: Path) -> None:
+    model = cdna2["v_mfma_f32_4x4x2bf16"]
+    answer = signoff(f"{FOLDER / 'flushed.py'}:dot", model, alike=["nan"], timeout=300)
+    assert isinstance(answer, Holds)
+    assert any("left open: payload of a NaN" in note for note in answer.notes)
+    also_least = ("np.abs(x) < _LEAST", "np.abs(x) <= _LEAST")
+    wrong = signoff(_changed(tmp_path, "flushed.py", also_least), model, alike=["nan"], timeout=300)
+    assert isinstance(wrong, Fails)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import z3
 
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import decode, pad, quiet_nan, resize
+from mmaformal.encodings.smt.blocks import pad, quiet_nan, resize
 from mmaformal.formats import Format, Specials
 from mmaformal.hardware.rebuild import is_value
 from mmaformal.hardware.tracing.context import both, either, known, negated, state
@@ -22,13 +22,16 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
         return x if value else y
     if x is y:
         return x
+    code, is_open = _chosen_code(claim, x, y)
+    return replace(_chosen_number(claim, x, y), code=code, open=is_open)
+
+
+def _chosen_number(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
+    """One of two numbers, by what each is made of."""
     nan, infinite, zero = (
         _if(claim, *pair) for pair in ((x.nan, y.nan), (x.infinite, y.infinite), (x.zero, y.zero))
     )
     sign = chosen_term(claim, x.sign, y.sign)
-    code = None
-    if x.code is not None and y.code is not None and x.code[0] == y.code[0]:
-        code = (x.code[0], chosen_term(claim, x.code[1], y.code[1]))
     low, high, digits = min(x.low, y.low), max(x.high, y.high), max(x.digits, y.digits)
     for blank, full in ((x, y), (y, x)):
         if not blank.digits:  # 0, an infinity or a NaN: its significand is nobody's
@@ -39,13 +42,12 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
                 pair = (nothing, significand) if blank is x else (significand, nothing)
                 significand = chosen_term(claim, *pair)
             made = Floating(
-                sign, significand, exponent, full.low, full.high, full.digits, zero, infinite, nan, code=code
+                sign, significand, exponent, full.low, full.high, full.digits, zero, infinite, nan
             )
             return made if zeroed else replace(made, normal=full.normal)
     if x.significand.eq(y.significand):
         exponent = chosen_whole(claim, x.exponent, y.exponent)
-        made = Floating(sign, x.significand, exponent, low, high, digits, zero, infinite, nan, code=code)
-        return settled(made)
+        return settled(Floating(sign, x.significand, exponent, low, high, digits, zero, infinite, nan))
     bits = max(x.significand.size(), y.significand.size())
     ends = (x.exponent.value, y.exponent.value)
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
@@ -54,12 +56,33 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
         if bits <= max(2 * digits, 64):
             terms = [resize(pad(z.significand, end - place), bits) for z, end in ((x, ends[0]), (y, ends[1]))]
             significand = z3.If(claim, *terms)
-            return Floating(
-                sign, significand, Integer.of(place), low, high, digits, zero, infinite, nan, code=code
-            )
+            return Floating(sign, significand, Integer.of(place), low, high, digits, zero, infinite, nan)
     significand = z3.If(claim, resize(x.significand, bits), resize(y.significand, bits))
     exponent = chosen_whole(claim, x.exponent, y.exponent)
-    return settled(Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan, code=code))
+    return settled(Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan))
+
+
+def _chosen_code(
+    claim: z3.BoolRef, x: Floating, y: Floating
+) -> tuple[tuple[Format, z3.BitVecRef] | None, bool]:
+    """The code of one of two numbers, and whether it is open, where one has a code and the other has, or is 0."""
+    fmt = x.code[0] if x.code is not None else y.code[0] if y.code is not None else None
+    if fmt is None or not all(_has_code(z, fmt) for z in (x, y)):
+        return None, False
+    left_open = [_is_open(z) for z in (x, y)]
+    codes = [z.word(fmt) if all(left_open) else z.to_code(fmt) for z in (x, y)]
+    return (fmt, chosen_term(claim, *codes)), all(left_open)
+
+
+def _has_code(x: Floating, fmt: Format) -> bool:
+    if x.code is not None:
+        return x.code[0] == fmt
+    return not x.digits and fmt.specials == Specials.IEEE and fmt.signed and fmt.is_whole
+
+
+def _is_open(x: Floating) -> bool:
+    """Whether nothing is said of the bits of a NaN: it has none, or they may be any."""
+    return known(x.nan) is False or x.open or x.code is None
 
 
 def _if(claim: z3.BoolRef, x: z3.BoolRef, y: z3.BoolRef) -> z3.BoolRef:
@@ -101,11 +124,8 @@ def added(x: Floating, y: Floating, fmt: Format) -> Floating:
     if exact is not None and exact.high - exact.low <= 2 * (fmt.fraction_bits + 4):
         return exact.rounded_to(fmt)
     rho = Conversion(f"IEEE-{fmt.name.upper()}", fmt, fmt.fraction_bits, Rounding.RNE, signed_zero=True)
-    codes = [z.to_code(fmt) for z in (x, y)]
-    found = ieee.add(codes[0], codes[1], rho, quiet_nan(fmt)).result
-    nan = decode(found, fmt).nan
-    other_nan = Floating.of(float("nan")).nan_code(fmt)
-    return Floating.from_code(z3.If(nan, other_nan, found), fmt)
+    found = ieee.add(x.word(fmt), y.word(fmt), rho, quiet_nan(fmt)).result
+    return Floating.from_code(found, fmt, any_nan=True)
 
 
 def _with_zero(x: Floating, zero: Floating) -> Floating:
@@ -123,4 +143,5 @@ def _with_zero(x: Floating, zero: Floating) -> Floating:
     made = chosen_term(x_nan, quiet, code)
     if not z3.is_true(zero.negated):
         made = z3.If(code == z3.BitVecVal(1 << (bits - 1), bits), z3.BitVecVal(0, bits), made)
-    return Floating.from_code(made if is_value(made) else state().fresh("code", made), fmt)
+    made = made if is_value(made) else state().fresh("code", made)
+    return Floating.from_code(made, fmt, any_nan=x.open)

@@ -288,7 +288,8 @@ def _first_if(claim: z3.BoolRef, x: Element, y: Element) -> Floating:
     """The first of two numbers if the claim holds, else the second; a NaN, if one is."""
     assert isinstance(x, Floating)
     assert isinstance(y, Floating)
-    return _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), claim)), x, y))
+    found = _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), claim)), x, y))
+    return replace(found, open=True)  # a NaN is made quiet, or a new one
 
 
 # ---- arithmetic ----
@@ -365,13 +366,12 @@ def absolute(x: Element, kind: DType) -> Element:
 
 def _signed(x: Floating, made: Floating, kind: DType) -> Floating:
     """A number with another sign, with its code; of 16 bits a NaN is open, as torch makes a quiet one of each."""
-    if kind.bits == _HALF and known(x.nan) is not False:
-        return made
     if x.code is None or x.code[0].specials != Specials.IEEE or not x.code[0].is_whole:
         return made
     fmt, code = x.code
     bits = fmt.storage_bits
-    return replace(made, code=(fmt, z3.simplify(z3.Concat(made.sign, sliced(code, bits - 2, 0)))))
+    changed = z3.simplify(z3.Concat(made.sign, sliced(code, bits - 2, 0)))
+    return replace(made, code=(fmt, changed), open=x.open or kind.bits == _HALF)
 
 
 def _whole(x: Element) -> Integer:

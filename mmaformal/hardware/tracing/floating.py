@@ -8,7 +8,7 @@ blocks.  What is known comes from the operations (`frexp` gives less than one), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -21,6 +21,7 @@ from mmaformal.encodings.smt.blocks import (
     negate_if,
     normalise,
     pad,
+    quiet_nan,
     resize,
     round_code,
     round_magnitude,
@@ -58,6 +59,7 @@ class Floating:
     total: z3.BitVecRef | None = None  #: ±significand in two's complement, where that is at hand
     code: tuple[Format, z3.BitVecRef] | None = None  #: of which it was decoded
     whole: Integer | None = None  #: where it was an integer of the program's
+    open: bool = False  #: whether the code of a NaN is one that stands for any
 
     @property
     def special(self) -> z3.BoolRef:
@@ -94,8 +96,8 @@ class Floating:
         return Floating(sign, term, Integer.of(low), low, low + bits, bits, FALSE)
 
     @staticmethod
-    def from_code(code: z3.BitVecRef, fmt: Format) -> Floating:
-        """The number that a code is."""
+    def from_code(code: z3.BitVecRef, fmt: Format, *, any_nan: bool = False) -> Floating:
+        """The number that a code is; with `any_nan` the code of a NaN stands for that of any."""
         code = state().cut(code)
         x = decode(code, fmt)
         fraction_bits = fmt.fraction_bits if fmt.has_zero else 0
@@ -111,9 +113,10 @@ class Floating:
         high = most - 1 if top_is_special else most
         digits = significand.size()
         if z3.is_bv_value(code):
-            return _constant(x.sign, z3.simplify(significand), exponent, nan, infinite, (fmt, code))
+            found = _constant(x.sign, z3.simplify(significand), exponent, nan, infinite, (fmt, code))
+            return replace(found, open=any_nan)
         number = Floating(x.sign, significand, exponent, least, high, digits, zero, infinite, nan)
-        return replace(number, code=(fmt, code))
+        return replace(number, code=(fmt, code), open=any_nan)
 
     @staticmethod
     def integer(value: Integer) -> Floating:
@@ -133,20 +136,42 @@ class Floating:
     # ---- to codes ----
 
     def to_code(self, fmt: Format) -> z3.BitVecRef:
-        """The code of the number in a format, rounded to nearest even where it does not fit."""
+        """The bits of the number in a format, rounded to nearest even where it does not fit; a NaN's may be any."""
+        if self.code is not None and self.code[0] == fmt:
+            code = self.code[1]
+            return chosen_term(decode(code, fmt).nan, self.nan_code(fmt), code) if self.open else code
+        return self._coded(fmt, self.nan_code)
+
+    def result(self, fmt: Format) -> z3.BitVecRef:
+        """The bits as a function returns them: those that arithmetic takes, but where that is a NaN that may be any."""
+        if self.code is not None and self.code[0] == fmt:
+            return self.to_code(fmt)
+        return replace(self, code=(fmt, self.word(fmt)), open=known(self.nan) is not False).to_code(fmt)
+
+    def word(self, fmt: Format) -> z3.BitVecRef:
+        """The code in a format as arithmetic takes it, in which one NaN may stand for any."""
         if self.code is not None and self.code[0] == fmt:
             return self.code[1]
+        return self._coded(fmt, lambda fmt: z3.BitVecVal(quiet_nan(fmt), fmt.storage_bits))
+
+    def _coded(self, fmt: Format, nan: Callable[[Format], z3.BitVecRef]) -> z3.BitVecRef:
+        """The code of a number, and the one that is given of a NaN."""
         if fmt.specials != Specials.IEEE or not fmt.signed or not fmt.is_whole:
             return self._small_code(fmt)
+        assert fmt.infinity is not None
+        number = self._number(fmt)
+        infinity = z3.Concat(self.sign, z3.BitVecVal(fmt.infinity, fmt.storage_bits - 1))
+        number = without_specials(self.special, number)
+        return chosen_term(self.nan, nan(fmt), chosen_term(self.infinite, infinity, number))
+
+    def _number(self, fmt: Format) -> z3.BitVecRef:
+        """The code of a finite number."""
+        if not self.digits:
+            return z3.Concat(self.sign, z3.BitVecVal(0, fmt.storage_bits - 1))
         exact = self.digits <= fmt.fraction_bits + 1 and self.low >= fmt.min_exponent - fmt.fraction_bits
         rounding = Rounding.RZ if exact else Rounding.RNE
         rho = Conversion(f"to {fmt.name}", fmt, fmt.fraction_bits, rounding, signed_zero=True)
-        number = encode(self._rounded(rho), rho)
-        assert fmt.infinity is not None
-        below = z3.BitVecVal(fmt.infinity, fmt.storage_bits - 1)
-        infinity = z3.Concat(self.sign, below)
-        number = without_specials(self.special, number)
-        return chosen_term(self.nan, self.nan_code(fmt), chosen_term(self.infinite, infinity, number))
+        return encode(self._rounded(rho), rho)
 
     def _small_code(self, fmt: Format) -> z3.BitVecRef:
         raise refused(
@@ -181,7 +206,7 @@ class Floating:
         """The number in a format: itself where it fits, else rounded to nearest even."""
         if self.fits(fmt):
             return self if self.code is None or self.code[0] == fmt else replace(self, code=None)
-        return Floating.from_code(self.to_code(fmt), fmt)
+        return Floating.from_code(self.word(fmt), fmt, any_nan=True)
 
     def fits(self, fmt: Format) -> bool:
         """Whether every value that it may have is known to be one of a format's."""
@@ -225,11 +250,27 @@ class Floating:
         return replace(self, sign=z3.BitVecVal(0, 1), total=None, code=None, whole=None)
 
     @property
+    def shown_sign(self) -> z3.BitVecRef:
+        """The sign as a program sees it: that of a NaN that was computed may be any."""
+        if known(self.nan) is False or (self.code is not None and not self.open):
+            return self.sign
+        return chosen_term(self.nan, state().unknown("sign of a NaN", 1), self.sign)
+
+    @property
     def negated(self) -> z3.BoolRef:
         """Return the claim that its sign is set."""
-        if z3.is_bv_value(self.sign):
-            return TRUE if self.sign.as_long() else FALSE
-        return self.sign == 1
+        return _is_set(self.sign)
+
+    @property
+    def is_minus(self) -> z3.BoolRef:
+        """Return the claim that a program sees its sign set."""
+        return _is_set(self.shown_sign)
+
+
+def _is_set(sign: z3.BitVecRef) -> z3.BoolRef:
+    if z3.is_bv_value(sign):
+        return TRUE if sign.as_long() else FALSE
+    return sign == 1
 
 
 def _negative(value: float | Fraction) -> bool:

@@ -215,7 +215,7 @@ _unary(lambda x, kind: _flag(x, "nan"), "isnan", result=BOOL)
 _unary(lambda x, kind: _flag(x, "inf"), "isinf", result=BOOL)
 _unary(lambda x, kind: _flag(x, "finite"), "isfinite", result=BOOL)
 _unary(
-    lambda x, kind: x.negated if isinstance(x, Floating) else elements.less(integer_of(x), Integer.of(0)),
+    lambda x, kind: x.is_minus if isinstance(x, Floating) else elements.less(integer_of(x), Integer.of(0)),
     "signbit",
     result=BOOL,
 )
@@ -311,7 +311,7 @@ def _copysign(x: Any, y: Any) -> Traced:
     def one(value: Element, sign: Element, kind: DType) -> Element:
         if not isinstance(value, Floating) or not isinstance(sign, Floating):
             raise refused("copysign of what is no floating-point number")
-        return replace(value, sign=sign.sign, code=None, total=None)
+        return replace(value, sign=sign.shown_sign, code=None, total=None)
 
     return paired(x, y, one)
 

@@ -280,7 +280,7 @@ def _code_of_result(result: Any, spec: DotAdd, name: str) -> z3.BitVecRef:
     if kind.is_float:
         if kind.fmt is None or kind.bits != fmt.storage_bits or (value.plain and fmt.storage_bits != 64):
             raise WrongUseError(f"{name} returns {kind.name}, where the model's d is {fmt.name}")
-        found = element.to_code(kind.fmt)
+        found = element.result(kind.fmt)
         assert isinstance(found, z3.BitVecRef)
         return found
     if not isinstance(element, Integer) or (kind.bits or fmt.storage_bits) < fmt.storage_bits:
