@@ -342,9 +342,7 @@ class Follower(_Proving):
 
     def _by_products(self, node: z3.BitVecRef, term: z3.ExprRef, link: Link) -> bool:
         """Whether a link is proved with nothing cut but products, of which is known what their factors show."""
-        given = self.given(
-            node, term, 0, lambda each: {x.decl().kind() for x in each.free} == {z3.Z3_OP_BMUL}
-        )
+        given = self.given(node, term, 0, lambda x: {y.decl().kind() for y in x.free} == {z3.Z3_OP_BMUL})
         products = {x.get_id(): x for each in given for x in each.free}
         known = [self.product_of(x) for x in products.values()]
         more = [each for each in known if each is not None]
