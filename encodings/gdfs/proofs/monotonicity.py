@@ -144,8 +144,7 @@ class LargerGroup:
         given: Sequence[z3.BoolRef] = (),
         hint: Sequence[z3.ExprRef] = (),
     ) -> z3.BoolRef:
-        terms = [x for x in hint if not z3.is_bv_value(x)]
-        return self.theory.claim(name, statement, claim, given, terms)
+        return self.theory.claim(name, statement, claim, given, [x for x in hint if not z3.is_bv_value(x)])
 
     def derive_for_each(
         self,
