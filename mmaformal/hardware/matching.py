@@ -22,29 +22,26 @@ from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.hardware.between import DEFINED, definition, of_product
-from mmaformal.hardware.candidates import WORD, Candidates, as_number, as_sort, as_word
+from mmaformal.hardware.candidates import WORD, Candidates, as_sort, as_word
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
-from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.intervals import Bounds
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
+from mmaformal.hardware.node_proofs import PATIENCE, SumProofs
 from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, prove_product
 from mmaformal.hardware.rounders import is_word, rounded, sums_of_codes
-from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed, sums_of
+from mmaformal.hardware.sums import Partials, Value, signed, sums_of
 from mmaformal.hardware.undefined import drawn
-from mmaformal.lanes import Tracer
 from mmaformal.proof.failure import labelled
-from mmaformal.proof.kernel import Lemma, Theorem, cache_of, prove
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.kernel import prove
+from mmaformal.proof.lemmas import Link
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
-#: Seconds for a node whose neighbours are cut, then for one whose neighbours' neighbours are, …; in the first round.
-_PATIENCE = (1.0, 3.0, 10.0)
 #: Nodes of the model that are tried for one of the design, in the first round.
 _TRIED = 3
 #: What is made of one word alone.
@@ -73,98 +70,7 @@ def values_of(inputs: Inputs, rows: Rows) -> dict[str, NDArray[np.object_]]:
     return {str(term): column.astype(object) for term, column in columns}
 
 
-class _Proving:
-    """The state of a proof: links derived so far, what is known of nodes, and how the next claim is tried."""
-
-    def __init__(self, asker: Asker) -> None:
-        self.asker, self.graph = asker, Graph()
-        self.theorem = Argument(Tracer())
-        self.theorem.simplified = True
-        self.links: dict[int, Link] = {}  #: by the design's node
-        self.of_model: dict[int, Link] = {}  #: by the model's
-        self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
-        self.codes: list[Link] = []  #: of codes between steps, which count as inputs
-        self.values: dict[int, Value] = {}  #: of each node in all cases
-        self.effort = 1.0  #: how much more time there is for each lemma than in the first round
-        self.unsettled = False  #: whether a lemma of this round was not settled in its time
-        self._refuted: dict[int, Lemma] = {}  #: by the id of what is refuted
-
-    def attempt(
-        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
-    ) -> bool:
-        """Whether a link is proved in so many seconds; then it is derived."""
-        return self.attempt_all([link], given, patience, cut)
-
-    def attempt_all(
-        self, links: Sequence[Link], given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
-    ) -> bool:
-        """Prove several links at once in so many seconds, derive them, and return whether it worked."""
-        trial = Theorem()
-        trial.simplified = True
-        text = "a node of the design is the model's"
-        trial.derive("design", text, links, given, cut)
-        (lemma,) = trial.lemmas.values()
-        if not self._known(lemma, patience):
-            return False
-        self.theorem.derive("design", text, links, given, cut)
-        return True
-
-    @property
-    def left(self) -> float:
-        """The seconds left."""
-        return self.asker.left
-
-    def _known(self, lemma: Lemma, patience: float) -> bool:
-        if lemma.refuted.get_id() in self._refuted:
-            return False
-        verdict = cache_of(self.asker).attempt(self.asker, lemma, patience * self.effort).verdict
-        if verdict == "sat":
-            self._refuted[lemma.refuted.get_id()] = lemma
-        self.unsettled |= verdict == "unknown"
-        return verdict == "unsat"
-
-    def given(
-        self, node: z3.ExprRef, term: z3.ExprRef, level: int, only: Callable[[Link], bool] | None = None
-    ) -> list[Link]:
-        """Return the links that are cut at: the proved nodes next to both, or `level` of them further; `only` some."""
-        found: dict[int, Link] = {}
-        for root, every in ((node, self.links), (term, self.of_model)):
-            known = every if only is None else {x: link for x, link in every.items() if only(link)}
-            for link in self.graph.frontier(root, known, level):
-                found[id(link)] = link
-        cut = {free.get_id() for link in found.values() for free in link.free}
-        return [*found.values(), *(link for free, link in self.below if free <= cut)]
-
-    def _cut(self, term: z3.ExprRef, known: dict[int, Link]) -> set[int]:
-        """Which nodes of the model are cut next to a term."""
-        return {free.get_id() for link in self.graph.frontier(term, known, 0) for free in link.free}
-
-    def _constant(self, term: z3.ExprRef, known: dict[int, Link]) -> bool:
-        """Whether a term is proved to be one value: it depends on few inputs, or is made of such terms."""
-        seen, number = self.values[term.get_id()], term.get_id()
-        if not term.num_args() or seen.count(seen[0]) < len(seen):
-            return False
-        value = (
-            z3.BitVecVal(seen[0], term.sort())
-            if isinstance(term, z3.BitVecRef)
-            else z3.BoolVal(bool(seen[0]))
-        )
-        link = Link(term == value, (), ((term, value),))
-        given = [known[x.get_id()] for x in self.graph.operands(term) if x.get_id() in known]
-        pairs = [pair for each in given for pair in each.defined if not each.free]
-        if pairs and z3.simplify(z3.substitute(term, *pairs)).eq(value):
-            given = [each for each in given if not each.free]
-        elif self.graph.of_few_inputs(term):
-            given = self.codes
-        else:
-            return False
-        if self.attempt(link, given, _PATIENCE[0]):
-            known[number] = link
-            return True
-        return False
-
-
-class Follower(_Proving):
+class Follower(SumProofs):
     """Proves that a design's `d` is the model's, or the `same`, node by node, in rounds that have more time each."""
 
     def __init__(
@@ -196,13 +102,10 @@ class Follower(_Proving):
         self.range_of = Bounds(self).of
         self.definitions: dict[tuple[int, ...], Link | None] = {}
         self.products: dict[int, Link | None] = {}  #: what is known of products of few inputs
-        self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
         fixed_sums = [] if self.exact is None else [self.exact.of_netlist]
-        self.partials = Partials(
-            [*sums_of(self.model), *fixed_sums], self.values, functools.partial(_bound, self)
-        )
+        self.partials = Partials([*sums_of(self.model), *fixed_sums], self.values, self.largest_of)
         self.largest = largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
         self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
@@ -263,7 +166,7 @@ class Follower(_Proving):
             return None
         link, wanted = Link(self.same(self.d, self.wanted)), self.wanted.get_id()
         given = self.given(self.d, self.wanted, 0, lambda each: any(x.get_id() == wanted for x in each.free))
-        return link if given and self.attempt(link, given, _PATIENCE[1]) else None
+        return link if given and self.attempt(link, given, PATIENCE[1]) else None
 
     @property
     def matched(self) -> Matched:
@@ -276,7 +179,7 @@ class Follower(_Proving):
         node: z3.BitVecRef,
         candidates: Iterable[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]],
     ) -> None:
-        if self._constant(node, self.links) or self._sum(node) or self._maximum(node):
+        if self._constant(node, self.links) or self.is_sum(node) or self._maximum(node):
             return
         if self.rows and _through_rows(self, node):
             return
@@ -306,7 +209,7 @@ class Follower(_Proving):
             value = next(value for each, value in self.candidates.of(other) if each is term)
             said = as_sort(value(term), other)
             link = Link(other == said, (term,), ((other, said),))
-            if self.attempt(link, given, _PATIENCE[0]):
+            if self.attempt(link, given, PATIENCE[0]):
                 self.of_model[other.get_id()] = link
 
     def _link(
@@ -318,7 +221,7 @@ class Follower(_Proving):
         said = value(term)
         link = Link(node == said, (term,), ((node, said),))
         before: list[tuple[int, ...]] = []
-        for level, patience in enumerate(_PATIENCE):
+        for level, patience in enumerate(PATIENCE):
             given = self.given(node, term, level)
             key = tuple(sorted(id(each) for each in given))
             if key in before:
@@ -332,11 +235,11 @@ class Follower(_Proving):
         cut = {free.get_id(): free for each in given for free in each.free}
         known = [*map(self.range_of, cut.values()), *(_defined(self, term, cut) for term in cut.values())]
         more = [each for each in known if each is not None]
-        if more and self.attempt(link, [*given, *more], _PATIENCE[-1]):
+        if more and self.attempt(link, [*given, *more], PATIENCE[-1]):
             return self._put_down(node, link)
         plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
         whole = tuple(sorted(map(id, self.codes)))
-        if plain and whole not in before and self.attempt(link, self.codes, _PATIENCE[1]):
+        if plain and whole not in before and self.attempt(link, self.codes, PATIENCE[1]):
             return self._put_down(node, link)
         return None
 
@@ -346,7 +249,7 @@ class Follower(_Proving):
         products = {x.get_id(): x for each in given for x in each.free}
         known = [self.product_of(x) for x in products.values()]
         more = [each for each in known if each is not None]
-        return bool(more) and self.attempt(link, [*self.codes, *given, *more], _PATIENCE[-1])
+        return bool(more) and self.attempt(link, [*self.codes, *given, *more], PATIENCE[-1])
 
     def product_of(self, product: z3.ExprRef) -> Link | None:
         """Return the link that says what is proved of a product; asked once."""
@@ -363,54 +266,6 @@ class Follower(_Proving):
             self.graph.take_for_input(term, node)
             self.codes.append(link)
         return link
-
-    def _sum(self, node: z3.BitVecRef) -> bool:
-        """Whether a node of the design is proved to be a sum of some terms of a sum of the model's, within a bound."""
-        seen = signed(self.values[node.get_id()], node.size())
-        partial = self.partials.of(seen)
-        if partial is None or not partial.fits:
-            return False
-        bounds = self._bounds(partial)
-        if len(partial.places) == 1:  # the term is not cut
-            bounds = [replace(each, free=()) for each in bounds]
-        given = list({id(x): x for x in (*self.given(node, partial.term, 0), *bounds)}.values())
-        link = _of_sum(node, partial.term, partial.bounded)
-        if not self.attempt(link, given, _PATIENCE[1]):
-            return False
-        self.links[node.get_id()] = link
-        self.of_model.setdefault(partial.term.get_id(), link)
-        self.partials.add(seen, partial)
-        return not partial.whole or len(partial.places) == 1 or self._whole(node, link, partial)
-
-    def _bounds(self, partial: Partial) -> list[Link]:
-        """Prove that the terms of a partial sum are within their bounds, and return the links that say so."""
-        found = []
-        for place in sorted(partial.places):
-            term = partial.of.terms[place]
-            if term.get_id() not in self.bounds:
-                link = _within(term, bound_of(term))
-                before = self.graph.frontier(term, self.of_model, 0)
-                if self.attempt(link, self.codes, _PATIENCE[0], inside(term)) or self.attempt(
-                    link, before, _PATIENCE[1]
-                ):
-                    self.bounds[term.get_id()] = link
-            if term.get_id() in self.bounds:
-                found.append(self.bounds[term.get_id()])
-        return found
-
-    def _whole(self, node: z3.BitVecRef, said: Link, partial: Partial) -> bool:
-        """From all terms in the design's order to the model's sum."""
-        total, terms = partial.of.total, partial.of.terms
-        same = Link(partial.term == total, (total,), ((partial.term, total),))
-        bounded = Link(replace(partial, term=total).bounded, (total,))
-        link = _of_sum(node, total, bounded.claim)
-        if not self.attempt(same, [], _PATIENCE[-1], terms) or not self.attempt_all(
-            [link, bounded], [said, same], _PATIENCE[1]
-        ):
-            return False
-        self.links[node.get_id()] = self.of_model[total.get_id()] = link
-        self.below.append(({total.get_id()}, bounded))
-        return True
 
     def _maximum(self, node: z3.BitVecRef, again: bool = False) -> bool:
         """Whether a node of the design is proved to be the largest of some of the model's exponents, and an offset.
@@ -441,7 +296,7 @@ class Follower(_Proving):
         same = self.theorem.same_maximum("align", "exponents", maximum.term, top, terms, maximum.of.below)
         value = as_word(top, node.size()) + offset
         link = Link(node == value, (top,), ((node, value),))
-        if not self.attempt(link, [said, same], _PATIENCE[1]):
+        if not self.attempt(link, [said, same], PATIENCE[1]):
             return False
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
         self._alike(top)
@@ -477,16 +332,6 @@ def _code(
             if link is not None:
                 follower._put_down(node, link)
                 return
-
-
-def _bound(follower: Follower, term: z3.BitVecRef) -> int:
-    """Return the largest magnitude that a term of few inputs has in the cases, if it is proved, or what is seen."""
-    largest = max(map(abs, signed(follower.values[term.get_id()], term.size())))
-    link = _within(term, largest)
-    if not follower.graph.of_few_inputs(term) or not follower.attempt(link, follower.codes, _PATIENCE[0]):
-        return bound_of(term)
-    follower.bounds[term.get_id()] = link
-    return largest
 
 
 def _unmatched(follower: Follower, node: z3.BitVecRef) -> bool:
@@ -555,7 +400,7 @@ def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
     if through is None:
         return False
     rows = [row.link for row in through.rows]
-    if not all(follower.attempt(row.link, [], _PATIENCE[-1], row.words) for row in through.rows):
+    if not all(follower.attempt(row.link, [], PATIENCE[-1], row.words) for row in through.rows):
         return False
     total = through.words[0]
     for word in through.words[1:]:
@@ -572,24 +417,13 @@ def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
     link = replace(
         found, claim=z3.substitute(found.claim, (total, node)), defined=((node, found.defined[0][1]),)
     )
-    if not follower.attempt(flat, rows, _PATIENCE[-1], through.words) or not follower.attempt(
-        link, [flat, found], _PATIENCE[1]
+    if not follower.attempt(flat, rows, PATIENCE[-1], through.words) or not follower.attempt(
+        link, [flat, found], PATIENCE[1]
     ):
         return False
     follower.links[node.get_id()] = link
     follower.graph.opaque.add(node.get_id())
     return True
-
-
-def _within(term: z3.BitVecRef, bound: int) -> Link:
-    """Return the link that says that a number's magnitude is within a bound."""
-    return Link(z3.And(term <= bound, term >= -bound), (term,))
-
-
-def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link:
-    """Return the link that says that a node is a number, which is within its bound."""
-    value = as_number(term, node.size())
-    return Link(z3.And(node == value, bounded), (term,), ((node, value),))
 
 
 def _is_leaf(node: z3.ExprRef) -> bool:
