@@ -417,7 +417,7 @@ def test_what_more_time_may_improve_is_asked_again(
     bound, none = Fraction(1, 2), Fraction(0)
     found = {"1": Apart(bound, none, 0.0, None), "2": Apart(bound, none, 0.0, None, searched=False)}
     command, slow = REPEATED["max-difference"]
-    monkeypatch.setattr(slow, lambda *words: found[f"{words[4]:g}"])
+    monkeypatch.setattr(slow, lambda *words: found[f"{words[5]:g}"])
     for seconds in ("1", "0.9", "2", "1", "2"):
         run(capsys, *command[:-1], seconds)
     assert recalled == [False, True, False, True, False]  # of 2 s nothing is kept, for nothing was searched
