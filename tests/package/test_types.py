@@ -56,7 +56,7 @@ ALLOWED = {
     ): "steps of any algorithm, whose renderer is found by its name",
     ("mmaformal/renderers/__init__.py", "_by_stages"): "the same",
     ("mmaformal/renderers/stages.py", "steps"): "the same",
-    ("mmaformal/renderers/rows.py", "shown_steps"): "the same",
+    ("mmaformal/renderers/rows.py", "step_rows"): "the same",
     ("mmaformal/hardware/multipliers.py", "Following"): "a trace of any algorithm's steps",
     ("mmaformal/hardware/registers.py", "Json"): "JSON of yosys, whose schema is its own",
     ("mmaformal/hardware/yosys.py", "_top"): "JSON of yosys",
