@@ -37,7 +37,7 @@ def test_a_refuted_lemma_is_told_with_its_line_and_its_interfaces(
     failure = answer.failure
     assert isinstance(failure, Failure)
     assert (failure.refuted, failure.stage, failure.claim) == (True, "align", "aligned terms are the same")
-    assert re.fullmatch(r"\w+/\w+\.py:\d+, align", failure.place)
+    assert re.fullmatch(r"\w+/\w+\.py:\d+, link_aligned", failure.place)
     names = [name for name, _ in failure.values]
     assert "smt.steps[0].e_max" in names
     assert all(name.startswith("smt.steps[0].") for name in names)

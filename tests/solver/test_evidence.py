@@ -98,12 +98,12 @@ def test_what_is_no_question_of_bit_vectors_is_refused() -> None:
 LEMMAS = """
 import sys
 from mmaformal import ARCHITECTURES
-from mmaformal.facts.equality import argue
+from mmaformal.facts.equality import argue_equality
 from mmaformal.proof.kernel import Scripts
 from mmaformal.solver.evidence import digest
 scripts = Scripts()
 for arch, name in (("turing", "HMMA.1688.F32"), ("volta", "HMMA.884.F16.F16")):
-    digests = [digest(scripts[lemma]) for lemma in argue(ARCHITECTURES[arch][name].spec).lemmas.values()]
+    digests = [digest(scripts[lemma]) for lemma in argue_equality(ARCHITECTURES[arch][name].spec).lemmas.values()]
 print(*digests)
 """
 
