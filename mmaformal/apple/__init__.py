@@ -28,6 +28,8 @@ from mmaformal.encodings.amx import executable as amx
 from mmaformal.encodings.amx_lanes import executable as lanes
 from mmaformal.rounding import Conversion
 
+Operand = AmxOperand  #: its name outside
+
 
 def execute(state: AmxState, name: str, operand: AmxOperand | int, generation: int = 1) -> AmxState:
     """The state after an instruction with an operand, its fields or its 64 bits, as an M1, M2, M3 or M4 has it.
