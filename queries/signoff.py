@@ -135,20 +135,6 @@ def _check_takes(unit: DesignUnit, instruction: Instruction) -> None:
         raise ValueError(f"{unit.name} was read for other types, or another K, than {instruction.label} has")
 
 
-def read_design(
-    sources: Sources,
-    instruction: Instruction,
-    said: PortMap,
-    held: bool,
-    timeout: float,
-    progress: Progress | None = None,
-    told: Progress | None = None,
-) -> Wired:
-    """A design wired to an instruction's operands.  Raises HardwareError as `signoff` does."""
-    (progress or (lambda _: None))("the design is read")
-    return wired(sources, instruction.spec, said, held=held, timeout=timeout, progress=told or progress)
-
-
 def read_or_run(
     sources: Sources,
     instruction: Instruction,
@@ -162,8 +148,9 @@ def read_or_run(
 
     Raises HardwareError as `signoff` does, also for what is not read and does not run.
     """
+    (progress or (lambda _: None))("the design is read")
     try:
-        return read_design(sources, instruction, said, held, timeout, progress, told)
+        return wired(sources, instruction.spec, said, held=held, timeout=timeout, progress=told or progress)
     except UnreadProgramError as error:
         try:
             error.program.run(Rows.of([zeros(instruction.spec)]))

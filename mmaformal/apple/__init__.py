@@ -28,7 +28,7 @@ from mmaformal.encodings.amx import executable as amx
 from mmaformal.encodings.amx_lanes import executable as lanes
 from mmaformal.rounding import Conversion
 
-Operand = AmxOperand  #: its name outside
+Operand = AmxOperand  #: the name that is exported, and stays
 
 
 def execute(state: AmxState, name: str, operand: AmxOperand | int, generation: int = 1) -> AmxState:

@@ -54,8 +54,8 @@ def sums_of_codes(interfaces: Iterable[tuple[str, z3.ExprRef]]) -> dict[int, z3.
 def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
     """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
 
-    That is the word that both are made of which is made of most, with nothing cut that is made of it; in later rounds
-    the next too.
+    The word is the one that both are made of which is made of most; nothing is cut that is made of it.  Later rounds
+    try the next word too.
     """
     link = Link(node == term, (term,), ((node, term),))
     first = by.given(node, term, 0, lambda each: all(x.get_id() != term.get_id() for x in each.free))
