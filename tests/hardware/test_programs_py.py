@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import cdna2, cli, datapath, volta
+from mmaformal import cdna2, cdna3, cli, datapath, volta
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import symbolic_inputs
@@ -23,6 +23,8 @@ from mmaformal.hardware.tracing.traced import OPERATIONS as OPERATIONS_FOLLOWED
 from mmaformal.hardware.undefined import drawn
 from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.session import session
 
 FOLDER = Path(__file__).with_name("programs_py")
 FOUR = datapath["fda(k=4,frac_bits=13,a=e2m1,rho=RNE-FP16)"]
@@ -285,6 +287,81 @@ def one(a, b, c):
 }
 
 
+#: Programs of c whose values go below the least number, or are zeros with a sign.
+SMALL = {
+    "mark": """
+    fraction, exponent = np.frexp(np.float64(c))
+    exponent = np.where(fraction == 0, -2000, exponent)
+    return np.float16(np.floor(fraction * np.exp2((exponent - 3).astype(np.float64))))
+""",
+    "no mark": """
+    fraction, exponent = np.frexp(np.float64(c))
+    exponent = np.where(fraction < 0.75, -1090, exponent)
+    return np.float16(np.floor(fraction * np.exp2((exponent - 3).astype(np.float64))))
+""",
+    "just below": """
+    fraction, exponent = np.frexp(np.float64(c))
+    exponent = np.where(fraction < 0, -1074, exponent)
+    return np.float16(np.floor(fraction * np.exp2((exponent - 1).astype(np.float64))))
+""",
+    "power": """
+    x = np.float64(c) * 2.0**40
+    exponent = np.where(c < 0, -1090, -1072)
+    return np.float16(x * np.exp2(exponent.astype(np.float64)) * 2.0**600 * 2.0**430)
+""",
+    "product": """
+    x = np.float64(c)
+    exponent = np.where(c < 0, -1070, -1069)
+    return np.float16(x * np.exp2(exponent.astype(np.float64)) * 2.0**600 * 2.0**470)
+""",
+    "floor": "    return np.float16(np.floor(np.float64(c) * 0.25) + np.floor(np.float64(c) * 0.125))",
+    "trunc": "    return np.float16(np.trunc(np.float64(c) * 0.25) + np.trunc(np.float64(c) * 0.125))",
+    "plus zero": "    return np.float16(np.trunc(np.float64(c) * 0.25) + 0.0 + np.trunc(np.float64(c) * 0.5))",
+    "minus zero": "    return np.float16(np.trunc(np.float64(c) * 0.25) - 0.0 + np.trunc(np.float64(c) * 0.5))",
+    "minus": "    return np.float16(-(np.trunc(np.float64(c) * 0.25) + 0.0) - np.trunc(np.float64(c) * 0.5))",
+    "digits": """
+    x = np.floor(np.float32(c))
+    return np.float16(x * np.float32(40961) - x * np.float32(40960))
+""",
+    "scaled": """
+    fraction, exponent = np.frexp(np.float64(c) - 1.0)
+    size = fraction * np.where(exponent < -3, 0.25, 0.5)
+    return np.float16(np.floor(size * 1024) + 0.0)
+""",
+    "two ways": """
+    x = np.reshape(np.float32(c), (1,))
+    if c < 1:
+        x = x.astype(np.float64)
+    y = np.floor(x * 4.0) + np.float64(2.0)
+    return np.float16(y[0] * 0.25)
+""",
+    "other ways": """
+    x = np.floor(np.float64(c) * 4.0)
+    return np.float16(np.where(x < 8, x + 2.0, x + 3.0) * 0.25)
+""",
+    "blank": """
+    x = np.floor(np.float64(c) * 8.0)
+    return np.float16((np.where(x < 16, 0.0, x) + np.floor(np.float64(c))) * 0.125)
+""",
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_zeros_and_numbers_below_the_least_are_followed(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(f"import numpy as np\n\n\ndef one(a, b, c):\n{SMALL[name]}", encoding="utf-8")
+    with session(None, 4096, False) as pool:
+        read = read_traced(f"{path}:one", HALF.spec, {}, Asker(pool, 60))
+    rows = generate(HALF.spec, 2000, seed=3, distributions=(*DISTRIBUTIONS, "edge"))
+    codes = values_of(symbolic_inputs(HALF.spec), rows)
+    d = read.module.outputs["d"]
+    mine = np.broadcast_to(evaluate(d, {**codes, **drawn(read.module, 2000, 1)}), 2000).astype(np.uint64)
+    theirs = read.run(rows)
+    numbers = (theirs & 0x7C00) != 0x7C00
+    assert len(set(theirs[numbers].tolist())) > 1
+    assert (mine == theirs)[numbers].all()
+
+
 @pytest.mark.parametrize("name", SIDES)
 def test_both_sides_of_a_condition_are_followed(name: str, tmp_path: Path) -> None:
     path = tmp_path / "one.py"
@@ -354,3 +431,19 @@ def test_additions_of_float32_are_matched_as_wholes(tmp_path: Path) -> None:
     also_least = ("np.abs(x) < _LEAST", "np.abs(x) <= _LEAST")
     wrong = signoff(_changed(tmp_path, "flushed.py", also_least), model, alike=["nan"], timeout=300)
     assert isinstance(wrong, Fails)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        ("MARK = -999", "MARK = -20"),  # above some products
+        ("np.where(s == 0, MARK, e)", "np.where(s_a == 0, MARK, e)"),
+        ("total * power(largest - top + 32)) * 2.0**-32", "total * power(largest - top + 31)) * 2.0**-31"),
+    ],
+)
+def test_marks_of_zeros_are_followed(change: tuple[str, str] | None, tmp_path: Path) -> None:
+    program = _changed(tmp_path, "marked.py", *([] if change is None else [change]))
+    answer = signoff(program, cdna3["v_mfma_f32_32x32x4_2b_f16"], alike=["nan"], timeout=300)
+    assert isinstance(answer, Holds if change is None else Fails)

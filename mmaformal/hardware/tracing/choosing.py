@@ -22,8 +22,52 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
         return x if value else y
     if x is y:
         return x
+    for power, other in ((x, y), (y, x)):
+        if _is_rounded(power, other):
+            return other
+    x, y = _as_one(claim, x, y)
     code, is_open = _chosen_code(claim, x, y)
-    return replace(_chosen_number(claim, x, y), code=code, open=is_open)
+    made = _chosen_number(claim, x, y)
+    return replace(made, code=code, open=is_open, plus_zero=_is_plus(x) and _is_plus(y))
+
+
+def _is_plus(x: Floating) -> bool:
+    """Whether a number is known not to be −0."""
+    return x.plus_zero or (x.is_constant_zero and z3.is_bv_value(x.sign) and not x.sign.as_long())
+
+
+def _as_one(claim: z3.BoolRef, x: Floating, y: Floating) -> tuple[Floating, Floating]:
+    """Two sums, the second one in the place of the first if it is proved to be it wherever the claim holds.
+
+    What two ways through a program compute alike is then one term, however narrow a way has made its own.
+    """
+    if x.total is None or y.total is None or x.total.eq(y.total) or x.total.size() != y.total.size():
+        return x, y
+    if x.exponent.value is None or x.exponent.value != y.exponent.value:
+        return x, y
+    for holds, one, other in ((claim, x, y), (negated(claim), y, x)):
+        alike = z3.Or(one.nan, x.sign == y.sign), z3.Or(one.special, x.total == y.total)
+        same = z3.And(x.zero == y.zero, *alike)
+        if state().proved("two ways through the program give the same sum", [holds], same):
+            parts = {name: getattr(other, name) for name in ("sign", "significand", "total", "zero")}
+            found = replace(one, **parts)
+            return (found, other) if one is x else (other, found)
+    return x, y
+
+
+def _is_rounded(power: Floating, other: Floating) -> bool:
+    """Whether a power of two is what another one was before it was rounded, and fits into that format."""
+    exact = _exact_power(other)
+    if exact is None or other.code is None or not (power.power and power.fits(other.code[0])):
+        return False
+    x, y = power.exponent, exact.exponent
+    return x.key == y.key and x.constant == y.constant and power.sign.eq(exact.sign)
+
+
+def _exact_power(x: Floating) -> Floating | None:
+    """The power of two that a number was before it was rounded; None of another number."""
+    found = None if x.code is None else state().powers.get(x.code[1].get_id())
+    return None if found is None else found[1]
 
 
 def _chosen_number(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
@@ -36,18 +80,28 @@ def _chosen_number(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
     for blank, full in ((x, y), (y, x)):
         if not blank.digits:  # 0, an infinity or a NaN: its significand is nobody's
             zeroed = known(blank.zero) is not False
-            significand, exponent = full.significand, full.exponent
+            significand, exponent, total = full.significand, full.exponent, full.total
             if zeroed:
-                nothing = z3.BitVecVal(0, significand.size())
-                pair = (nothing, significand) if blank is x else (significand, nothing)
-                significand = chosen_term(claim, *pair)
+                significand = _or_nothing(claim, significand, blank is x)
+                total = None if total is None else _or_nothing(claim, total, blank is x)
             made = Floating(
-                sign, significand, exponent, full.low, full.high, full.digits, zero, infinite, nan
+                sign,
+                significand,
+                exponent,
+                full.low,
+                full.high,
+                full.digits,
+                zero,
+                infinite,
+                nan,
+                total=total,
             )
             return made if zeroed else replace(made, normal=full.normal)
     if x.significand.eq(y.significand):
         exponent = chosen_whole(claim, x.exponent, y.exponent)
-        return settled(Floating(sign, x.significand, exponent, low, high, digits, zero, infinite, nan))
+        made = Floating(sign, x.significand, exponent, low, high, digits, zero, infinite, nan)
+        both_totals = x.total is not None and y.total is not None and x.total.eq(y.total)
+        return settled(replace(made, total=x.total) if both_totals else made)
     bits = max(x.significand.size(), y.significand.size())
     ends = (x.exponent.value, y.exponent.value)
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
@@ -60,6 +114,12 @@ def _chosen_number(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
     significand = z3.If(claim, resize(x.significand, bits), resize(y.significand, bits))
     exponent = chosen_whole(claim, x.exponent, y.exponent)
     return settled(Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan))
+
+
+def _or_nothing(claim: z3.BoolRef, word: z3.BitVecRef, first: bool) -> z3.BitVecRef:
+    """A word, or 0 where a claim holds; with `first` false where it does not."""
+    nothing = z3.BitVecVal(0, word.size())
+    return chosen_term(claim, *((nothing, word) if first else (word, nothing)))
 
 
 def _chosen_code(
@@ -111,6 +171,37 @@ def settled(x: Floating) -> Floating:
     return replace(
         x, exponent=Integer.of(value), low=max(x.low, value), high=min(x.high, value + width), normal=None
     )
+
+
+def rounded_power(exact: Floating, fmt: Format) -> Floating:
+    """A power of two in a format; what it was is remembered, for a product with it may be one of the exact number."""
+    made = exact.rounded_to(fmt)
+    if made is not exact and made.code is not None:
+        state().powers[made.code[1].get_id()] = (made.code[1], exact)
+    return made
+
+
+def factor_of(x: Floating, power: Floating, fmt: Format) -> Floating:
+    """A power of two by which x is multiplied as it was before it was rounded, where that is proved to be the same:
+    it is no smaller than a format's least number unless x is 0."""
+    exact = _exact_power(power)
+    if exact is None or exact.high > fmt.max_exponent + 1:
+        return power
+    care = either(x.infinite, both(x.significand != 0, negated(x.special)))
+    least = fmt.min_exponent - fmt.fraction_bits
+    said = f"a power of two that is a factor of what is not 0 is none that {fmt.name} rounds"
+    return exact if state().proved(said, [care], exact.exponent.own() >= least) else power
+
+
+def not_below(x: Floating, fmt: Format) -> Floating:
+    """A number that is proved to have no bit below the last place of a format, where that alone is not known of it."""
+    least = fmt.min_exponent - fmt.fraction_bits
+    if x.low >= least or not replace(x, low=least).fits(fmt):
+        return x
+    care = z3.And(x.significand != 0, negated(x.special))
+    inside = x.exponent.own() >= least
+    said = f"a number that is not 0 has no bit below the last place of {fmt.name}"
+    return replace(x, low=least) if state().proved(said, [care], inside) else x
 
 
 def added(x: Floating, y: Floating, fmt: Format) -> Floating:

@@ -12,7 +12,7 @@ import z3
 
 from mmaformal.formats import Specials
 from mmaformal.hardware.read_btor2 import sliced
-from mmaformal.hardware.tracing.choosing import added, chosen, settled
+from mmaformal.hardware.tracing.choosing import added, chosen, factor_of, not_below, rounded_power, settled
 from mmaformal.hardware.tracing.context import (
     FALSE,
     TRUE,
@@ -316,8 +316,11 @@ def subtract(x: Element, y: Element, kind: DType) -> Element:
 def multiply(x: Element, y: Element, kind: DType) -> Element:
     """x · y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
+        x, y = factor_of(y, x, _fmt(kind)), factor_of(x, y, _fmt(kind))
         exact = product(x, y)
-        return (settled(exact) if x.power or y.power else exact).rounded_to(_fmt(kind))
+        if x.power or y.power:
+            exact = not_below(settled(exact), _fmt(kind))
+        return exact.rounded_to(_fmt(kind))
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         return both(x, y)
     assert isinstance(x, Integer)
@@ -522,7 +525,7 @@ def power_of_two(x: Element, kind: DType) -> Floating:
     if not value.atoms:
         return Floating.of(Fraction(2) ** value.constant).rounded_to(_fmt(kind))
     sign, one = z3.BitVecVal(0, 1), z3.BitVecVal(1, 1)
-    return Floating(sign, one, value, value.low, value.high + 1, 1, FALSE).rounded_to(_fmt(kind))
+    return rounded_power(Floating(sign, one, value, value.low, value.high + 1, 1, FALSE), _fmt(kind))
 
 
 def rounded(x: Element, rounding: Rounding) -> Element:

@@ -28,7 +28,7 @@ from mmaformal.encodings.smt.blocks import (
     sticky_shift_right,
 )
 from mmaformal.formats import Format, Specials
-from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
+from mmaformal.hardware.rebuild import Rebuilt, constants_in
 from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
 from mmaformal.hardware.tracing.refusal import refused
 from mmaformal.hardware.tracing.whole import Integer, maximum
@@ -60,6 +60,7 @@ class Floating:
     code: tuple[Format, z3.BitVecRef] | None = None  #: of which it was decoded
     whole: Integer | None = None  #: where it was an integer of the program's
     open: bool = False  #: whether the code of a NaN is one that stands for any
+    plus_zero: bool = False  #: whether it is known never to be −0
 
     @property
     def special(self) -> z3.BoolRef:
@@ -244,7 +245,7 @@ class Floating:
         return shifted(significand, more, bits)
 
     def negative(self) -> Floating:
-        return replace(self, sign=z3.simplify(~self.sign), total=None, code=None, whole=None)
+        return replace(self, sign=flipped(self.sign), total=None, code=None, whole=None, plus_zero=False)
 
     def absolute(self) -> Floating:
         return replace(self, sign=z3.BitVecVal(0, 1), total=None, code=None, whole=None)
@@ -265,6 +266,28 @@ class Floating:
     def is_minus(self) -> z3.BoolRef:
         """Return the claim that a program sees its sign set."""
         return _is_set(self.shown_sign)
+
+
+def flipped(sign: z3.BitVecRef) -> z3.BitVecRef:
+    """The other sign."""
+    if z3.is_bv_value(sign):
+        return z3.BitVecVal(1 - sign.as_long(), 1)
+    return sign.arg(0) if z3.is_app_of(sign, z3.Z3_OP_BNOT) else ~sign
+
+
+def _sign_of_product(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    """The sign of a product, of terms as they are: z3's simplifier would write sums in a sign anew."""
+    for known_sign, other in ((x, y), (y, x)):
+        if z3.is_bv_value(known_sign):
+            return flipped(other) if known_sign.as_long() else other
+    return x ^ y
+
+
+def _both_set(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    for known_sign, other in ((x, y), (y, x)):
+        if z3.is_bv_value(known_sign):
+            return other if known_sign.as_long() else known_sign
+    return x & y
 
 
 def _is_set(sign: z3.BitVecRef) -> z3.BoolRef:
@@ -370,9 +393,7 @@ def product(x: Floating, y: Floating) -> Floating:
     """The exact product."""
     if x.power and not y.power:
         x, y = y, x
-    sign = (
-        z3.simplify(x.sign ^ y.sign) if z3.is_bv_value(x.sign) or z3.is_bv_value(y.sign) else x.sign ^ y.sign
-    )
+    sign = _sign_of_product(x.sign, y.sign)
     nan = either(x.nan, y.nan, both(x.infinite, y.zero), both(x.zero, y.infinite))
     infinite = either(x.infinite, y.infinite)
     zero = both(either(x.zero, y.zero), negated(x.special), negated(y.special))
@@ -385,7 +406,12 @@ def product(x: Floating, y: Floating) -> Floating:
         if x.normal is not None and y.exponent.value is not None:
             normal = (x.normal[0], x.normal[1] + y.exponent.value)
         high -= 1
-        return Floating(sign, x.significand, exponent, low, high, x.digits, zero, infinite, nan, normal)
+        plus = z3.is_bv_value(y.sign) and not y.sign.as_long()
+        total = x.total if plus else None
+        made = Floating(
+            sign, x.significand, exponent, low, high, x.digits, zero, infinite, nan, normal, total
+        )
+        return replace(made, plus_zero=plus and x.plus_zero)
     if known(y.infinite) or known(x.infinite):
         return Floating(sign, z3.BitVecVal(0, 1), Integer.of(0), 0, 0, 0, FALSE, infinite, nan)
     bits = x.significand.size() + y.significand.size()
@@ -417,21 +443,21 @@ def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -
     for term in terms[1:]:
         total = total + term
     top = z3.Extract(bits - 1, bits - 1, total)
-    minus = every[0].sign if zero_sign is None else zero_sign & every[0].sign
-    for x in every[1:]:
-        minus = minus & x.sign
-    minus = z3.simplify(minus) if is_value(minus) or any(map(is_value, minus.children())) else minus
-    is_zero = total == 0
-    sign = z3.If(is_zero, minus, top)
+    minus = z3.BitVecVal(1, 1) if zero_sign is None else zero_sign
+    for x in every:  # what is 0 and the sum of numbers with a minus is one of −0 alone
+        minus = z3.BitVecVal(0, 1) if x.plus_zero else _both_set(minus, x.sign)
+    is_zero, plus_zero = total == 0, z3.is_bv_value(minus) and not minus.as_long()
+    sign = top if plus_zero else z3.If(is_zero, minus, top)
     plus = either(*(both(x.infinite, negated(x.negated)) for x in every))
     below = either(*(both(x.infinite, x.negated) for x in every))
     nan, infinite = either(*(x.nan for x in every), both(plus, below)), either(plus, below)
     sign = chosen_term(plus, z3.BitVecVal(0, 1), chosen_term(below, z3.BitVecVal(1, 1), sign))
     zero = both(is_zero, negated(either(nan, infinite)))
     magnitude = negate_if(top, total)
-    return Floating(
+    made = Floating(
         sign, magnitude, Integer.of(place), low, high, high - low, zero, infinite, nan, total=total
     )
+    return replace(made, plus_zero=plus_zero)
 
 
 def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
@@ -473,8 +499,11 @@ def toward(x: Floating, rounding: Rounding) -> Floating:
 
 
 def _integer(x: Floating, magnitude: z3.BitVecRef, high: int, total: z3.BitVecRef | None = None) -> Floating:
+    """A number rounded to an integer: one of p significant bits that is none is below 2^(p - 1), and goes to 2^(p - 1)
+    at most, so that there are no more significant bits than before."""
     zero = both(magnitude == 0, negated(x.special))
-    return Floating(x.sign, magnitude, Integer.of(0), 0, high, high, zero, x.infinite, x.nan, total=total)
+    digits = min(high, max(x.digits, 1))
+    return Floating(x.sign, magnitude, Integer.of(0), 0, high, digits, zero, x.infinite, x.nan, total=total)
 
 
 def _floor(x: Floating, significand: z3.BitVecRef, exponent: Integer, high: int) -> Floating:
@@ -491,7 +520,7 @@ def _floor(x: Floating, significand: z3.BitVecRef, exponent: Integer, high: int)
     bits = high + 2
     found = z3.Extract(bits - 1, 0, found) if found.size() > bits else found
     top = z3.Extract(found.size() - 1, found.size() - 1, found)
-    return _integer(x, negate_if(top, found), high + 1, found)
+    return replace(_integer(x, negate_if(top, found), high + 1, found), plus_zero=x.plus_zero)
 
 
 def fraction_and_exponent(x: Floating) -> tuple[Floating, Integer]:
@@ -516,7 +545,6 @@ def fraction_and_exponent(x: Floating) -> tuple[Floating, Integer]:
         low=low,
         high=0,
         normal=(shifted_up, -width),
-        total=None,
         code=None,
         whole=None,
     )

@@ -311,7 +311,7 @@ def _copysign(x: Any, y: Any) -> Traced:
     def one(value: Element, sign: Element, kind: DType) -> Element:
         if not isinstance(value, Floating) or not isinstance(sign, Floating):
             raise refused("copysign of what is no floating-point number")
-        return replace(value, sign=sign.shown_sign, code=None, total=None)
+        return replace(value, sign=sign.shown_sign, code=None, total=None, plus_zero=False)
 
     return paired(x, y, one)
 
