@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.hardware.between import Cutting, in_range, size_of
+from mmaformal.hardware.between import Cutting, in_range, is_larger, number_of, size_of
 from mmaformal.hardware.sums import magnitude_of
 from mmaformal.proof.kernel import Link
 
@@ -34,28 +34,42 @@ class Bounds:
         """The link that says in which range a word is; None where nothing but its width is known."""
         number = term.get_id()
         if number not in self._links:
-            found = in_range(self.by, term) or size_of(self.by, term)
+            inner = number_of(term)
+            if inner is not None and deep:
+                self.of(inner, deep - 1)  # `size_of` goes by its bound
+            found = self._known(number)
+            if found is None and magnitude_of(term) is not None:
+                found = self._signed(term, deep)
+            found = found or in_range(self.by, term) or size_of(self.by, term)
             self._links[number] = found or self._signed(term, deep) or self._by_parts(term, deep)
         return self._links[number]
 
+    def _known(self, number: int) -> Link | None:
+        """Return the bound of a number with a sign that is known already."""
+        found = [link for free, link in self.by.below if free == {number} and _largest(link) is not None]
+        return min(found, key=lambda link: _largest(link) or 0, default=None)
+
     def _signed(self, term: z3.ExprRef, deep: int) -> Link | None:
-        """Return the bound of a magnitude with a sign, or of a sum of such."""
+        """Return the bound of a magnitude with a sign, or of sums and shifts of numbers that have a sign."""
         magnitude = magnitude_of(term)
         if magnitude is not None and z3.is_bv(magnitude):
             parts, known = [magnitude], [self.of(magnitude, deep)]
-            bounds = [
-                _most(x, link) if link is not None else None for x, link in zip(parts, known, strict=True)
-            ]
-        elif z3.is_app_of(term, z3.Z3_OP_BADD):
-            parts, known = term.children(), [self.of(x, deep - 1) for x in term.children()]
-            bounds = [_largest(link) if link is not None else None for link in known]
+            bound = _most(magnitude, known[0]) if known[0] is not None else None
         else:
-            return None
-        given, bound = [each for each in known if each is not None], sum(each or 0 for each in bounds)
-        if None in bounds or 2 * bound >= 1 << term.size():
+            parts = _numbers_in(term) if deep else []
+            parts = [] if all(map(z3.is_bv_value, parts)) else parts
+            known = [None if z3.is_bv_value(x) else self.of(x, deep - 1) for x in parts]
+            bounds = [
+                abs(x.as_signed_long()) if z3.is_bv_value(x) else None if link is None else _largest(link)
+                for x, link in zip(parts, known, strict=True)
+            ]
+            bound = (
+                None if None in bounds or not parts else _bound_of(term, [x for x in bounds if x is not None])
+            )
+        if bound is None or 2 * bound >= 1 << term.size():
             return None
         link = Link(z3.And(term <= bound, term >= -bound), (term,))
-        if not self.by.attempt(link, given, _PATIENCE, parts):
+        if not self.by.attempt(link, [each for each in known if each is not None], _PATIENCE, parts):
             return None
         self.by.below.append(({term.get_id()}, link))
         return link
@@ -67,7 +81,7 @@ class Bounds:
         links = [self.of(x, deep - 1) if x.num_args() else None for x in parts]
         ranges = [_range(x, y) for x, y in zip(parts, links, strict=True)]
         low, high = _RANGE[term.decl().kind()](ranges, parts)
-        if _is_larger(term):
+        if is_larger(term):
             low = max(least for least, _ in ranges)
         if low > high or high >= (1 << term.size()) - 1:
             return None
@@ -77,6 +91,23 @@ class Bounds:
             between = {x.get_id() for x in parts}
             given += [each for free, each in self.by.below if free <= between]
         return link if self.by.attempt(link, given, _PATIENCE, [x for x in parts if x.num_args()]) else None
+
+
+def _numbers_in(term: z3.ExprRef) -> list[z3.BitVecRef]:
+    """Return the numbers with a sign that a term is the sum of, one of, or shifted from, if it may be that."""
+    kind, parts = term.decl().kind(), [x for x in term.children() if z3.is_bv(x)]
+    if kind in (z3.Z3_OP_BASHR, z3.Z3_OP_SIGN_EXT):
+        return parts[:1]
+    if kind == z3.Z3_OP_CONCAT and len(parts) == 2 and z3.is_bv_value(parts[1]) and not parts[1].as_long():
+        return parts[:1]
+    return parts if kind in (z3.Z3_OP_BADD, z3.Z3_OP_ITE) and z3.is_bv(term) else []
+
+
+def _bound_of(term: z3.ExprRef, bounds: list[int]) -> int:
+    """Return the bound of a term that is made of numbers whose bounds are given."""
+    if z3.is_app_of(term, z3.Z3_OP_CONCAT):
+        return bounds[0] << int(term.arg(1).size())
+    return sum(bounds) if z3.is_app_of(term, z3.Z3_OP_BADD) else max(bounds)
 
 
 def _largest(link: Link) -> int | None:
@@ -102,13 +133,6 @@ def _range(term: z3.BitVecRef, link: Link | None) -> Range:
         elif z3.is_app_of(each, z3.Z3_OP_UGEQ):
             low = max(low, each.arg(1).as_long())
     return low, high
-
-
-def _is_larger(term: z3.BitVecRef) -> bool:
-    """Whether a term is the larger of two, `If(x > y, x, y)`."""
-    if not z3.is_app_of(term, z3.Z3_OP_ITE) or not z3.is_app_of(term.arg(0), z3.Z3_OP_UGT):
-        return False
-    return bool(term.arg(0).arg(0).eq(term.arg(1)) and term.arg(0).arg(1).eq(term.arg(2)))
 
 
 def _concatenated(ranges: list[Range], parts: list[z3.BitVecRef]) -> Range:

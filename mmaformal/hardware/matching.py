@@ -21,12 +21,13 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
-from mmaformal.hardware.between import DEFINED, definition, of_product
+from mmaformal.hardware.between import DEFINED, definition, larger, of_product
 from mmaformal.hardware.candidates import WORD, Candidates, as_sort, as_word
 from mmaformal.hardware.carry_save import added, rows_of
 from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.intervals import Bounds
+from mmaformal.hardware.marks import marks_of, zeros_of
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
@@ -102,16 +103,27 @@ class Follower(SumProofs):
         self.range_of = Bounds(self).of
         self.definitions: dict[tuple[int, ...], Link | None] = {}
         self.products: dict[int, Link | None] = {}  #: what is known of products of few inputs
+        self.largest = largest_exponents(self.theorem, self.trace.steps)
+        self.marks = marks_of(self, self.largest)
+        self._take_marks()
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
         fixed_sums = [] if self.exact is None else [self.exact.of_netlist]
         self.partials = Partials([*sums_of(self.model), *fixed_sums], self.values, self.largest_of)
-        self.largest = largest = largest_exponents(self.theorem, self.trace.steps)
-        self.maxima = Maxima(largest, self.values)
+        self.maxima = Maxima(self.largest, self.values)
         self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
         self.below = [
-            ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
+            ({term.get_id() for term in link.free}, link)
+            for each in (*(x.below for x in self.largest), *(x.below + x.of_top for x in self.marks))
+            for link in each
         ]
+
+    def _take_marks(self) -> None:
+        """Take exponents with a design's marks for nodes of the model."""
+        self.largest = [*(each.largest for each in self.marks), *self.largest]
+        added = [x for each in self.marks for x in (*each.largest.terms, each.largest.top, each.nothing)]
+        self.model = self.graph.nodes([*self.model, *added])
+        self.values.update(self._evaluated(added))
 
     def _evaluated(self, terms: Sequence[z3.ExprRef]) -> dict[int, Value]:
         """The values of terms, and of what is in them, in all cases."""
@@ -235,6 +247,7 @@ class Follower(SumProofs):
         cut = {free.get_id(): free for each in given for free in each.free}
         known = [*map(self.range_of, cut.values()), *(_defined(self, term, cut) for term in cut.values())]
         more = [each for each in known if each is not None]
+        more += [each for term in cut.values() for each in larger(self, term, cut)]
         if more and self.attempt(link, [*given, *more], PATIENCE[-1]):
             return self._put_down(node, link)
         plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
@@ -262,6 +275,7 @@ class Follower(SumProofs):
         self.links[node.get_id()] = link
         term = link.free[0]
         self.of_model.setdefault(term.get_id(), link)
+        self._follows(term)
         if term.get_id() in self.sums and node.sort() == term.sort():
             self.graph.take_for_input(term, node)
             self.codes.append(link)
@@ -299,15 +313,26 @@ class Follower(SumProofs):
         if not self.attempt(link, [said, same], PATIENCE[1]):
             return False
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
+        self._follows(top)
         self._alike(top)
         return True
 
+    def _follows(self, term: z3.ExprRef) -> None:
+        """Take what of the model is known by an exponent with a mark, once that is a node of the design."""
+        for each in self.marks:
+            link = each.follows.get(term.get_id())
+            if link is not None:
+                self.of_model[link.defined[0][0].get_id()] = link
+            if term.eq(each.largest.top):
+                self.of_model.update(zeros_of(self, each))
+
 
 def _defined(follower: Follower, term: z3.ExprRef, cut: dict[int, z3.ExprRef]) -> Link | None:
-    """A term of few inputs as a function of them, or of what else is cut; proved once."""
-    if not follower.graph.of_few_inputs(term):
+    """A term as a function of what else is cut, or one of few inputs as a function of these; proved once."""
+    ends = [x.get_id() for x in follower.graph.ends(term, cut, DEFINED)]
+    if not follower.graph.of_few_inputs(term) and any(number not in cut for number in ends):
         return None
-    key = term.get_id(), *(x.get_id() for x in follower.graph.ends(term, cut, DEFINED))
+    key = term.get_id(), *ends
     if key not in follower.definitions:
         follower.definitions[key] = definition(follower, term, cut)
     return follower.definitions[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,9 @@ class Largest(ShortRepr):
     below: tuple[Link, ...]
     significands: tuple[z3.BitVecRef, ...]  #: of the terms
     total: z3.BitVecRef | None  #: the sum of the aligned terms
+    definitions: tuple[
+        Link, ...
+    ] = ()  #: of terms as functions of the inputs, as a claim that cuts all else takes it
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,29 +42,59 @@ class Maximum(ShortRepr):
 
 
 def largest_exponents(theorem: Argument, steps: Sequence[object]) -> list[Largest]:
-    """The largest exponent of each step of the model, and that no exponent is above it."""
+    """The largest exponents that each step of the model aligns terms to, and that no exponent is above them."""
     found = []
     for step in steps:
-        top = getattr(step, "e_max", None)
-        for terms in _terms_of(step) if isinstance(top, z3.BitVecRef) else ():
-            below = [exponent for exponent, _ in terms]
-            if not below or not is_maximum(top, below):
-                continue
-            links = theorem.not_below("align", "exponents", top, below)
-            total = getattr(step, "total", getattr(getattr(step, "sum", None), "total", None))
-            total = total if isinstance(total, z3.BitVecRef) else None
-            found.append(Largest(top, tuple(below), tuple(links), tuple(x for _, x in terms), total))
-            break
+        parts = _terms_of(step)
+        for top, total in _tops_of(step):
+            below = [x for x in _leaves(top, parts) if x.get_id() in parts]
+            if len(below) > 1 and is_maximum(top, below):
+                links = theorem.not_below("align", "exponents", top, below)
+                significands = tuple(parts[x.get_id()] for x in below)
+                found.append(Largest(top, tuple(below), tuple(links), significands, total))
     return found
 
 
-def _terms_of(step: object) -> Iterator[list[tuple[z3.BitVecRef, z3.BitVecRef]]]:
-    """Exponents and significands of what a step may align: its terms, or products or groups of them, and c."""
-    c = getattr(step, "addend", None)
+def _tops_of(step: object) -> Iterator[tuple[z3.BitVecRef, z3.BitVecRef | None]]:
+    """The terms that may be the largest exponents of a step, each with the sum of what is aligned to it."""
+    pairs = [
+        ("e_max", getattr(step, "total", getattr(getattr(step, "sum", None), "total", None))),
+        ("e_products", getattr(step, "dot", None)),
+    ]
+    for name, total in pairs:
+        yield from _pair(getattr(step, name, None), total)
+    sums = getattr(step, "groups", ())
+    for top, total in zip(getattr(step, "e_groups", ()), sums, strict=False):
+        yield from _pair(top, total)
+
+
+def _pair(top: object, total: object) -> Iterator[tuple[z3.BitVecRef, z3.BitVecRef | None]]:
+    if isinstance(top, z3.BitVecRef):
+        yield top, total if isinstance(total, z3.BitVecRef) else None
+
+
+def _leaves(top: z3.ExprRef, parts: Mapping[int, z3.BitVecRef]) -> list[z3.BitVecRef]:
+    """Return the terms that a tree of maxima is made of, from left to right."""
+    if top.get_id() in parts or not z3.is_app_of(top, z3.Z3_OP_ITE):
+        return [top]
+    return [x for i in (1, 2) for x in _leaves(top.arg(i), parts)]
+
+
+def _terms_of(step: object) -> dict[int, z3.BitVecRef]:
+    """The significands of what a step may align, by the ids of their exponents: products or groups of them, and c."""
     groups = [getattr(group, "term", group) for group in getattr(step, "groups", ())]
-    for every in (getattr(step, "terms", ()), (*getattr(step, "products", ()), c), (*groups, c)):
-        parts = [(getattr(x, "exponent", None), getattr(x, "significand", None)) for x in every]
-        yield [(e, s) for e, s in parts if isinstance(e, z3.BitVecRef) and isinstance(s, z3.BitVecRef)]
+    every = (
+        *getattr(step, "terms", ()),
+        *getattr(step, "products", ()),
+        *groups,
+        getattr(step, "addend", None),
+    )
+    found = {}
+    for x in every:
+        exponent, significand = getattr(x, "exponent", None), getattr(x, "significand", None)
+        if isinstance(exponent, z3.BitVecRef) and isinstance(significand, z3.BitVecRef):
+            found[exponent.get_id()] = significand
+    return found
 
 
 class Maxima(ShortRepr):

@@ -19,6 +19,8 @@ from mmaformal.proof.lemmas import Argument, Link
 
 #: A word of fewer bits is no sum.
 _WORD = 8
+#: Words that are tried in the first round.
+_WORDS = 3
 #: Seconds for each case, in the first round.
 _PATIENCE = 10.0
 
@@ -63,7 +65,7 @@ def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | Non
         each.free[0].get_id(): each.free[0] for each in first if len(each.free) == 1 and is_word(each.free[0])
     }
     last = sorted(words.values(), key=lambda word: -len(by.graph.nodes([word])))
-    for word in last[: round(by.effort**0.5)]:
+    for word in last[: round(_WORDS * by.effort**0.5)]:
         above = by.graph.above([node, term], word)
         given = by.given(node, term, 0, functools.partial(_beside, above))
         given += between(by, given, by.largest)
