@@ -105,7 +105,7 @@ class Follower(SumProofs):
         self.products: dict[int, Link | None] = {}  #: what is known of products of few inputs
         self.largest = largest_exponents(self.theorem, self.trace.steps)
         self.marks = marks_of(self, self.largest)
-        self._take_marks()
+        _take_marks(self)
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
         fixed_sums = [] if self.exact is None else [self.exact.of_netlist]
@@ -117,13 +117,6 @@ class Follower(SumProofs):
             for each in (*(x.below for x in self.largest), *(x.below + x.of_top for x in self.marks))
             for link in each
         ]
-
-    def _take_marks(self) -> None:
-        """Take exponents with a design's marks for nodes of the model."""
-        self.largest = [*(each.largest for each in self.marks), *self.largest]
-        added = [x for each in self.marks for x in (*each.largest.terms, each.largest.top, each.nothing)]
-        self.model = self.graph.nodes([*self.model, *added])
-        self.values.update(self._evaluated(added))
 
     def _evaluated(self, terms: Sequence[z3.ExprRef]) -> dict[int, Value]:
         """The values of terms, and of what is in them, in all cases."""
@@ -275,7 +268,7 @@ class Follower(SumProofs):
         self.links[node.get_id()] = link
         term = link.free[0]
         self.of_model.setdefault(term.get_id(), link)
-        self._follows(term)
+        _follows(self, term)
         if term.get_id() in self.sums and node.sort() == term.sort():
             self.graph.take_for_input(term, node)
             self.codes.append(link)
@@ -313,18 +306,27 @@ class Follower(SumProofs):
         if not self.attempt(link, [said, same], PATIENCE[1]):
             return False
         self.links[node.get_id()] = self.of_model[top.get_id()] = link
-        self._follows(top)
+        _follows(self, top)
         self._alike(top)
         return True
 
-    def _follows(self, term: z3.ExprRef) -> None:
-        """Take what of the model is known by an exponent with a mark, once that is a node of the design."""
-        for each in self.marks:
-            link = each.follows.get(term.get_id())
-            if link is not None:
-                self.of_model[link.defined[0][0].get_id()] = link
-            if term.eq(each.largest.top):
-                self.of_model.update(zeros_of(self, each))
+
+def _take_marks(follower: Follower) -> None:
+    """Take exponents with a design's marks for nodes of the model."""
+    follower.largest = [*(each.largest for each in follower.marks), *follower.largest]
+    added = [x for each in follower.marks for x in (*each.largest.terms, each.largest.top, each.nothing)]
+    follower.model = follower.graph.nodes([*follower.model, *added])
+    follower.values.update(follower._evaluated(added))
+
+
+def _follows(follower: Follower, term: z3.ExprRef) -> None:
+    """Take what of the model is known by an exponent with a mark, once that is a node of the design."""
+    for each in follower.marks:
+        link = each.follows.get(term.get_id())
+        if link is not None:
+            follower.of_model[link.defined[0][0].get_id()] = link
+        if term.eq(each.largest.top):
+            follower.of_model.update(zeros_of(follower, each))
 
 
 def _defined(follower: Follower, term: z3.ExprRef, cut: dict[int, z3.ExprRef]) -> Link | None:
