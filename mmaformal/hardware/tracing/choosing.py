@@ -22,9 +22,6 @@ def chosen(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
         return x if value else y
     if x is y:
         return x
-    for power, other in ((x, y), (y, x)):
-        if _is_rounded(power, other):
-            return other
     x, y = _as_one(claim, x, y)
     code, is_open = _chosen_code(claim, x, y)
     made = _chosen_number(claim, x, y)
@@ -53,21 +50,6 @@ def _as_one(claim: z3.BoolRef, x: Floating, y: Floating) -> tuple[Floating, Floa
             found = replace(one, **parts)
             return (found, other) if one is x else (other, found)
     return x, y
-
-
-def _is_rounded(power: Floating, other: Floating) -> bool:
-    """Whether a power of two is what another one was before it was rounded, and fits into that format."""
-    exact = _exact_power(other)
-    if exact is None or other.code is None or not (power.power and power.fits(other.code[0])):
-        return False
-    x, y = power.exponent, exact.exponent
-    return x.key == y.key and x.constant == y.constant and power.sign.eq(exact.sign)
-
-
-def _exact_power(x: Floating) -> Floating | None:
-    """The power of two that a number was before it was rounded; None of another number."""
-    found = None if x.code is None else state().powers.get(x.code[1].get_id())
-    return None if found is None else found[1]
 
 
 def _chosen_number(claim: z3.BoolRef, x: Floating, y: Floating) -> Floating:
@@ -176,16 +158,16 @@ def settled(x: Floating) -> Floating:
 def rounded_power(exact: Floating, fmt: Format) -> Floating:
     """A power of two in a format; what it was is remembered, for a product with it may be one of the exact number."""
     made = exact.rounded_to(fmt)
-    if made is not exact and made.code is not None:
-        state().powers[made.code[1].get_id()] = (made.code[1], exact)
-    return made
+    return made if made is exact or made.code is None else replace(made, before=(made.code[1], exact))
 
 
 def factor_of(x: Floating, power: Floating, fmt: Format) -> Floating:
-    """A power of two by which x is multiplied as it was before it was rounded, where that is proved to be the same:
-    it is no smaller than a format's least number unless x is 0."""
-    exact = _exact_power(power)
-    if exact is None or exact.high > fmt.max_exponent + 1:
+    """A factor of x in a format: a power of two as it was before it was rounded to that, where it is proved to be the
+    same, no smaller than the format's least number unless x is 0."""
+    if power.before is None or power.code is None or power.code[0] != fmt:
+        return power
+    code, exact = power.before
+    if not code.eq(power.code[1]) or exact.high > fmt.max_exponent + 1:
         return power
     care = either(x.infinite, both(x.significand != 0, negated(x.special)))
     least = fmt.min_exponent - fmt.fraction_bits

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import z3
@@ -16,9 +15,6 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
 from mmaformal.hardware.tracing.whole import Key, keep
 from mmaformal.solver.asking import Asker
-
-if TYPE_CHECKING:
-    from mmaformal.hardware.tracing.floating import Floating
 
 Ranges = Mapping[Key, tuple[int | None, int | None]]
 
@@ -47,8 +43,6 @@ class ReadingState:
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
     meanings: dict[int, tuple[z3.BoolRef, Meaning]] = field(default_factory=dict)
     flags: dict[str, z3.BoolRef] = field(default_factory=dict)  #: that a code is an infinity, or a NaN
-    #: Powers of two that a format rounded, by the ids of the codes that this gave.
-    powers: dict[int, tuple[z3.BitVecRef, Floating]] = field(default_factory=dict)
     facts: int = 0  #: facts that were proved
     modules: set[str] = field(default_factory=set)  #: of the program
     _fresh: dict[int, tuple[z3.BitVecRef, z3.BitVecRef]] = field(default_factory=dict)

@@ -61,6 +61,9 @@ class Floating:
     whole: Integer | None = None  #: where it was an integer of the program's
     open: bool = False  #: whether the code of a NaN is one that stands for any
     plus_zero: bool = False  #: whether it is known never to be −0
+    before: tuple[z3.BitVecRef, Floating] | None = (
+        None  #: the code of a power of two, and that before it was rounded
+    )
 
     @property
     def special(self) -> z3.BoolRef:
@@ -195,7 +198,7 @@ class Floating:
         width = significand.size()
         above = max(0, least - (exponent.low + width - 1))
         if above > _ABOVE:
-            significand, exponent = _jammed(significand, exponent, least)
+            significand, exponent = _jammed(significand, exponent, rho.format)
             width = significand.size()
             above = max(0, least - (exponent.low + width - 1))
         significand, width = resize(significand, width + above), width + above
@@ -354,11 +357,13 @@ def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
     return number
 
 
-def _jammed(significand: z3.BitVecRef, exponent: Integer, least: int) -> tuple[z3.BitVecRef, Integer]:
-    """Returns the number with its leading bit not below `least`; what is lost is in the last place."""
-    wide = pad(significand, 2)
-    exponent = exponent - 2
-    floor = Integer.of(least - (wide.size() - 1))
+def _jammed(significand: z3.BitVecRef, exponent: Integer, fmt: Format) -> tuple[z3.BitVecRef, Integer]:
+    """Returns the number with its leading bit not below a format's least normal number; what is lost is in the last
+    place, which is two below that of the format."""
+    more = max(2, fmt.fraction_bits + 3 - significand.size())
+    wide = pad(significand, more)
+    exponent = exponent - more
+    floor = Integer.of(fmt.min_exponent - (wide.size() - 1))
     there = maximum(floor, exponent)
     return sticky_shift_right(wide, (there - exponent).within(0, None).unsigned()), there
 
