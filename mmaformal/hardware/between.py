@@ -157,7 +157,8 @@ def in_range(by: Cutting, term: z3.ExprRef) -> Link | None:
     if z3.is_app_of(term, z3.Z3_OP_BMUL):
         cut, patience = term.children(), _PATIENCE
         known += [each for each in (in_range(by, x) for x in cut if x.num_args()) if each is not None]
-    for link in (_within(term, low, high), _within(term, 0, (1 << high.bit_length()) - 1)):
+    below = (1 << high.bit_length()) - 1
+    for link in (_within(term, low, high), _within(term, low, below), _within(term, 0, below)):
         if by.attempt(link, known, patience, cut):
             break
     else:

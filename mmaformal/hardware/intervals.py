@@ -41,7 +41,9 @@ class Bounds:
             if found is None and magnitude_of(term) is not None:
                 found = self._signed(term, deep)
             found = found or in_range(self.by, term) or size_of(self.by, term)
-            self._links[number] = found or self._signed(term, deep) or self._by_parts(term, deep)
+            if found is None or _range(term, found) == (0, (1 << term.size()) - 1):
+                found = self._signed(term, deep) or self._by_parts(term, deep) or found
+            self._links[number] = found
         return self._links[number]
 
     def _known(self, number: int) -> Link | None:

@@ -49,3 +49,18 @@ def test_both_ends_of_differences_and_of_the_larger_of_two() -> None:
         ends[name] = [each.arg(1).as_long() for each in link.claim.children()]
     assert ends == {"word": [20, 55], "difference": [13, 54], "larger": [20, 55]}
     assert Bounds(Prover()).of(other - word) is None  # it wraps around
+
+
+def test_ends_that_no_case_reaches() -> None:
+    """A field of 1 to 15 is seen up to 14, and a sum of 0 to 28 up to 17."""
+    field = z3.If(X == 0, z3.BitVecVal(1, 4), X)
+    both = z3.ZeroExt(2, z3.Extract(3, 1, X)) + z3.ZeroExt(2, z3.Extract(3, 1, Y)) * 3
+    prover = Prover({field.get_id(): (1, 14), both.get_id(): (0, 17)})
+    of = Bounds(prover).of
+    said = {}
+    for name, term in {"field": field, "both": both}.items():
+        link = of(term)
+        assert link is not None
+        claims = link.claim.children() if z3.is_and(link.claim) else [link.claim]
+        said[name] = [each.arg(1).as_long() for each in claims]
+    assert said == {"field": [1, 15], "both": [28]}

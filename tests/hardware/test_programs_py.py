@@ -467,3 +467,12 @@ def test_marks_of_zeros_are_followed(change: tuple[str, str] | None, tmp_path: P
     program = _changed(tmp_path, "marked.py", *([] if change is None else [change]))
     answer = signoff(program, cdna3["v_mfma_f32_32x32x4_2b_f16"], alike=["nan"], timeout=300)
     assert isinstance(answer, Holds if change is None else Fails)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [None, ("dot(a[4:], b[4:], dot(", "dot(a[4:], b[4:], 0.5 * dot(")])
+def test_two_steps_with_marks_are_proved(change: tuple[str, str] | None, tmp_path: Path) -> None:
+    program = _changed(tmp_path, "marked.py", *([] if change is None else [change])).replace(":dot", ":steps")
+    model = cdna3["v_mfma_f32_32x32x4_2b_f16"].replace(k=8)
+    answer = signoff(program, model, alike=["nan"], timeout=300)
+    assert isinstance(answer, Holds if change is None else Fails)

@@ -20,7 +20,7 @@ Ranges = Mapping[Key, tuple[int | None, int | None]]
 
 #: Rows on which a fact is guessed, and seconds that proving one may take.
 _ROWS, _PATIENCE = 96, 20.0
-#: A fact is about terms of at most so many constants.
+#: A fact is about terms of at most so many words that may be anything.
 _FEW = 3
 #: A term of more nodes than this is cut where it is decoded.
 _LARGE = 24
@@ -100,11 +100,15 @@ class ReadingState:
         return found
 
     def _constant_where(self, term: z3.BitVecRef, care: z3.BoolRef) -> int | None:
+        bit = z3.If(care, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
         expand = Rebuilt(self.flags)
-        term = expand(term)
-        bit = expand(z3.If(care, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)))
-        constants = constants_in([term, bit])
-        if not constants or len(constants) > _FEW or self.asker is None:
+        constants = constants_in([expand(term), expand(bit)])
+        if len(constants) <= _FEW:
+            term, bit = expand(term), expand(bit)
+        else:  # the flags of a code that is made of much may be anything
+            constants = constants_in([term, bit])
+        words = [x for x in constants.values() if isinstance(x, z3.BitVecRef)]
+        if not words or len(words) > _FEW or self.asker is None:
             return None
         found = evaluate_all([term, bit], drawn_values(constants))
         rows = [np.broadcast_to(found[x.get_id()], _ROWS) for x in (term, bit)]

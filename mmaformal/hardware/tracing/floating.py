@@ -348,11 +348,10 @@ def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
     used = [name for name in constants_in([number]) if name in now.flags]
     if not used:
         return number
-    flags = [z3.Bool(name) for name in used]
-    given = negated(special)
-    if now.proved(
-        "no operand of a number is an infinity or a NaN", [given], z3.And([z3.Not(x) for x in flags])
-    ):
+    flags = {name: z3.Bool(name) for name in used}
+    given = [negated(special), *(x == now.flags[name] for name, x in flags.items())]
+    claim = z3.And([z3.Not(x) for x in flags.values()])
+    if now.proved("no operand of a number is an infinity or a NaN", given, claim):
         return Rebuilt(dict.fromkeys(used, FALSE))(number)
     return number
 

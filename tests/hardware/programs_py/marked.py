@@ -32,3 +32,8 @@ def dot(a, b, c):
     s_c = np.floor(s_c * power(e_c - top + 24)) * 2.0**-24
     s, e = parts((total + s_c) * power(top), -126)
     return (np.floor(s * 2.0**31) * 2.0**-31 * power(e)).astype(np.float32)
+
+
+def steps(a, b, c):
+    """Two of them, one after the other."""
+    return dot(a[4:], b[4:], dot(a[:4], b[:4], c))
