@@ -382,10 +382,11 @@ def test_every_bug_of_every_design_is_signed_off() -> None:
 
 
 @needs_slang
-def test_a_row_of_a_bug_says_what_is_refused_or_found() -> None:
+def test_a_row_of_a_bug_says_what_is_refused_found_or_not_found() -> None:
     assert design_bugs.row("gated", "CLOCK", 10.0).startswith(
         "| gated | the gate's clock is tied (`CLOCK`) | refused: the clock of a_q is the constant 0 | |  | "
     )
+    assert design_bugs.NOT_FOUND in design_bugs.row("fma_lza", "STICKY", 0.5)
     said = design_bugs.row("mac_serial", "RESET", 30.0)
     assert "| c = 0x0p+0 |" in said
     assert "| yes |" in said

@@ -56,7 +56,7 @@ def test_the_bugs_of_a_unit_of_volta(bug: str) -> None:
         top="fda",
         defines=[f"BUG_{bug}"],
         parameters=VOLTA_PARAMETERS,
-        timeout=120,
+        timeout=300,
     )
     assert isinstance(answer, Fails)
     assert isinstance(answer.witness, CaseWitness)
