@@ -262,8 +262,10 @@ def row(name: str, bug: str, timeout: float) -> str:
         except HardwareError as error:
             said = f"refused: {re.split('[,;] ', str(error))[0]} | | "
         else:
-            found = isinstance(answer, Fails)
-            said = _told(cast(CaseWitness, answer.witness)) if found else f"{NOT_FOUND}: {answer.summary} | | "
+            if isinstance(answer, Fails):
+                said = _told(cast(CaseWitness, answer.witness))
+            else:
+                said = f"{NOT_FOUND}: {answer.summary} | | "
     seconds = time.monotonic() - start
     return f"| {name} | {buggy.bugs[bug]} (`{bug}`) | {said} | {seconds:,.0f} |\n"
 
