@@ -101,12 +101,12 @@ class ReadingState:
 
     def _constant_where(self, term: z3.BitVecRef, care: z3.BoolRef) -> int | None:
         bit = z3.If(care, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
-        expand = Rebuilt(self.flags)
-        constants = constants_in([expand(term), expand(bit)])
-        if len(constants) <= _FEW:
-            term, bit = expand(term), expand(bit)
-        else:  # the flags of a code that is made of much may be anything
-            constants = constants_in([term, bit])
+        constants = constants_in([term, bit])
+        flags = [self.flags[name] for name in constants if name in self.flags]
+        meant = {name: x for name, x in constants.items() if name not in self.flags} | constants_in(flags)
+        if len(meant) <= _FEW:  # else the flags of a code that is made of much may be anything
+            expand = Rebuilt(self.flags)
+            term, bit, constants = expand(term), expand(bit), meant
         words = [x for x in constants.values() if isinstance(x, z3.BitVecRef)]
         if not words or len(words) > _FEW or self.asker is None:
             return None
