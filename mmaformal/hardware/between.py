@@ -158,7 +158,8 @@ def in_range(by: Cutting, term: z3.ExprRef) -> Link | None:
         cut, patience = term.children(), _PATIENCE
         known += [each for each in (in_range(by, x) for x in cut if x.num_args()) if each is not None]
     below = (1 << high.bit_length()) - 1
-    for link in (_within(term, low, high), _within(term, low, below), _within(term, 0, below)):
+    for ends in dict.fromkeys([(low, high), (low, below), (0, below)]):
+        link = _within(term, *ends)
         if by.attempt(link, known, patience, cut):
             break
     else:

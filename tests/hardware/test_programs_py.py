@@ -288,7 +288,7 @@ def one(a, b, c):
 
 
 def _assert_read_as_run(read: TracedProgram, count: int) -> None:
-    """Assert that a program's terms have the values that it gives, but for NaNs and infinities, which are not all."""
+    """Assert that a program's terms have the values that it gives, where these are numbers; there are several."""
     rows = generate(HALF.spec, count, seed=3, distributions=(*DISTRIBUTIONS, "edge"))
     codes = values_of(symbolic_inputs(HALF.spec), rows)
     d = evaluate(read.module.outputs["d"], {**codes, **drawn(read.module, count, 1)})

@@ -61,9 +61,8 @@ class Floating:
     whole: Integer | None = None  #: where it was an integer of the program's
     open: bool = False  #: whether the code of a NaN is one that stands for any
     plus_zero: bool = False  #: whether it is known never to be −0
-    before: tuple[z3.BitVecRef, Floating] | None = (
-        None  #: the code of a power of two, and that before it was rounded
-    )
+    #: Of a power of two that a format rounded: the code that this gave, and the exact number.
+    before: tuple[z3.BitVecRef, Floating] | None = None
 
     @property
     def special(self) -> z3.BoolRef:

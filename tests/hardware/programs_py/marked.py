@@ -35,5 +35,5 @@ def dot(a, b, c):
 
 
 def steps(a, b, c):
-    """Two of them, one after the other."""
+    """Add the products of the second half to what those of the first give."""
     return dot(a[4:], b[4:], dot(a[:4], b[:4], c))
