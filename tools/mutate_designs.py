@@ -142,12 +142,16 @@ def _fda(folder: Path, spec: DotAdd) -> Wired:
 
 
 def _plain(
-    name: str, sizes: Mapping[str, int] | None = None, d: str | None = None
+    name: str, sizes: Mapping[str, int] | None = None, d: str | None = None, parts: tuple[str, ...] = ()
 ) -> Callable[[Path, DotAdd], Wired]:
-    """Read a file that has one module of its name, in these sizes; `d` is its output where it has several."""
+    """Read the module that a file is named after, in these sizes; `d` is its output where it has several.
+
+    parts: the files of modules that it is made of.
+    """
 
     def read(folder: Path, spec: DotAdd) -> Wired:
-        sources = Sources((DESIGNS / name,), Path(name).stem, parameters=sizes or {})
+        files = tuple(DESIGNS / each for each in (name, *parts))
+        sources = Sources(files, Path(name).stem, parameters=sizes or {})
         return wired(sources, spec, PortMap({"d": d} if d else {}))
 
     return read
@@ -186,6 +190,11 @@ SMALL = {
         _NEAREST, _with_dot2(["dpa_pkg.sv", "mac_serial.sv"], _SERIAL, _SERIAL_MAP), "mac_serial.sv"
     ),
     "fma_lza": Small(small_fma(), _plain("fma_lza.sv", {"E": 4, "M": 3}), "fma_lza.sv"),
+    "fma_lza-booth": Small(
+        small_fma(),
+        _plain("fma_lza.sv", {"E": 4, "M": 3, "Booth": 2}, parts=("booth_mul.sv",)),
+        "fma_lza.sv, Booth",
+    ),
     "three_terms": Small(
         small_of(SUM, lambda rho: SortedFda(F=5, G=7, rho=rho, nan=NanRule.DEFAULT)),
         _plain("three_terms.sv", _SIZES),
@@ -220,6 +229,11 @@ SMALL = {
         datapath["flags(a=e5m2,rho=IEEE-E5M2)"],
         _plain("fma_status.sv", d="status_o"),
         "fma_status.sv, its exceptions",
+    ),
+    "scaled_dot": Small(
+        datapath["gfda(k=4,group=4,frac_bits=35,rho=RZ-FP32,scale=ue4m3,block=4)"],
+        _plain("scaled_dot.sv"),
+        "scaled_dot.sv, NVFP4",
     ),
     "fma16": Small(datapath["fma(k=1,a=fp16,rho=IEEE-FP16)"], _fma16, "fma16.sv"),
 }
