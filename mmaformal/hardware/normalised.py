@@ -8,7 +8,7 @@ case for each number of leading zeros, in which the shift is only wires.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import z3
@@ -144,7 +144,7 @@ def prove_product(
     factors = [Link(x == word, (factor.normal,), ((x, word),)) for x, word, factor in words]
     value = resize(both, node.size()) << place
     last = Link(node == value, (both,), ((node, value),))
-    of_model = Link(whole == product, (product,), ((whole, product),))
+    of_model = Link(whole == product)
     if not (
         proving.attempt_all(factors, [], _OF_ONE)
         and proving.attempt(last, factors, _OF_PRODUCT)
@@ -162,8 +162,9 @@ def prove_product(
         Link(both == b.shifts(a.shifts(product)), (both,)),
         Link(product == back, (both,), ((product, back),)),
     ]
-    chain = [replace(link, defined=(), free=()) for link in (first, second, of_model)]
-    if not proving.attempt_all(links, chain, _OF_PRODUCT, [both, half, whole, product, a.zeros, b.zeros]):
+    if not proving.attempt_all(
+        links, [first, second, of_model], _OF_PRODUCT, [both, half, whole, product, a.zeros, b.zeros]
+    ):
         return None
     return NormalProduct(both, (last, *links, *_size(proving, a, b, both)), (a.zeros, b.zeros))
 

@@ -246,8 +246,11 @@ def test_a_product_of_normalised_factors_is_the_models_shifted(wrong: bool) -> N
         follower = Follower(Asker(portfolio, 60), HALF.spec, inputs, design, rows, lambda said: None)
         assert follower.cases is not None
         found = _the_normalised(follower, follower.cases)
-    assert (found is None) is wrong
-    assert found is None or len(found.links) == 5
+        assert (found is None) is wrong
+        assert found is None or len(found.links) == 5
+        for link in found.links if found is not None else ():
+            follower.theorem.conclude("a link of the product holds", link)
+            assert prove(follower.asker, follower.theorem)
 
 
 # ---- designs -------------------------------------------------------------------------------------------------------
