@@ -159,6 +159,17 @@ BUGGY = {
         "fma_status",
         PortMap({"d": "status_o"}),
     ),
+    "fma_status, normalised": Buggy(
+        _HALF,
+        ("fma_status.sv",),
+        {
+            "PLACES": "the number of places that a factor is shifted by lacks a bit",
+            "LOWERED": "the exponent is lowered for one factor alone",
+        },
+        "fma_status",
+        PortMap({"d": "result_o"}),
+        parameters={"M": 10, "Normal": 1},
+    ),
     "three_terms": Buggy(
         datapath["two_largest(frac_bits=13,a=e5m2,rho=IEEE-FP16,nan=DEFAULT)"],
         ("three_terms.sv",),

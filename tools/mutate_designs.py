@@ -230,6 +230,11 @@ SMALL = {
         _plain("fma_status.sv", d="status_o"),
         "fma_status.sv, its exceptions",
     ),
+    "fma_status-normal": Small(
+        small_fma(),
+        _plain("fma_status.sv", {"E": 4, "M": 3, "Normal": 1}, d="result_o"),
+        "fma_status.sv, factors normalised",
+    ),
     "scaled_dot": Small(
         datapath["gfda(k=4,group=4,frac_bits=35,rho=RZ-FP32,scale=ue4m3,block=4)"],
         _plain("scaled_dot.sv"),

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+import mutate_designs
 import numpy as np
 import pytest
 import z3
@@ -251,6 +252,26 @@ def test_a_product_of_normalised_factors_is_the_models_shifted(wrong: bool) -> N
         for link in found.links if found is not None else ():
             follower.theorem.conclude("a link of the product holds", link)
             assert prove(follower.asker, follower.theorem)
+
+
+@needs_slang
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", ["", "PLACES", "LOWERED"])
+def test_an_fma_that_normalises_its_factors(bug: str) -> None:
+    answer = signoff(
+        "fma_status.sv",
+        mutate_designs.small_fma(),
+        top="fma_status",
+        parameters={"E": 4, "M": 3, "Normal": 1},
+        ports={"d": "result_o"},
+        defines=[f"BUG_{bug}"] if bug else [],
+        timeout=600,
+    )
+    assert isinstance(answer, Fails if bug else Holds), answer
+    if isinstance(answer, Fails):
+        assert all(each.endswith("proved minimal") for each in answer.witness.minimality)
+    else:
+        assert any("one of these distances apart" in str(each) for each in answer.proof.obligations)
 
 
 # ---- designs -------------------------------------------------------------------------------------------------------

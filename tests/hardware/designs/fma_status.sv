@@ -1,7 +1,9 @@
 // A fused multiply-add to nearest even, with the exceptions that it raises, in RISC-V's order: NV, DZ, OF, UF, NX.
-// A result is tiny after rounding.  BUG_… are what designers get wrong.
+// A result is tiny after rounding.  Normal: subnormal factors are shifted first, until their leading one is on top.
+// BUG_… are what designers get wrong.
 module fma_status #(
   parameter int E = 5, M = 2,
+  parameter bit Normal = 0,
   localparam int F = 2 * M + 3,                        // places of the sum, the last one sticky
   localparam int B = (1 << (E - 1)) - 1, X = E + 4
 ) (
@@ -15,10 +17,31 @@ module fma_status #(
   wire x_nan = &xe & |a_i[M-1:0], y_nan = &ye & |b_i[M-1:0], z_nan = &ze & |c_i[M-1:0];
   wire sign = a_i[E+M] ^ b_i[E+M], z_sign = c_i[E+M];
 
+  // ---- factors with their leading one on top ------------------------------------------------------------------
+`ifdef BUG_PLACES
+  localparam int Z = $clog2(M + 1) - 1;                // of a number of places, a bit too few
+`else
+  localparam int Z = $clog2(M + 1);
+`endif
+  logic [M:0] xn, yn;
+  logic [Z-1:0] xz, yz;
+  always_comb begin
+    {xn, yn, xz, yz} = {xm, ym, {(2*Z){1'b0}}};
+    if (Normal) for (int i = 0; i < M; i++) begin
+      if (~xn[M]) {xn, xz} = {xn << 1, xz + Z'(1)};
+      if (~yn[M]) {yn, yz} = {yn << 1, yz + Z'(1)};
+    end
+  end
+
   // ---- product and addend at the larger exponent --------------------------------------------------------------
   localparam signed [X-1:0] ZERO = X'(2 * (1 - B));
-  wire [2*M+1:0] product = (2*M+2)'(xm) * (2*M+2)'(ym);
-  wire signed [X-1:0] pe = ~|xm | ~|ym ? ZERO : X'(xe) + X'(~|xe) + X'(ye) + X'(~|ye) - X'(2 * B);
+  wire [2*M+1:0] product = (2*M+2)'(xn) * (2*M+2)'(yn);
+`ifdef BUG_LOWERED
+  wire signed [X-1:0] lowered = X'(xz);                // by the places of one factor alone
+`else
+  wire signed [X-1:0] lowered = X'(xz) + X'(yz);
+`endif
+  wire signed [X-1:0] pe = ~|xm | ~|ym ? ZERO : X'(xe) + X'(~|xe) + X'(ye) + X'(~|ye) - X'(2 * B) - lowered;
   wire signed [X-1:0] ce = ~|zm ? ZERO : X'(ze) + X'(~|ze) - X'(B);
   wire signed [X-1:0] top = pe > ce ? pe : ce;
   wire [F+1:0] pf = (F+2)'(product) << (F - 2 * M);
