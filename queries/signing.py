@@ -286,6 +286,8 @@ def _of_undefined(choice: Choice) -> list[str]:
 class SmallestWrong(SmallestSearch):
     """The search for a small case on which the design is wrong; no two cases are known to be alike."""
 
+    ignored_bits = True
+
     def __init__(self, signed: Signing, share: float = 1.0) -> None:
         """`share`: the part of the time left that it may take."""
         where = signed.same.where

@@ -184,17 +184,20 @@ class Inputs(ShortRepr):
         """Name → width of the constants to solve for."""
         return {str(c): c.size() for x in self.flat() for c in constants_of(x)}
 
-    def codes(self, spec: DotAdd, model: Mapping[str, int]) -> Codes:
-        """The codes a model stands for; in those it chose, the storage bits that the unit ignores are 0."""
+    def codes(self, spec: DotAdd, model: Mapping[str, int], *, ignored: bool = False) -> Codes:
+        """The codes a model stands for; in those it chose, the storage bits that the unit ignores are 0, unless they
+        are to be kept (`ignored`)."""
 
         def code(x: z3.BitVecRef, fmt: Format) -> int:
             values = [(c, z3.BitVecVal(model[str(c)], c.size())) for c in constants_of(x)]
             if not values:
                 return z3.simplify(x).as_long()  # type: ignore[no-any-return]
             value: int = z3.simplify(z3.substitute(x, *values)).as_long()
+            if ignored:
+                return value
             used = value >> fmt.ignored_low_bits << fmt.ignored_low_bits
-            ignored = fmt.has_zero and not fmt.signed and not fmt.is_whole  # the top bit, of ue4m3
-            return used & (fmt.codes // 2 - 1) if ignored else used
+            top = fmt.has_zero and not fmt.signed and not fmt.is_whole  # the top bit, of ue4m3
+            return used & (fmt.codes // 2 - 1) if top else used
 
         scale = spec.scale_format
         return Codes(

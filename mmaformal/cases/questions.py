@@ -71,6 +71,8 @@ class Questions(ABC):
 
     #: what a refuted question says
     nothing = "no case"
+    #: whether storage bits that the model ignores may be what shows it
+    ignored_bits = False
 
     @property
     def left(self) -> float:
@@ -138,7 +140,7 @@ class Questions(ABC):
                 zero_of_sign(sign if signed and not on_a else plus, y),
                 [],
             )
-        zero_a, zero_b = zero_of_sign(sign, x), zero_of_sign(sign, y)
+        zero_a, zero_b = self._zero(sign, x, f"a{k}"), self._zero(sign, y, f"b{k}")
         if pins == [None, None]:
             if self.symmetries.exchange:
                 return a, zero_b, [is_finite(a, x)]
@@ -155,6 +157,13 @@ class Questions(ABC):
             enough = not given_zero or (zeros == "signed" and x.has_minus_zero) or zeros == "plus"
             return (zero_a, b, []) if enough else (a, b, [is_finite(a, x)])
         return a, b, []
+
+    def _zero(self, sign: z3.BitVecRef, fmt: Format, name: str) -> z3.BitVecRef:
+        """A zero of a sign; what the model ignores of it is any, if it may be what shows the case."""
+        zero, low = zero_of_sign(sign, fmt), fmt.ignored_low_bits
+        if not (self.ignored_bits and low):
+            return zero
+        return z3.Concat(z3.Extract(fmt.storage_bits - 1, low, zero), z3.BitVec(f"ignored_{name}", low))
 
     def _in_order(self, inputs: Inputs, active: Iterable[int]) -> list[z3.BoolRef]:
         """|b| ≤ |a|, where b·a may stand for a·b."""
@@ -199,7 +208,7 @@ class Questions(ABC):
             outcome = self.asker.satisfy(name, said, [*assertions, *left_out], inputs.constants(), limit)
             if outcome.verdict != "sat":
                 return (_but_for(outcome, len(left_out)) if left_out else outcome), None
-            codes = inputs.codes(self.spec, outcome.model)
+            codes = inputs.codes(self.spec, outcome.model, ignored=self.ignored_bits)
             if self.is_shown(codes):
                 break
             left_out.append(_other_factors(inputs, outcome.model))

@@ -25,21 +25,25 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness
+from mmaformal.encodings import smt
 from mmaformal.formats import fp16
 from mmaformal.hardware.blackbox import DesignUnit, from_rtl
 from mmaformal.hardware.designs import wired
 from mmaformal.hardware.matching import values_of
-from mmaformal.hardware.module import HardwareError, model_of
+from mmaformal.hardware.module import HardwareError, Module, model_of
 from mmaformal.hardware.ports import PortMap, read_mapping
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.sights import SEEN
+from mmaformal.queries.signing import Signing
 from mmaformal.queries.signoff import signoff
 from mmaformal.queries.signoff_all import DifferenceKind, Kinds, signoff_all
 from mmaformal.queries.signoff_testbench import write_testbench
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.session import session
 from mmaformal.spaces import variants
 
 pytestmark = pytest.mark.skipif(shutil.which("yosys") is None, reason="no yosys on the PATH (Debian: yosys)")
@@ -109,6 +113,29 @@ def test_what_is_asked_is_said_and_holds_there_alone(tmp_path: Path) -> None:
     assert "for every input where c = 0x1234" in answer.question
     assert answer.witness.minimality[0].endswith("proved minimal")
     assert not isinstance(signoff(files, DOT, where=["gemm"], timeout=60), Fails)
+
+
+@pytest.mark.parametrize(
+    ("model", "operand", "place"),
+    [
+        ("fda(k=2,frac_bits=24,a=tf32)", "a", 0),
+        ("gfda(k=4,group=4,frac_bits=35,rho=RZ-FP32,scale=ue4m3,block=4)", "scale_b", 7),
+    ],
+)
+def test_a_bit_that_the_model_ignores_may_be_what_is_wrong(model: str, operand: str, place: int) -> None:
+    unit, c = datapath[model], 0x3F812345
+    inputs = symbolic_inputs(unit.spec)
+    word = getattr(inputs, operand)[0]
+    read = z3.And(z3.Extract(place, place, word) == 1, inputs.c == c)
+    d = smt.dot_add(unit.spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).result
+    design = Module("reads_more", {}, {"d": d ^ z3.If(read, z3.BitVecVal(1, 32), z3.BitVecVal(0, 32))})
+    with session() as portfolio:
+        answer = Signing(unit, inputs, design, Asker(portfolio, 60), lambda _: None).answer()
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    codes = answer.witness.codes
+    assert (codes.c, getattr(codes, operand)[0]) == (c, 1 << place)
+    assert answer.witness.minimality[0] == "0 nonzero products: proved minimal"
 
 
 def test_what_is_seen_of_terms_is_seen_of_codes() -> None:
