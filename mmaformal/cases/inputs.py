@@ -185,8 +185,10 @@ class Inputs(ShortRepr):
         return {str(c): c.size() for x in self.flat() for c in constants_of(x)}
 
     def codes(self, spec: DotAdd, model: Mapping[str, int], *, ignored: bool = False) -> Codes:
-        """The codes a model stands for; in those it chose, the storage bits that the unit ignores are 0, unless they
-        are to be kept (`ignored`)."""
+        """Return the codes that a model stands for.
+
+        Storage bits that the unit ignores are 0 in the codes that the model chose, unless `ignored` keeps them.
+        """
 
         def code(x: z3.BitVecRef, fmt: Format) -> int:
             values = [(c, z3.BitVecVal(model[str(c)], c.size())) for c in constants_of(x)]

@@ -159,7 +159,7 @@ class Questions(ABC):
         return a, b, []
 
     def _zero(self, sign: z3.BitVecRef, fmt: Format, name: str) -> z3.BitVecRef:
-        """A zero of a sign; what the model ignores of it is any, if it may be what shows the case."""
+        """Return a zero of a sign, whose bits that the model ignores are free where they may be what shows the case."""
         zero, low = zero_of_sign(sign, fmt), fmt.ignored_low_bits
         if not (self.ignored_bits and low):
             return zero
