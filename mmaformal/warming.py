@@ -19,7 +19,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.first import MANY, lanes_of
+from mmaformal.kernels.first import MANY, UNCOMPILED, lanes_of
 from mmaformal.solver.pool import processes
 
 
@@ -75,7 +75,7 @@ def _compile(instructions: Sequence[Instruction]) -> int:
         scales = spec.scales if spec.scale_format is not None else 0
         one = np.ones((1, scales), np.uint8)
         scale_a, scale_b = (one, one.T) if scales else (None, None)
-        lanes_of(spec).for_products(MANY)  # or these would be made by NumPy's lanes
+        lanes_of(spec).for_products(MANY * UNCOMPILED)  # or these would be made by NumPy's lanes
         matmul(a, b, instruction=i, scale_a=scale_a, scale_b=scale_b, jobs=1)
         row = np.zeros((1, i.k), np.uint64)
         ones = np.ones((1, scales), np.uint64)

@@ -2,23 +2,36 @@
 
 numba and LLVM take seconds to compile a kernel, and most of a second to load one that they compiled before.  Small
 products are made by the executable on NumPy's lanes meanwhile; once these have taken `rows.PATIENCE` seconds for one
-specification, or for many products at once, it is given its compiled kernel, for good.  The bits are the same.
+specification, or would take them, or for many products at once, it is given its compiled kernel, for good.  The bits
+are the same.
+
+Both are four times as much where the kernel was not compiled before by this version on this machine; an empty file in
+the cache folder says that it was.  If the file is wrong, a product takes seconds longer, and is the same.
 """
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import time
-from functools import lru_cache
+from contextlib import suppress
+from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from mmaformal.encodings import executable
+from mmaformal.folders import cache_folder
+from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
 from mmaformal.spec import DotAdd
+from mmaformal.version import __version__
 
-#: With so many products at once the compiled kernel is there sooner than lanes are done.
+#: With so many products at once a kernel is read from disk sooner than lanes are done.
 MANY = rows.MANY
+#: So many times as much is made by lanes if the kernel is not on disk: compiling takes far longer than reading.
+UNCOMPILED = 4
 #: Outputs at a time, whose lanes stay in the second-level cache.
 _OUTPUTS = 1 << 13
 
@@ -38,11 +51,28 @@ class LanesKernel(Kernel):
         self.seconds = 0.0  #: that it has taken
         self.compiled: Kernel | None = None  #: what pays by now
 
-    def for_products(self, count: int) -> Kernel:
-        """The kernel for a computation of so many products: this one, or the compiled one."""
-        if self.compiled is None and (count >= MANY or self.seconds > rows.PATIENCE):
+    def for_products(self, count: int, left: float = 0.0) -> Kernel:
+        """The kernel for so many products, or for what would take lanes so many seconds: this one, or the compiled."""
+        taken = self.seconds + left
+        if self.compiled is None and (count >= MANY * self._times or taken > rows.PATIENCE * self._times):
             self.compiled = kernel_for(self.spec)
+            with suppress(OSError, RuntimeError):  # nothing can be kept, or there is no home
+                self._mark.parent.mkdir(parents=True, exist_ok=True)
+                self._mark.touch()
         return self.compiled or self
+
+    @cached_property
+    def _times(self) -> int:
+        """How many times as long lanes may take as where the kernel is on disk."""
+        with suppress(OSError, RuntimeError):
+            return 1 if self._mark.exists() else UNCOMPILED
+        return UNCOMPILED
+
+    @property
+    def _mark(self) -> Path:
+        """The file that says that the kernel was compiled before."""
+        whole = "\n".join((__version__, platform.node(), identity(self.spec)))
+        return cache_folder() / "kernels" / hashlib.sha256(whole.encode()).hexdigest()[:16]
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (codes,) if scales is None else (codes, scales)
@@ -53,11 +83,12 @@ class LanesKernel(Kernel):
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         n = d.shape[1]
         each = max(_OUTPUTS // max(n, 1), 1)
-        right = tuple(x[:, :n] for x in b)
+        right, before = tuple(x[:, :n] for x in b), self.seconds
         for row in range(0, len(d), each):
             some = slice(row, row + each)
             left, out = tuple(x[some] for x in a), d[some]
-            kernel = self.for_products(0)
+            rate = (self.seconds - before) / max(row, 1)
+            kernel = self.for_products(0, rate * (len(d) - row))
             if kernel is not self:
                 kernel.run(kernel.rows(*left), kernel.columns(*right), out, start, stop)
                 continue

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mmaformal.display import ShortRepr, clipped
+from mmaformal.folders import cache_folder
 from mmaformal.solver.portfolio import Outcome
 
 #: Told by the file, so that a later layout is not taken for this one.  Layout 1 had one record for a script and a
@@ -101,13 +101,7 @@ def digest(script: str) -> str:
 
 def default_path() -> Path:
     """`evidence.db` in the user's cache folder of mmaformal."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "mmaformal" / "evidence.db"
+    return cache_folder() / "evidence.db"
 
 
 @dataclass(frozen=True, repr=False)

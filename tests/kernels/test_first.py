@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,32 @@ def test_lanes_beside_each_other_are_those_of_rows(i: Instruction) -> None:
     assert (made(LanesKernel(i.spec), *given, steps) == made(PlainKernel(i.spec), *given, steps)).all()
 
 
-def test_small_products_are_made_on_lanes_and_many_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    lanes = LanesKernel(H.spec)
-    assert lanes.for_products(rows.MANY - 1) is lanes
-    assert lanes.for_products(rows.MANY) is kernel_for(H.spec)
+def test_small_products_are_made_on_lanes_and_many_compiled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    lanes, many = LanesKernel(H.spec), rows.MANY * first.UNCOMPILED
+    assert lanes.for_products(many - 1) is lanes
+    assert lanes.for_products(many) is kernel_for(H.spec)
     assert lanes.for_products(1) is kernel_for(H.spec)  # it is there now
+
+
+def test_a_kernel_that_was_compiled_before_pays_sooner(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    LanesKernel(H.spec).for_products(rows.MANY * first.UNCOMPILED)
+    again, other = LanesKernel(H.spec), LanesKernel(H.replace(F=21).spec)
+    assert again.for_products(rows.MANY - 1) is again
+    assert again.for_products(rows.MANY) is kernel_for(H.spec)
+    assert other.for_products(rows.MANY) is other  # one kernel says nothing of another
+
+
+@pytest.mark.parametrize("home", ["/proc/none", "/dev/null"])
+def test_lanes_need_no_folder(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", home)
+    lanes = LanesKernel(H.spec)
+    assert lanes.for_products(rows.MANY * first.UNCOMPILED) is kernel_for(H.spec)
 
 
 @pytest.mark.parametrize("i", [H, rtx_blackwell["QMMA.SF.16832.F32.E4M3.E4M3.E8"]], ids=lambda i: i.label)
@@ -73,8 +95,9 @@ def test_what_is_left_is_made_by_the_compiled_kernel(i: Instruction, monkeypatch
             return self.now
 
     monkeypatch.setattr(first, "time", Clock())
+    monkeypatch.setattr(first, "UNCOMPILED", 1)
     assert (made(lanes, *given, 2) == plain).all()
-    assert lanes.seconds == pytest.approx(2.1)  # three parts of 0.7 s, then no more
+    assert lanes.seconds == pytest.approx(0.7)  # one part; with four more it would be 3.5 s
     assert lanes.compiled is kernel_for(i.spec)
 
 
