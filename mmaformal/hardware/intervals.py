@@ -41,7 +41,7 @@ class Bounds:
             if found is None and magnitude_of(term) is not None:
                 found = self._signed(term, deep)
             found = found or in_range(self.by, term) or size_of(self.by, term)
-            if found is None or _range(term, found) == (0, (1 << term.size()) - 1):
+            if found is None or _says_nothing(term, found):
                 found = self._signed(term, deep) or self._by_parts(term, deep) or found
             self._links[number] = found
         return self._links[number]
@@ -93,6 +93,13 @@ class Bounds:
             between = {x.get_id() for x in parts}
             given += [each for free, each in self.by.below if free <= between]
         return link if self.by.attempt(link, given, _PATIENCE, [x for x in parts if x.num_args()]) else None
+
+
+def _says_nothing(term: z3.BitVecRef, link: Link) -> bool:
+    """Whether a link says that a word is in the range of its width, and nothing else: no gap, no bound with a sign."""
+    claims = link.claim.children() if z3.is_and(link.claim) else [link.claim]
+    ends = all(each.decl().kind() in (z3.Z3_OP_ULEQ, z3.Z3_OP_UGEQ) for each in claims)
+    return ends and _range(term, link) == (0, (1 << term.size()) - 1)
 
 
 def _numbers_in(term: z3.ExprRef) -> list[z3.BitVecRef]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import z3
 from support.provers import Prover
 
-from mmaformal.hardware.intervals import Bounds
+from mmaformal.hardware.intervals import Bounds, _says_nothing
+from mmaformal.proof.lemmas import Link
 
 W, X, Y, Z = z3.BitVecs("w x y z", 4)  # more inputs than a range is asked of
 ANY, ALL = W ^ X ^ Y ^ Z, W & X & Y & Z
@@ -64,3 +65,16 @@ def test_ends_that_no_case_reaches() -> None:
         claims = link.claim.children() if z3.is_and(link.claim) else [link.claim]
         said[name] = [each.arg(1).as_long() for each in claims]
     assert said == {"field": [1, 15], "both": [28]}
+
+
+def test_the_bound_of_a_number_with_a_sign_says_something() -> None:
+    """As a range of words it is that of the width; it is kept, not asked for again."""
+    magnitude = z3.ZeroExt(4, ANY)
+    total = z3.If(X == 1, -magnitude, magnitude) + z3.If(Y == 1, -magnitude, magnitude)
+    known = Link(z3.And(total <= 20, total >= -20), (total,))  # from the parts alone it is 30
+    prover = Prover()
+    prover.below.append(({total.get_id()}, known))
+    assert Bounds(prover).of(total) is known
+    gap = Link(z3.And(z3.UGE(X, 0), z3.ULE(X, 15), z3.Or(X == 0, z3.UGE(X, 8))), (X,))
+    assert not _says_nothing(X, gap)
+    assert _says_nothing(X, Link(z3.ULE(X, 15), (X,)))
