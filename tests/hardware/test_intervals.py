@@ -68,7 +68,7 @@ def test_ends_that_no_case_reaches() -> None:
 
 
 def test_the_bound_of_a_number_with_a_sign_says_something() -> None:
-    """As a range of words it is that of the width; it is kept, not asked for again."""
+    """A known bound is kept, although as a range of words it is that of the width."""
     magnitude = z3.ZeroExt(4, ANY)
     total = z3.If(X == 1, -magnitude, magnitude) + z3.If(Y == 1, -magnitude, magnitude)
     known = Link(z3.And(total <= 20, total >= -20), (total,))  # from the parts alone it is 30
