@@ -15,6 +15,7 @@ from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Inputs, Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.checked import Progress
+from mmaformal.formats import Specials
 from mmaformal.hardware.matching import values_of
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, pins_of
@@ -27,6 +28,8 @@ _ALIKE = {
     "zero": "signs of zeros alike",
     "standard": "or another that RISC-V's standard allows",
 }
+#: What is said of a proof against a model of which a NaN's code is not known.
+_OPEN_NANS = "codes of NaNs were not compared: the model leaves open which NaN d is"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,13 @@ class Comparing:
     def asked(self) -> str:
         """Return the question, in words."""
         return f"{self.name} gives the d of {self.instruction.label} for every input{self.same.said}"
+
+    @property
+    def open_nans(self) -> tuple[str, ...]:
+        """Return a note where all NaNs count as the same because the model leaves open which one d is."""
+        has_nan = self.spec.d_format.specials not in (Specials.NONE, Specials.INTEGER)
+        named = "nan" in self.same.alike
+        return (_OPEN_NANS,) if has_nan and not named and not self.spec.nan_is_canonical else ()
 
     def check_some_input(self) -> None:
         """Raise ValueError where no input satisfies the constraints: of none, anything would be proved."""

@@ -167,7 +167,8 @@ class Signing(Comparing):
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         """Says of the instruction, of both encodings, what is proved of the SMT encoding's model."""
         self.progress("the two encodings of the model agree")
-        holds = Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
+        notes = (*self.notes, *self.open_nans)
+        holds = Holds(self.question, proof, self.asker.elapsed, notes=notes)
         return of_both_encodings(holds, self.instruction, [self.spec], self.asker)
 
     # ---- running ----------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from mmaformal.hardware.module import HardwareError, Module, model_of
 from mmaformal.hardware.ports import PortMap, read_mapping
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.systemverilog import systemverilog
+from mmaformal.queries.comparing import Agreement
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.sights import SEEN
 from mmaformal.queries.signing import Signing
@@ -113,6 +114,32 @@ def test_what_is_asked_is_said_and_holds_there_alone(tmp_path: Path) -> None:
     assert "for every input where c = 0x1234" in answer.question
     assert answer.witness.minimality[0].endswith("proved minimal")
     assert not isinstance(signoff(files, DOT, where=["gemm"], timeout=60), Fails)
+
+
+@pytest.mark.parametrize(
+    ("nan", "alike", "said"), [("", (), True), ("", ("nan",), False), (",nan=DEFAULT", ("nan",), False)]
+)
+def test_a_proof_says_that_codes_of_nans_were_not_compared(
+    nan: str, alike: tuple[str, ...], said: bool
+) -> None:
+    answer = _of_another_nan(f"fma(a=e5m2,c=e5m2,rho=IEEE-E5M2{nan})", alike)
+    assert isinstance(answer, Holds), answer
+    assert any("codes of NaNs were not compared" in note for note in answer.notes) is said
+
+
+def test_another_nan_than_the_models_is_a_difference() -> None:
+    assert isinstance(_of_another_nan("fma(a=e5m2,c=e5m2,rho=IEEE-E5M2,nan=DEFAULT)", ()), Fails)
+
+
+def _of_another_nan(model: str, alike: tuple[str, ...]) -> object:
+    """The answer about a design that is the model but for its NaN, which has another code."""
+    unit = datapath[model]
+    inputs = symbolic_inputs(unit.spec)
+    d = smt.dot_add(unit.spec, inputs.a, inputs.b, inputs.c).result
+    design = Module("another_nan", {}, {"d": z3.If(z3.UGT(d & 0x7F, 0x7C), z3.BitVecVal(0x7D, 8), d)})
+    with session() as portfolio:
+        asker = Asker(portfolio, 60)
+        return Signing(unit, inputs, design, asker, lambda _: None, same=Agreement(alike=alike)).answer()
 
 
 @pytest.mark.parametrize(
