@@ -24,6 +24,7 @@ from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
+from mmaformal.spec import LossModel
 from mmaformal.structure_plans import Chain, evaluated, instructions_of
 from mmaformal.structures import Structure
 
@@ -102,8 +103,19 @@ class StructureBound(ShortRepr):
 
     @property
     def argued(self) -> bool:
-        """Whether the bound is argued, and not proved."""
-        return self.unit.flushing is not None
+        """Whether the bound is argued, and not proved by `mmaformal bound`: of units that flush, and of acc_e9s12."""
+        passes = self.unit.instruction.spec.parameters.loss is LossModel.PASSES
+        return passes or self.unit.flushing is not None
+
+    @property
+    def source(self) -> str:
+        """What the bound rests on; nothing is asked of a solver here."""
+        return "argued, not proved" if self.argued else "the theorem of `mmaformal bound`"
+
+    def check_argued(self, argued: bool) -> None:
+        """Raises ValueError for an argued bound, unless `argued` ones will do."""
+        if self.argued and not argued:
+            raise ValueError(f"{self.unit.instruction.label}: its bound is argued, not proved")
 
     @property
     def statement(self) -> str:

@@ -94,7 +94,7 @@ class Tolerance(ShortRepr, Mapping[str, float]):
         return self.bound.statement
 
     def __str__(self) -> str:
-        kind = "argued, not proved" if self.argued else "proved"
+        kind = self.bound.source
         lines = [f"atol={self.atol:.6g}, rtol={self.rtol:.6g} ({kind}): {self.theorem}; σ ≤ {self.sigma:.6g}"]
         return "\n".join([*lines, "assumes:", *(f"  {line}" for line in self.assumes)])
 
@@ -148,6 +148,7 @@ def tolerance(
         )
     fmt = None if d_format is None else format_named(d_format, A, "d")
     stated = StructureBound.of(what, K, promote_every=promote_every, d_format=fmt)
+    stated.check_argued(argued)
     if A is not None and B is not None:
         E = stated.sum_bound(A, B, C, scale_a=scale_a, scale_b=scale_b)
         off = Fraction(float(np.max(E))) if np.isfinite(E).all() else None

@@ -35,12 +35,13 @@ class Within(ShortRepr):
     elements: int  #: of which the bound speaks
     left_out: int  #: elements of which it says nothing: an operand is no number, or an overflow is possible
     argued: bool  #: whether the bound is argued, not proved
+    source: str  #: what it rests on
     theorem: str
 
     def __str__(self) -> str:
-        kind = "argued, not proved" if self.argued else "proved"
         more = f", {self.left_out:,} not covered" if self.left_out else ""
-        return f"{self.used:.3g} of the bound used ({kind}), {counted(self.elements, 'element')}{more}: {self.theorem}"
+        spoken = counted(self.elements, "element")
+        return f"{self.used:.3g} of the bound used ({self.source}), {spoken}{more}: {self.theorem}"
 
 
 def assert_within(
@@ -57,7 +58,7 @@ def assert_within(
     scale_b: Matrix | None = None,
     argued: bool = False,
 ) -> Within:
-    """Assert that each element of `out` is within the proved bound of the exact C + A·B; returns how much was used.
+    """Assert that each element of `out` is within a bound of the exact C + A·B; returns how much was used.
 
     The theorem is `mmaformal bound`'s: whatever the unit gives for these operands is so near to the exact sum, if
     no step's sum overflows.  The exact sum is exact (`mmaformal.statistics`), the bound is that of each element:
@@ -69,7 +70,8 @@ def assert_within(
     it, and it counts as left out.  Where nothing is said of any element, ValueError is raised.
 
     Operands as `assert_matches` takes them.  `argued=True` takes the bounds of units that flush subnormal numbers too
-    (cdna2, VDPBF16PS, …), which are argued and not proved.  Raises ValueError for a unit without a bound.
+    (cdna2, VDPBF16PS, …), and of acc_e9s12, which are argued and not proved.  Raises ValueError for a unit without a
+    bound.
     """
     __tracebackhide__ = True
     given = GivenProduct.of(
@@ -89,6 +91,7 @@ def assert_within(
     bound = StructureBound.of(
         given.structure or given.instruction, K, promote_every=promote_every, d_format=given.d_format
     )
+    bound.check_argued(argued)
     error, allowed, exact, covered = _all_compared(given, bound)
     if not covered.any():
         raise ValueError(
@@ -108,7 +111,7 @@ def _used(bound: StructureBound, error: Floats, allowed: Floats, covered: NDArra
         used = np.where(covered, np.where(error == 0, 0.0, error / allowed), 0.0)
     worst = tuple(int(x) for x in np.unravel_index(int(np.argmax(used)), used.shape))
     counts = int(covered.sum()), int((~covered).sum())
-    return Within(float(used[worst]), worst, *counts, argued=bound.argued, theorem=bound.statement)
+    return Within(float(used[worst]), worst, *counts, bound.argued, bound.source, bound.statement)
 
 
 def _all_compared(
@@ -166,10 +169,10 @@ def _text(
 ) -> str:
     first = tuple(int(x[0]) for x in np.nonzero(wrong))
     place, worst = (", ".join(map(str, x)) for x in (first, found.place))
-    kind = "argued" if found.argued else "proved"
+    kind = "argued bound" if found.argued else "bound"
     return "\n".join(
         [
-            f"{counted(int(wrong.sum()), 'element')} of {wrong.size:,} outside of the {kind} bound of "
+            f"{counted(int(wrong.sum()), 'element')} of {wrong.size:,} outside of the {kind} of "
             f"{given.instruction.label}: {where_wrong(wrong)}",
             f"the first, out[{place}]:",
             f"  out      {code_text(int(given.out[first]), given.d_format)}",

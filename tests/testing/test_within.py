@@ -1,4 +1,4 @@
-"""Products within proved bounds: elements just inside and just outside, and bounds that are too small."""
+"""Products within bounds: elements just inside and just outside, and bounds that are too small."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def test_just_inside_and_just_outside() -> None:
         assert found.place == (3, 4)
         assert 0.99 < found.used <= 1
         D[3, 4] = outside
-        with pytest.raises(
-            AssertionError, match=r"outside of the proved bound of hopper.*all of row 3, column 4"
-        ):
+        with pytest.raises(AssertionError, match=r"outside of the bound of hopper.*all of row 3, column 4"):
             assert_within(D, A, B, instruction=UNIT)
 
 
@@ -241,7 +239,12 @@ def test_what_a_tolerance_says() -> None:
         told.rtol == pytest.approx(2**-9, rel=1e-12) if False else told.rtol == pytest.approx(2**-8, rel=1e-9)
     )
     assert told.atol == pytest.approx((1 + 2**-8) * (float(f) + 4098 * 2**-53) * sigma, rel=1e-6)
-    for text in ("proved", "σ ≤ 8195", "summed in fp64, in any order", "as modelled: hopper HMMA.16816.F32"):
+    for text in (
+        "(the theorem of `mmaformal bound`)",
+        "σ ≤ 8195",
+        "summed in fp64, in any order",
+        "as modelled: hopper HMMA.16816.F32",
+    ):
         assert text in str(told)
     assert "do not exclude" in str(tolerance(UNIT, 4096, largest=(60000.0, 60000.0), d_format="fp16"))
     with pytest.raises(ValueError, match="give A and B, or K"):
@@ -250,6 +253,9 @@ def test_what_a_tolerance_says() -> None:
         tolerance(UNIT, 64, largest=(np.inf, 1.0))
     with pytest.raises(ValueError, match="argued, not proved"):
         tolerance("mi250 v_mfma_f32_16x16x16f16", 64, largest=(1.0, 1.0))
+    with pytest.raises(ValueError, match="argued, not proved"):
+        tolerance("e9s12 DP4ACC8.FP16", 64, largest=(1.0, 1.0))
+    assert "(argued, not proved)" in str(tolerance("e9s12 DP4ACC8.FP16", 64, largest=(1.0, 1.0), argued=True))
 
 
 @pytest.mark.slow
