@@ -147,6 +147,17 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part("mmaformal/analysis/arithmetic.py", "the numbers of a format, as fractions"),
         Part("queries/constraints.py", "what `where` allows"),
     ),
+    "Searches: nothing is found, so nothing is there (`Equal`, `Holds`, proved minimal)": (
+        Part("mmaformal/cases/questions.py", "a search asks of all inputs but those that it names"),
+        Part("mmaformal/cases/smallest.py", "each smaller size is asked for, and each place of products"),
+        Part("mmaformal/cases/alike.py", "which cases stand for others, by the laws that are proved"),
+        Part("mmaformal/facts/laws.py", "that the lemmas of a law make the cases alike"),
+    ),
+    "What is compared": (
+        Part("queries/comparing.py", "`Agreement` alone: which d count as the same, for which inputs"),
+        Part("queries/standard_units.py", "`gives_none` alone: that no unit of a standard gives a result"),
+        Part("mmaformal/theory/numbers.py", "`LargerProduct` alone: what monotonicity in a product says"),
+    ),
     "Sign-off of a design": (
         Part("mmaformal/hardware/yosys.py", "what yosys is asked to do with the Verilog; yosys itself"),
         Part("mmaformal/hardware/engines.py", "how its builds are asked to read; slang"),
