@@ -105,7 +105,7 @@ def prove(
 
     `PROPERTIES` has the names; an instruction may be named too, "hopper HMMA.16816.F32".  Returns `Holds` with a proof
     about all inputs, `Fails` with an input, or `Unknown` with the reason; `timeout` in seconds, `memory` in
-    megabytes for each process of `solver` (default: all that are installed); `progress` is called with a line of text
+    megabytes for each process of `solver` (default: z3 and Bitwuzla); `progress` is called with a line of text
     for each question that is asked; `cache`: whether, or in which file, what was proved is recorded, and looked up.
 
     Raises ValueError for a name that is no property's, TypeError for what is no instruction, and as `Property.prove`.

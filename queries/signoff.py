@@ -84,7 +84,7 @@ def signoff(
     the inputs, as `find_difference` takes them.  alike: "nan", any NaN is right where the model gives one, as it is
     where the model's NaN is not canonical; "zero", so is a zero of either sign; "standard", what RISC-V's allows.
 
-    timeout: seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  told:
+    timeout: seconds in all.  memory: megabytes for each process of `solver` (default: z3 and Bitwuzla).  told:
     is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may
     be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is divided by
     zero.  Where d does not depend on some input, the notes say so.  A program that cannot be read is run, never proved.

@@ -5,7 +5,7 @@ python tools/mutate_designs.py dpa gated --count 10 --seed 3 --timeout 20
 python tools/mutate_designs.py fda --write docs/netlists.md     # its row of the table there
 
 An operator changes one term of d: a sum into a difference, a comparison's bound, a constant, the branches of a choice,
-a bit that is stuck, or wrong for one input of 2^8 to 2^48.  Others write a term in another way that means the same: a
+a bit that is stuck, or wrong for one input of 2^8 to 2^80.  Others write a term in another way that means the same: a
 redundant term, a wider word, a sum by its carries, a choice by masks.  What `signoff` says of the mutant is compared
 with the truth, which is found by running mutant and model on every input there is: 2^24 of them in these formats.  Of a
 design that has no small format, the truth is that a row is wrong, or else what a solver says of the mutant beside the
@@ -461,7 +461,7 @@ _COLUMNS: tuple[tuple[bool, str, str], ...] = (
 )
 _HEAD = (
     "| design | changed | refuted | equal, called so | equal, not settled | wrong, not settled | rewritten | "
-    "called equal | not settled | called so wrongly | truth not decided | s |\n"
+    "called equal | not settled | wrong answers | truth unknown | s |\n"
 )
 
 

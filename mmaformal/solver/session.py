@@ -10,7 +10,7 @@ from typing import TypeAlias
 from mmaformal.solver.evidence import EvidenceStore, default_path, recording
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio, Portfolio
 
-#: `solver=`: one solver or several by their names; None: all that are installed.
+#: `solver=`: one solver or several by their names; None: z3 and Bitwuzla.
 Solver: TypeAlias = str | Sequence[str] | None
 #: `cache=`: True: what was proved is recorded in the user's cache, and is not asked again; a path: in that file.
 #: False: nothing is, but in a store that is in use (`with recording(store)`).
