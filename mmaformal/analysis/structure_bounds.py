@@ -109,7 +109,7 @@ class StructureBound(ShortRepr):
 
     @property
     def source(self) -> str:
-        """What the bound rests on; nothing is asked of a solver here."""
+        """Return what the bound rests on; nothing is asked of a solver here."""
         return "argued, not proved" if self.argued else "the theorem of `mmaformal bound`"
 
     def check_argued(self, argued: bool) -> None:
