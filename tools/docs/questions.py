@@ -77,7 +77,8 @@ QUESTIONS = (
         ("pytorch/pytorch#105726",),
         "diff a100 'RTX 3090' HMMA.16816.F32",
         1,
-        "No: as modelled the two have one unit. It is the order of the sums, which the library chooses for each card.",
+        "As modelled, no: the two have one unit, which is assumed of the RTX 3090, not measured. The library's order of "
+        "sums is more likely; `explain` tells.",
     ),
     Question(
         "Which unit made this product: does my fp16 kernel accumulate in fp16?",
@@ -101,7 +102,7 @@ QUESTIONS = (
         ("pytorch/pytorch#45422", "pytorch/pytorch#136338", "thinking-machines-lab/batch_invariant_ops#6"),
         "batch-invariant questions/batch16.npz questions/batch64.npz --device h100",
         3,
-        "Of these two calls it does not, for every row there is.",
+        "Of these two calls it does not: one structure explains every element, the same for every M.",
         slow=True,
     ),
     Question(
