@@ -77,8 +77,8 @@ QUESTIONS = (
         ("pytorch/pytorch#105726",),
         "diff a100 'RTX 3090' HMMA.16816.F32",
         1,
-        "As modelled, no: the two have one unit, which is assumed of the RTX 3090, not measured. The library's order of "
-        "sums is more likely; `explain` tells.",
+        "As modelled, no: the two have one unit, which is assumed of the RTX 3090, not measured. The library's order "
+        "of sums is more likely; `explain` tells.",
     ),
     Question(
         "Which unit made this product: does my fp16 kernel accumulate in fp16?",
