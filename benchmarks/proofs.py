@@ -41,7 +41,9 @@ def monolithic(name: str, i: Instruction, limit: float) -> tuple[float, str]:
     """Return seconds and verdict of one question that says it all."""
     start = time.monotonic()
     with Portfolio() as portfolio:
-        outcome = Asker(portfolio, limit).satisfy(name, "as one question", [FORMULAS[name](i)], limit=limit)
+        outcome = Asker(portfolio, limit).satisfy(
+            name, "as one question", [FORMULAS[name](i)], limit=limit, whole=True
+        )
     return time.monotonic() - start, {"unsat": "✓", "sat": "✗"}.get(outcome.verdict, "?")
 
 

@@ -47,8 +47,13 @@ class Agreement:
     @property
     def said(self) -> str:
         """The words that follow `for every input` in a statement."""
-        given = f" where {'; '.join(map(str, self.where))}" if self.where else ""
-        return ", ".join([given, *(said for name, said in _ALIKE.items() if name in self.alike)])
+        alike = (said for name, said in _ALIKE.items() if name in self.alike)
+        return ", ".join([self.said_of_inputs, *alike])
+
+    @property
+    def said_of_inputs(self) -> str:
+        """The words for which inputs count."""
+        return f" where {'; '.join(map(str, self.where))}" if self.where else ""
 
     def on_inputs(self, spec: DotAdd, inputs: Inputs) -> list[z3.BoolRef]:
         """Claims that the constraints make of inputs, the codes that are given among them."""

@@ -89,7 +89,8 @@ def _proved_chain(spec: DotAdd, size: int, asker: Asker) -> Proof | None:
         chain = smt.dot_add(one, inputs.a[k : k + size], inputs.b[k : k + size], chain).result
     same = smt.dot_add(spec, inputs.a, inputs.b, inputs.c).result == chain
     text = f"the unit is a chain of its steps, {counted(size, 'product')} each"
-    return direct(asker.proved[-1]) if asker.prove("chain", text, same).verdict == "unsat" else None
+    outcome = asker.prove("chain", text, same)
+    return direct(outcome) if outcome.verdict == "unsat" else None
 
 
 class _SmallestOutside(SmallestSearch):
@@ -210,7 +211,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     if case is not None:
         return search.smallest(case.codes)
     if outcome.verdict == "unsat":
-        return Holds(question, direct(asker.proved[-1]), asker.elapsed)
+        return Holds(question, direct(outcome), asker.elapsed)
     why = "no input was found whose result is not allowed; that each is of a conforming unit is not settled"
     return Unknown(question, f"{why}: {outcome.why}", tuple(asker.proved), asker.elapsed)
 

@@ -125,6 +125,6 @@ class _TwoDesigns(Signing):
         if found is not None:
             return self.fails(found.codes)
         if outcome.verdict == "unsat":
-            return Holds(self.question, direct(self.asker.proved[-1]), self.asker.elapsed, notes=self.notes)
+            return Holds(self.question, direct(outcome), self.asker.elapsed, notes=self.notes)
         why = outcome.why or "the time given was used up"
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)

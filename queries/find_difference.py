@@ -475,7 +475,7 @@ class _Search(SmallestSearch):
                 None, "all inputs at once", f"no input makes the results of {self.question} differ"
             )
             if outcome.verdict == "unsat":
-                return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
+                return Equal(self.question, direct(outcome), self.asker.elapsed)
             if found is None:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
             found, products = self._fewer_products(found, self._not_tried(found))
@@ -549,17 +549,16 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
     rx, ry = (search._result(i.spec, inputs, None) for i in (search.x, search.y))
     if rx.eq(ry):
         statement = f"{search.question}: both are one and the same term"
-        if search.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
-            return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
+        outcome = search.asker.prove("same term", statement, rx == ry, cut=[rx])
+        if outcome.verdict == "unsat":
+            return Equal(search.question, direct(outcome), search.asker.elapsed)
     if type(search.x.spec.parameters) is type(search.y.spec.parameters):  # the numbers may be the same terms
         same = z3.Not(long_chains.results_may_differ(search.x.spec, search.y.spec, rx, ry))
         statement = f"{search.question}: of one and the same numbers"
         limit = _OF_NUMBERS * search.asker.left
-        if (
-            search.asker.prove("same numbers", statement, same, cut=hard([same]), limit=limit).verdict
-            == "unsat"
-        ):
-            return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
+        outcome = search.asker.prove("same numbers", statement, same, cut=hard([same]), limit=limit)
+        if outcome.verdict == "unsat":
+            return Equal(search.question, direct(outcome), search.asker.elapsed)
     if search.x.spec.in_order == search.y.spec.in_order:
         try:
             proof = prove(search.asker, orders.argue_alike(search.x.spec, search.y.spec))

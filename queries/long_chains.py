@@ -37,7 +37,7 @@ from mmaformal.proof.interfaces import hard
 from mmaformal.proof.kernel import by_rule, direct
 from mmaformal.queries.constraints import Constraint
 from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.spec import DotAdd
 from mmaformal.witness import Witness, WitnessError, case_size
 
@@ -237,40 +237,42 @@ def blocks_alone(x: Instruction, y: Instruction, blocks: int = 1) -> tuple[Instr
 
 def by_induction(asker: Asker, x: DotAdd, y: DotAdd, one: Proof) -> Proof | None:
     """The proof that two chains are equal, of that of their first blocks; None where it is not found."""
-    before = len(asker.proved)
-    if not prove_induction(asker, x, y):
-        return None
-    return by_rule(_BY_INDUCTION, one, *map(direct, asker.proved[before:]))
+    settled = prove_induction(asker, x, y)
+    return None if settled is None else by_rule(_BY_INDUCTION, one, *map(direct, settled))
 
 
-def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> bool:
-    """Whether later blocks are equal where first ones are: from any accumulator, and from two NaNs."""
+def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> list[Settled] | None:
+    """Prove that later blocks are equal where first ones are: from any accumulator, and from two NaNs.
+
+    Returns the questions that were refuted; None if one was not.
+    """
     size = block_of(x, y)
     part, c = any_part(x, size, ""), z3.BitVec("c", x.c_format.storage_bits)
     functions = [(spec, later(spec, [part], c), first(spec, [part], c)) for spec in (x, y)]
     if all(after.eq(before) for _, after, before in functions):
-        for spec, after, before in functions:
-            text = f"{_step_text(spec)}, is the same function at the start of a chain and later"
-            asker.prove("later steps", text, after == before)
+        text = "{}, is the same function at the start of a chain and later"
+        settled = [
+            asker.prove("later steps", text.format(_step_text(spec)), after == before)
+            for spec, after, before in functions
+        ]
     else:
         text = (
             f"{_step_text(x)}, and one of {y.parameters.describe()}: later in a chain, the results are equal"
         )
         same = z3.Not(results_may_differ(x, y, functions[0][1], functions[1][1]))
-        if not any(
-            asker.prove("later steps", text, same, cut=cut).verdict == "unsat" for cut in (hard([same]), ())
-        ):
-            return False
-    if x.nan_is_canonical and y.nan_is_canonical:
-        return True
-    return all(_nans_stay(asker, spec, after, c) for spec, after, _ in functions)
+        settled = [asker.prove("later steps", text, same, cut=hard([same]))]
+        if settled[0].verdict != "unsat":
+            settled = [asker.prove("later steps", text, same)]
+    if settled[-1].verdict == "unsat" and not (x.nan_is_canonical and y.nan_is_canonical):
+        settled += [_nans_stay(asker, spec, after, c) for spec, after, _ in functions]
+    return settled if all(each.verdict == "unsat" for each in settled) else None
 
 
-def _nans_stay(asker: Asker, spec: DotAdd, after: z3.BitVecRef, accumulator: z3.BitVecRef) -> bool:
-    """Whether what comes after an accumulator that is a NaN is one too."""
+def _nans_stay(asker: Asker, spec: DotAdd, after: z3.BitVecRef, accumulator: z3.BitVecRef) -> Settled:
+    """Prove that what comes after an accumulator that is a NaN is one too."""
     d = spec.d_format
     claim = z3.Implies(is_nan(accumulator, d), is_nan(after, d))
-    return asker.prove("NaNs stay", f"{_step_text(spec)}, gives a NaN from a NaN", claim).verdict == "unsat"
+    return asker.prove("NaNs stay", f"{_step_text(spec)}, gives a NaN from a NaN", claim)
 
 
 # ---- answers -----------------------------------------------------------------------------------------------------

@@ -34,8 +34,7 @@ from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.queries.comparing import Agreement, Comparing
 from mmaformal.queries.constraints import pins_of
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
@@ -148,7 +147,7 @@ class Signing(Comparing):
             if found is not None:
                 return self.fails(found.codes)
             if outcome.verdict == "unsat":
-                return self._holds(direct(self.asker.proved[-1]))
+                return self._holds(direct(outcome))
             if self.asker.left < _LEAST or not follower.unsettled:
                 return self._unknown(matched)
             effort *= _MORE
@@ -310,9 +309,10 @@ class SmallestWrong(SmallestSearch):
             best = self.signed.found_wrong(found, said)  # at once: later there is no time to run it
             self.asker.best = lambda: replace(best, seconds=self.asker.elapsed)
 
-    def least(self, limit: float) -> tuple[Outcome, FoundCase | None]:
+    def least(self, limit: float) -> tuple[Settled, FoundCase | None]:
         """Whether there is a case at all."""
-        return self.ask(None, "all inputs at once", f"{self.nothing} for every input", limit=limit)
+        text = f"{self.nothing} for every input{self.signed.same.said}"
+        return self.ask(None, "all inputs at once", text, limit=limit)
 
     def made_smaller(self, codes: Codes) -> Codes:
         def shows(cases: Sequence[Codes]) -> list[bool]:

@@ -550,7 +550,7 @@ class _Work:
         if found is not None:
             return found.codes
         if outcome.verdict == "unsat":
-            self.rest, self.explains = rest.in_both_encodings(direct(rest.asker.proved[-1])), False
+            self.rest, self.explains = rest.in_both_encodings(direct(outcome)), False
         elif self.rest is None:
             why = outcome.why or "the time given was used up"
             self.rest = Unknown(rest.question, why, tuple(rest.asker.proved), self.asker.elapsed)

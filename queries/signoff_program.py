@@ -108,14 +108,15 @@ class SigningProgram(Signing):
         reached = z3.Or([each.when for each in findings])
         where = self.same.on_inputs(self.spec, self.inputs)
         what = str(findings[0]) if len(findings) == 1 else f"all {len(findings)} ways to it"
-        statement = f"no behaviour of {self.module.name} is undefined: {what}"
+        statement = f"no behaviour of {self.module.name} is undefined{self.same.said_of_inputs}: {what}"
         constants = {str(x): x.size() for x in self.inputs.flat()}
-        outcome = self.asker.satisfy("undefined behaviour", statement, [reached, *where], constants, limit)
+        asked = [reached, *where]
+        outcome = self.asker.satisfy("undefined behaviour", statement, asked, constants, limit, whole=True)
         if outcome.verdict == "sat":
             return _codes(self.inputs, [outcome.model.get(name, 0) for name in constants])
         if outcome.verdict == "unknown":
             return outcome.why or "the time was up"
-        self.never = (*self.never, direct(self.asker.proved[-1]))
+        self.never = (*self.never, direct(outcome))
         return None
 
     def _unknown(self, matched: Matched) -> Unknown:

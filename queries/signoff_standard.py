@@ -119,7 +119,7 @@ class SigningStandard(Signing):
         if found is not None:
             return self.fails(found.codes)
         if outcome.verdict == "unsat":
-            return self._holds(direct(self.asker.proved[-1]))
+            return self._holds(direct(outcome))
         why = f"no input was found whose result is not allowed; {why}"
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 

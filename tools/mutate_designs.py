@@ -426,7 +426,9 @@ def agree(design: Wired, was: Wired, timeout: float) -> str:
     """Returns whether two designs give the same d, by solvers alone: `equal`, `wrong` or `undecided`."""
     mine, before = design.module.outputs["d"], was.module.outputs["d"]
     with session() as portfolio:
-        verdict = Asker(portfolio, timeout).satisfy("mutant", "as it was", [mine != before]).verdict
+        verdict = (
+            Asker(portfolio, timeout).satisfy("mutant", "as it was", [mine != before], whole=True).verdict
+        )
     return {"unsat": "equal", "sat": "wrong"}.get(verdict, "undecided")
 
 

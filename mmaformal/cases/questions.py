@@ -20,8 +20,7 @@ from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.formats import Format
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
@@ -185,11 +184,11 @@ class Questions(ABC):
         statement: str,
         bounds: Sequence[Bound] = (),
         limit: float | None = None,
-    ) -> tuple[Outcome, FoundCase | None]:
+    ) -> tuple[Settled, FoundCase | None]:
         """Ask for a case that shows it, its nonzero products only at `active`, within bounds."""
         self.progress(f"{self.asker.elapsed:5.1f} s  {name}")
         if self.left <= 0:
-            return Outcome("unknown", "", "", 0.0, why="the time given was used up"), None
+            return Settled("unknown", "", "", 0.0, why="the time given was used up"), None
         inputs, asserted = self.inputs(active)
         shown, results = self.shows(inputs, active)
         assertions = [*shown, *asserted]
@@ -205,7 +204,8 @@ class Questions(ABC):
                 if left_out
                 else statement
             )
-            outcome = self.asker.satisfy(name, said, [*assertions, *left_out], inputs.constants(), limit)
+            asserted = [*assertions, *left_out]
+            outcome = self.asker.satisfy(name, said, asserted, inputs.constants(), limit, whole=not left_out)
             if outcome.verdict != "sat":
                 return (_but_for(outcome, len(left_out)) if left_out else outcome), None
             codes = inputs.codes(self.spec, outcome.model, ignored=self.ignored_bits)
@@ -238,7 +238,7 @@ class Questions(ABC):
 
     def ask_within(
         self, active: Places, name: str, bounds: Sequence[Bound], limit: float | None = None
-    ) -> tuple[Outcome, FoundCase | None]:
+    ) -> tuple[Settled, FoundCase | None]:
         places = ", ".join(map(str, active)) or "none"
         return self.ask(
             active, name, f"{self.nothing} with {name}, nonzero products only at {places}", bounds, limit
@@ -269,10 +269,10 @@ def _other_factors(inputs: Inputs, model: Mapping[str, int]) -> z3.BoolRef:
     return z3.Or([z3.BitVec(name, constants[name]) != model[name] for name in names])
 
 
-def _but_for(outcome: Outcome, count: int) -> Outcome:
+def _but_for(outcome: Settled, count: int) -> Settled:
     """Return what is known where cases that a solver gave show nothing, and those of the same factors were left out."""
     why = f"{counted(count, 'case')} of a solver did not show it; these factors were left out"
-    return replace(outcome, verdict="unknown", why=why)
+    return replace(outcome, verdict="unknown", why=why, obligation=None)
 
 
 def multisets(sizes: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:

@@ -31,7 +31,7 @@ from mmaformal.cases.shrink import size
 from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.formats import Format
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
@@ -68,6 +68,7 @@ class SmallestSearch(Questions):
         self.minimality: tuple[str, ...] = ()
         self.unsettled: dict[int, str] = {}  # numbers of products that are not ruled out, and why
         self.ruled_out: set[int] = set()  # those that are
+        self.refuted: list[Settled] = []  # the questions that rule them out
         self.objectives = [
             Objective("c", lambda x: size(spec, x)[1], self._c_is_nonzero),
             Objective("significand bits set", lambda x: size(spec, x)[2], self._significands),
@@ -121,6 +122,8 @@ class SmallestSearch(Questions):
                 return found
             if outcome.verdict == "unknown":
                 self.unsettled.setdefault(count, outcome.why)
+            else:
+                self.refuted.append(outcome)
         if count not in self.unsettled:
             self.ruled_out.add(count)
         return None

@@ -23,8 +23,7 @@ from mmaformal.proof.failure import labelled, with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
@@ -129,14 +128,14 @@ def _tried(spec: DotAdd) -> Iterator[list[Codes]]:
     yield generate(spec, many).cases()
 
 
-def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome:
+def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Settled:
     """Ask for codes on which the encodings differ, or an operation wraps."""
     tracer = Tracer(strict=False)
     traces = trace(spec, inputs, tracer)
     differ = traces.executable.result.fit(spec.d_format.storage_bits) != traces.smt.result
     statement = "the encodings agree on inputs of one kind"
     return asker.satisfy(
-        "search", statement, [z3.Or(differ, *tracer.violations)], inputs.constants(), limit=limit
+        "search", statement, [z3.Or(differ, *tracer.violations)], inputs.constants(), limit=limit, whole=False
     )
 
 

@@ -21,8 +21,8 @@ from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.proof.lemmas import Argument
-from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.solver.portfolio import Verdict
 
 _SOME = 100  #: cases that are run to see that a relation is about some
@@ -187,7 +187,7 @@ def settle(
         return Holds(question, prove(asker, *arguments()), asker.elapsed, notes=notes)
     except (NotProvedError, ArgumentError) as error:
         why, known = str(error), tuple(asker.proved)
-    settled: list[Obligation] = []
+    settled: list[Settled] = []
     for relation in relations:
         statement = f"no input gives anything else {relation.second}"
         search = _Smallest(asker, relation)
@@ -197,7 +197,7 @@ def settle(
         if case is not None:
             return fails(instruction, asker, question, relation, case.codes)
         if outcome.verdict == "unsat":
-            settled.append(asker.proved[-1])
+            settled.append(outcome)
     if relations and len(settled) == len(relations):  # no argument is known, and a small one needs none
         return Holds(question, direct(*settled), asker.elapsed, notes=notes)
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)

@@ -45,7 +45,7 @@ from mmaformal.proof.claims import demand as demand
 from mmaformal.proof.claims import premise_of, says_nothing
 from mmaformal.proof.failure import failure_of, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
-from mmaformal.solver.asking import Asker, Cut, opposite, restated
+from mmaformal.solver.asking import Asker, Cut, Settled, opposite, restated
 from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -346,8 +346,8 @@ class LemmaCache:
                 return outcome
         given = min(limit, asker.left)
         outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], limit=limit, whole=False)
-        if outcome.verdict == "unsat":
-            self._by_formula[key] = lemma.refuted, asker.proved[-1]
+        if outcome.obligation is not None:
+            self._by_formula[key] = lemma.refuted, outcome.obligation
         else:
             self._failed[key] = lemma.refuted, outcome, given
         return outcome
@@ -357,7 +357,8 @@ class LemmaCache:
         if script not in self._by_script:
             outcome = asker.decide(name_of(lemma, script), lemma.statement, script, whole=False)
             demand_proved(asker, theorem, lemma, outcome)
-            self._by_script[script] = asker.proved[-1]
+            assert outcome.obligation is not None
+            self._by_script[script] = outcome.obligation
         return self._by_script[script]
 
     def _simplified(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
@@ -365,7 +366,8 @@ class LemmaCache:
         if key not in self._by_formula:
             outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], whole=False)
             demand_proved(asker, theorem, lemma, outcome)
-            self._by_formula[key] = lemma.refuted, asker.proved[-1]
+            assert outcome.obligation is not None
+            self._by_formula[key] = lemma.refuted, outcome.obligation
         return self._by_formula[key][1]
 
 
@@ -495,19 +497,26 @@ def _said(obligation: Obligation) -> tuple[str, str]:
     return obligation.digest, obligation.statement
 
 
-def direct(*obligations: Obligation) -> Proof:
-    """Return the proof of what was refuted as a whole: the obligations are the conclusion, each of a part of it.
+def direct(*settled: Settled) -> Proof:
+    """Return the proof of what was refuted as a whole: these questions are the conclusion, each of a part of it.
 
-    Raises ArgumentError if there is none, and for one that was proved under premises, or as a lemma of a theorem.
+    Raises ArgumentError if there is none, for one that was not refuted, and for one that was refuted under premises, or
+    as a lemma of a theorem.
     """
-    if not obligations:
+    if not settled:
         raise ArgumentError("nothing was proved")
-    for each in obligations:
-        if isinstance(each, Obligation) and not each.whole:
+    obligations = []
+    for each in settled:
+        if not isinstance(each, Settled):
+            raise TypeError(f"a proof is made of questions that an asker settled, not of {each!r}")
+        if each.obligation is None:
+            raise ArgumentError(f"it was not refuted, but is {each.verdict}: {each.why}")
+        if not each.obligation.whole:
             raise ArgumentError(
-                f"it was proved under premises, which its words do not tell: {each.statement}"
+                f"it was proved under premises, which its words do not tell: {each.obligation.statement}"
             )
-    return Proof(obligations, key=_KEY)
+        obligations.append(each.obligation)
+    return Proof(tuple(obligations), key=_KEY)
 
 
 def together(*proofs: Proof) -> Proof:

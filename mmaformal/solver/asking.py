@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, fields
 
 import z3
 
@@ -109,6 +110,26 @@ def restated(
     )
 
 
+@dataclass(frozen=True, repr=False)
+class Settled(Outcome):
+    """How a question that an asker put ended; one that was refuted has its obligation."""
+
+    obligation: Obligation | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.verdict == "unsat") != (self.obligation is not None):
+            raise ValueError(f"{self.verdict}, with the obligation {self.obligation}")
+
+
+def _settled(outcome: Outcome, proved: Obligation | None = None) -> Settled:
+    return Settled(**{each.name: getattr(outcome, each.name) for each in fields(Outcome)}, obligation=proved)
+
+
+def _unsettled(why: str, seconds: float = 0.0) -> Settled:
+    return Settled("unknown", "", "", seconds, why=why)
+
+
 class Asker:
     """Puts questions to a portfolio within one time budget and keeps a record of what was proved.
 
@@ -162,32 +183,33 @@ class Asker:
         assertions: Sequence[z3.BoolRef],
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
-        whole: bool = True,
-    ) -> Outcome:
+        *,
+        whole: bool,
+    ) -> Settled:
         """Look for a model of the assertions; `unsat` is recorded as the obligation `statement`.
 
         A question that differs from a refuted one in the names of its constants alone is not asked again.
-        `limit`, in seconds, shortens what is left of the budget for this question alone.  What is not `whole` holds
-        under premises that the statement does not tell.
+        `limit`, in seconds, shortens what is left of the budget for this question alone.  whole: whether the statement
+        tells all that is asserted; what holds under premises that it does not tell is no proof by itself (`direct`).
         """
         check()
         if self.left <= 0:
-            return Outcome("unknown", "", "", 0.0, why=_USED_UP)
+            return _unsettled(_USED_UP)
         question = z3.And(*assertions)
         form = renamed(question)
         if form.get_id() in self._known:
             known = self._known[form.get_id()][1]
             self.proved.append(restated(known, name, statement, 0.0, whole))
-            return Outcome("unsat", known.solver, known.version, 0.0)
+            return _settled(Outcome("unsat", known.solver, known.version, 0.0), self.proved[-1])
         simplified = simplified_alone(question)
         if z3.is_false(simplified):
-            outcome = Outcome("unsat", "z3", f"{z3.get_version_string()} simplifier", 0.0)
+            by_simplifier = Outcome("unsat", "z3", f"{z3.get_version_string()} simplifier", 0.0)
             script = smtlib([question])  # evidence must be the question itself, not its simplified answer
-            outcome = self._record(name, statement, script, outcome, whole)
+            outcome = self._record(name, statement, script, by_simplifier, whole)
         else:
-            outcome = self.decide(name, statement, smtlib([simplified]), constants, limit, whole)
-        if outcome.verdict == "unsat":
-            self._known[form.get_id()] = (form, self.proved[-1])
+            outcome = self.decide(name, statement, smtlib([simplified]), constants, limit, whole=whole)
+        if outcome.obligation is not None:
+            self._known[form.get_id()] = (form, outcome.obligation)
         return outcome
 
     def meet(self, premises: z3.BoolRef) -> Outcome:
@@ -218,8 +240,9 @@ class Asker:
         script: str,
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
-        whole: bool = True,
-    ) -> Outcome:
+        *,
+        whole: bool,
+    ) -> Settled:
         """Ask whether a script is satisfiable; one that the store of evidence has proved is not asked again.
 
         What the store has both answers of is not settled, whatever is answered now.
@@ -227,28 +250,29 @@ class Asker:
         try:
             known = self.store.proof(digest(script)) if self.store is not None else None
         except ContradictionError as error:
-            return Outcome("unknown", "", "", 0.0, why=str(error))
+            return _unsettled(str(error))
         if known is not None:
             self.proved.append(obligation(name, statement, script, known.outcome, whole))
-            return known.outcome
+            return _settled(known.outcome, self.proved[-1])
         available = self.left if limit is None else min(self.left, limit)
         if available < _LEAST:
-            return Outcome("unknown", "", "", 0.0, why=_USED_UP)
+            return _unsettled(_USED_UP)
         if (tell := _watcher.get()) is not None:
             tell(f"{len(self.proved)} proved; {_DIGEST.sub('', name)}")
         outcome = self.portfolio.ask(script, constants or {}, available)
         return self._record(name, statement, script, outcome, whole)
 
-    def _record(self, name: str, statement: str, script: str, outcome: Outcome, whole: bool) -> Outcome:
+    def _record(self, name: str, statement: str, script: str, outcome: Outcome, whole: bool) -> Settled:
         """Record an outcome and return what it counts for: nothing, if it contradicts what the store has."""
         if self.store is not None:
             try:
                 self.store.add(digest(script), name, statement, outcome)
             except ContradictionError as error:
-                return Outcome("unknown", "", "", outcome.seconds, why=str(error))
-        if outcome.verdict == "unsat":
-            self.proved.append(obligation(name, statement, script, outcome, whole))
-        return outcome
+                return _unsettled(str(error), outcome.seconds)
+        if outcome.verdict != "unsat":
+            return _settled(outcome)
+        self.proved.append(obligation(name, statement, script, outcome, whole))
+        return _settled(outcome, self.proved[-1])
 
     def prove(
         self,
@@ -258,7 +282,7 @@ class Asker:
         using: Iterable[z3.BoolRef] = (),
         cut: Iterable[z3.ExprRef] = (),
         limit: float | None = None,
-    ) -> Outcome:
+    ) -> Settled:
         """Prove `claim` for all inputs, from claims proved before (`using`).
 
         Each term in `cut` is replaced by a fresh constant wherever it occurs, in claim and premises alike: what

@@ -97,7 +97,7 @@ def test_a_case_that_is_left_out_is_noticed(without: int | None) -> None:
     theorem = _theorem(without)
     (lemma,) = (each for each in theorem.lemmas.values() if each.stage == "cases")
     with session() as portfolio:
-        outcome = Asker(portfolio, 30).satisfy("cases", "all there are", [lemma.refuted])
+        outcome = Asker(portfolio, 30).satisfy("cases", "all there are", [lemma.refuted], whole=True)
     assert outcome.verdict == ("unsat" if without is None else "sat")
 
 
@@ -179,7 +179,7 @@ def test_a_row_that_is_wrong_for_one_input_is_refuted() -> None:
     nodes = [each for each in Graph().nodes([total]) if each.get_id() in values]
     (row,) = rows_of(nodes, values).values()
     with session() as portfolio:
-        outcome = Asker(portfolio, 30).satisfy("row", "it keeps the sum", [z3.Not(row.link.said)])
+        outcome = Asker(portfolio, 30).satisfy("row", "it keeps the sum", [z3.Not(row.link.said)], whole=True)
     assert outcome.verdict == "sat"
 
 

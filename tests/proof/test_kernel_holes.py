@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import z3
 from support.in_process import OPEN, Forgetful, Here
-from support.proofs import NOTHING, answered
+from support.proofs import NOTHING, answered, some_proof
 
 import mmaformal
 from mmaformal.encodings import smt
@@ -41,7 +41,7 @@ from mmaformal.proof.kernel import (
 from mmaformal.proof.lemmas import Argument, condition, number
 from mmaformal.proof.rules import Instance, Theory, instance
 from mmaformal.solver.answers import Equal, Holds, Obligation, Proof
-from mmaformal.solver.asking import Asker, cut_away, obligation, opposite, renamed, restated
+from mmaformal.solver.asking import Asker, Settled, cut_away, obligation, opposite, renamed, restated
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
 
@@ -335,7 +335,7 @@ def test_constants_under_a_quantifier_are_not_overlooked() -> None:
     asker = Forgetful()
     for first in (V0, X):
         with pytest.raises(ValueError, match="a quantifier"):
-            asker.satisfy("so", "not both", [z3.And(first == 1, z3.Exists([BOUND], V0 == 2))])
+            asker.satisfy("so", "not both", [z3.And(first == 1, z3.Exists([BOUND], V0 == 2))], whole=True)
     assert not asker.proved
     with pytest.raises(ValueError, match="a quantifier"):
         smtlib([z3.ForAll([BOUND], BOUND == BOUND)])
@@ -362,7 +362,7 @@ def test_terms_of_another_context_are_not_taken_for_those_of_their_ids() -> None
     with pytest.raises(ArgumentError, match="another z3 context"):
         made.conclude("so", wrong[-1])
     q = z3.BitVec("q", 8, other)
-    for attempt in (lambda: smtlib([q == 1]), lambda: Forgetful().satisfy("so", "so", [q != q])):
+    for attempt in (lambda: smtlib([q == 1]), lambda: Forgetful().satisfy("so", "so", [q != q], whole=True)):
         with pytest.raises(ValueError, match="another z3 context"):
             attempt()
 
@@ -417,7 +417,7 @@ def test_only_the_asker_makes_an_obligation() -> None:
     with pytest.raises(TypeError, match="asking alone"):
         dataclasses.replace(NOTHING, statement="everything")
     with pytest.raises(TypeError, match="alone"):
-        dataclasses.replace(direct(NOTHING), obligations=())
+        dataclasses.replace(some_proof(), obligations=())
     for verdict in ("sat", "unknown"):
         with pytest.raises(ValueError, match=f"{verdict} proves nothing"):
             obligation("p", "p", "(assert p)", Outcome(verdict, "z3", "1", 0.0))  # type: ignore[arg-type]
@@ -454,7 +454,7 @@ def test_only_ways_to_infer_add_inferences() -> None:
 
 def test_a_proof_is_made_of_obligations() -> None:
     for wrong in ("the moon is green", None, Outcome("unsat", "z3", "1", 0.0)):
-        with pytest.raises(TypeError, match="obligations"):
+        with pytest.raises(TypeError, match="questions"):
             direct(wrong)  # type: ignore[arg-type]
         for answer in (Holds, Equal):
             with pytest.raises(TypeError, match="proof"):
@@ -462,7 +462,7 @@ def test_a_proof_is_made_of_obligations() -> None:
 
 
 def test_what_was_proved_is_the_same_in_another_process() -> None:
-    proof = direct(NOTHING, answered("p", "p", "(assert p)"))
+    proof = some_proof(NOTHING, answered("p", "p", "(assert p)"))
     assert pickle.loads(pickle.dumps(proof)) == proof
 
 
@@ -590,11 +590,28 @@ def test_what_has_premises_is_no_whole_conclusion() -> None:
     for each in (*proving.obligations, *asker.proved):
         assert not each.whole
         with pytest.raises(ArgumentError, match="under premises"):
-            direct(each)
+            some_proof(each)
         with pytest.raises(ArgumentError, match="under premises"):
-            direct(NOTHING, restated(each, "again", "x is odd, always", 0.0))
-    asker.prove("same", "what is asked again, as a whole", z3.Implies(X == 3, odd))
-    assert direct(asker.proved[-1])
+            some_proof(NOTHING, restated(each, "again", "x is odd, always", 0.0))
+    assert direct(asker.prove("same", "what is asked again, as a whole", z3.Implies(X == 3, odd)))
+
+
+def test_the_proof_is_of_the_question_that_was_refuted() -> None:
+    """The obligation of the question before does not prove one that is open."""
+    asker = Forgetful(lambda name: name == "open")
+    assert direct(asker.prove("known", "x is x", X == X)).obligations[-1].statement == "x is x"
+    for open_ in (asker.prove("open", "x is y", X == Y), asker.prove("wrong", "x is 3", X == 3)):
+        assert open_.obligation is None
+        with pytest.raises(ArgumentError, match="not refuted"):
+            direct(open_)
+    for verdict, proved in (("unsat", None), ("sat", NOTHING)):
+        with pytest.raises(ValueError, match="with the obligation"):
+            Settled(verdict, "z3", "1", 0.0, obligation=proved)  # type: ignore[arg-type]
+
+
+def test_whether_a_statement_tells_all_that_is_asserted_has_to_be_said() -> None:
+    with pytest.raises(TypeError, match="whole"):
+        Forgetful().satisfy("odd", "every x is 3", [X != 3, X == 3])  # type: ignore[call-arg]
 
 
 def test_a_proof_tells_its_rules_whoever_asks_for_it() -> None:

@@ -11,7 +11,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.in_process import OPEN, Forgetful
-from support.proofs import NOTHING, answered
+from support.proofs import NOTHING, answered, some_proof
 
 from mmaformal.lanes import Tracer
 from mmaformal.proof.composition import Composing
@@ -401,7 +401,7 @@ def test_only_the_kernel_makes_a_proof() -> None:
 
 
 def test_proofs_are_put_together_with_the_last_conclusion_last() -> None:
-    first, second = direct(obligation("p"), obligation("q")), direct(obligation("q"), obligation("r"))
+    first, second = some_proof(obligation("p"), obligation("q")), some_proof(obligation("q"), obligation("r"))
     both = together(by_rule("a rule", first), second)
     assert [each.name for each in both.obligations] == ["p", "q", "r"]
     assert both.rules == ("a rule",)

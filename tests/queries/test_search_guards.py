@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import z3
 from support.in_process import OPEN, Forgetful, Here
-from support.proofs import NOTHING, some_proof
+from support.proofs import NOTHING, refuted, some_proof
 
 from mmaformal import rtx_blackwell
 from mmaformal.cases.alike import symmetry_classes
@@ -427,11 +427,12 @@ def settled(monkeypatch: pytest.MonkeyPatch, verdicts: Sequence[str]) -> Any:
     def ask(self: Any, active: Any, name: str, *_: Any, **__: Any) -> Any:
         if active is not None:  # with zeros alone; that is no proof of anything else
             self.asker.proved.append(restated(NOTHING, "of zeros alone", NOTHING.statement))
-            return replace(OPEN, verdict="unsat", solver="z3", why=""), None
+            return refuted(NOTHING), None
         verdict = next(answers)
         given.append(verdict)
         if verdict == "unsat":
             self.asker.proved.append(NOTHING)
+            return refuted(NOTHING), None
         return (OPEN if verdict == "unknown" else replace(OPEN, verdict=verdict, solver="z3", why="")), None
 
     def no_argument() -> Iterator[Any]:
@@ -641,7 +642,7 @@ def test_idle_steps_are_left_out_if_both_sides_pass_them() -> None:
 
 def test_equal_by_induction_only_from_every_accumulator(monkeypatch: pytest.MonkeyPatch) -> None:
     equal, proved = Equal("q", some_proof(), 0.0), [True]
-    monkeypatch.setattr(long_chains, "prove_induction", lambda *_: proved[0])
+    monkeypatch.setattr(long_chains, "prove_induction", lambda *_: [refuted(NOTHING)] if proved[0] else None)
     assert isinstance(long(Told(answer=lambda _: equal)), Equal)
     told = Told(answer=lambda _: equal)
     assert isinstance(long(told, "finite"), Equal)
@@ -678,4 +679,4 @@ def test_nans_that_are_forgotten_are_no_induction(monkeypatch: pytest.MonkeyPatc
         return smt.Trace(tuple(steps), c)
 
     monkeypatch.setattr(smt, "dot_add", forgets)
-    assert not long_chains.prove_induction(Forgetful(), specs[0], specs[1])
+    assert long_chains.prove_induction(Forgetful(), specs[0], specs[1]) is None

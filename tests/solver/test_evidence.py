@@ -369,7 +369,7 @@ def ask(store: EvidenceStore | None, verdict: str, x: z3.BoolRef) -> tuple[Count
     counting = Counting(verdict)
     with recording(store):
         asker = Asker(counting, 60)  # type: ignore[arg-type]
-    return counting, asker, asker.satisfy("name", "statement", [x])
+    return counting, asker, asker.satisfy("name", "statement", [x], whole=True)
 
 
 @pytest.mark.parametrize("verdict", ["unsat", "sat", "unknown"])
@@ -423,11 +423,11 @@ def test_solvers_that_contradict_each_other_prove_nothing(tmp_path: Path, verdic
         if verdicts[0] == "unsat":
             with pytest.raises(ContradictionError):
                 store.add(digest(script), "name", "statement", outcome(verdicts[1], "z3"))
-        said = asker.satisfy("name", "statement", [x * y == 35])
+        said = asker.satisfy("name", "statement", [x * y == 35], whole=True)
         assert said.verdict == "unknown"
         assert "solvers contradict each other" in said.why
         assert asker.proved == []
-        again = asker.satisfy("name", "statement", [x * y == 35])
+        again = asker.satisfy("name", "statement", [x * y == 35], whole=True)
         assert again.verdict == "unknown"
         assert len(list(store.records())) == 2
 

@@ -55,7 +55,7 @@ def recorded(*scripts: str, solver: str = Z3) -> Proved:
 def settle(asked: z3.BoolRef) -> tuple[str, int]:
     """The verdict, and how many questions were put to a solver."""
     portfolio = Counting()
-    return Asker(portfolio, 20).satisfy("a name", "a statement", [asked]).verdict, portfolio.asked
+    return Asker(portfolio, 20).satisfy("a name", "a statement", [asked], whole=True).verdict, portfolio.asked
 
 
 def seed_that(draws: bool, script: str) -> int:

@@ -377,15 +377,15 @@ def test_renaming_sees_through_names_and_nothing_else(claim: z3.BoolRef, names: 
 def test_a_refuted_question_is_not_asked_again_under_other_names() -> None:
     ask, portfolio = asker()
     less = lambda p, q: z3.And(z3.ULT(p * p, q), z3.ULT(q, p * p))  # noqa: E731
-    assert ask.satisfy("one", "first", [less(x, y)]).verdict == "unsat"
-    assert ask.satisfy("two", "second", [less(z, x)]).verdict == "unsat"
+    assert ask.satisfy("one", "first", [less(x, y)], whole=True).verdict == "unsat"
+    assert ask.satisfy("two", "second", [less(z, x)], whole=True).verdict == "unsat"
     assert len(portfolio.scripts) == 1
     assert [(o.name, o.statement) for o in ask.proved] == [("one", "first"), ("two", "second")]
     assert ask.proved[0].script == ask.proved[1].script
     # Three constants where there were two, and one that was satisfiable, are asked.
     third = z3.And(z3.ULT(x * x, y), z3.ULT(z, x * x))
-    assert ask.satisfy("three", "third", [third]).verdict == "sat"
-    assert ask.satisfy("four", "fourth", [third]).verdict == "sat"
+    assert ask.satisfy("three", "third", [third], whole=True).verdict == "sat"
+    assert ask.satisfy("four", "fourth", [third], whole=True).verdict == "sat"
     assert len(portfolio.scripts) == 3
     assert len(ask.proved) == 2
 
@@ -419,7 +419,7 @@ def test_a_script_says_what_the_term_says(claim: z3.BoolRef) -> None:
 def test_time_used_up_is_unknown_and_nothing_is_asked() -> None:
     ask, portfolio = asker(timeout=0.001)
     time.sleep(0.01)
-    outcome = ask.satisfy("late", "late", [x * y == 35])
+    outcome = ask.satisfy("late", "late", [x * y == 35], whole=True)
     assert (outcome.verdict, outcome.why) == ("unknown", "the time given was used up")
     assert not portfolio.scripts
     assert not ask.proved

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import z3
 
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, Settled
 from mmaformal.solver.portfolio import Outcome, Portfolio
 
-OPEN = Outcome("unknown", "", "", 0.0, why="too hard")
+OPEN = Settled("unknown", "", "", 0.0, why="too hard")
 
 
 class Here(Portfolio):
@@ -46,8 +46,9 @@ class Forgetful(Asker):
         assertions: Sequence[z3.BoolRef],
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
-        whole: bool = True,
-    ) -> Outcome:
+        *,
+        whole: bool,
+    ) -> Settled:
         if self.settles_not(name):
             return OPEN
-        return super().satisfy(name, statement, assertions, constants, limit, whole)
+        return super().satisfy(name, statement, assertions, constants, limit, whole=whole)

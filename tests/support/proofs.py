@@ -2,7 +2,7 @@
 
 from mmaformal.proof.kernel import direct
 from mmaformal.solver.answers import Obligation, Proof
-from mmaformal.solver.asking import obligation
+from mmaformal.solver.asking import Settled, obligation
 from mmaformal.solver.portfolio import Outcome
 
 
@@ -16,6 +16,11 @@ def answered(
 NOTHING = answered("nothing", "true is true", "(assert false)(check-sat)")
 
 
+def refuted(each: Obligation) -> Settled:
+    """The end of a question that left this obligation."""
+    return Settled("unsat", each.solver, each.version, each.seconds, obligation=each)
+
+
 def some_proof(*obligations: Obligation) -> Proof:
     """A proof of whatever it is said of."""
-    return direct(*(obligations or (NOTHING,)))
+    return direct(*map(refuted, obligations or (NOTHING,)))

@@ -123,7 +123,7 @@ class ReadingState:
         if self.asker is None:
             return False
         said = f"reading the program: {what}"
-        outcome = self.asker.satisfy("read", said, [*given, z3.Not(claim)], limit=_PATIENCE)
+        outcome = self.asker.satisfy("read", said, [*given, z3.Not(claim)], limit=_PATIENCE, whole=False)
         self.facts += outcome.verdict == "unsat"
         return outcome.verdict == "unsat"
 

@@ -184,10 +184,10 @@ def _settled(question: AmxQuestion, claim: AmxClaim, asker: Asker) -> Proof:
     """Raises NotProvedError."""
     if question.theorem is not None:
         return prove(asker, question.theorem)
-    outcome = asker.satisfy(claim.name, question.statement, [z3.Not(question.formula)])
+    outcome = asker.satisfy(claim.name, question.statement, [z3.Not(question.formula)], whole=True)
     if outcome.verdict != "unsat":
         raise NotProvedError(question.statement, outcome.verdict, outcome.why)
-    return direct(asker.proved[-1])
+    return direct(outcome)
 
 
 def _witness(question: AmxQuestion, name: str, asker: Asker) -> AmxWitness | None:
@@ -195,7 +195,7 @@ def _witness(question: AmxQuestion, name: str, asker: Asker) -> AmxWitness | Non
     constants = {
         str(c): c.size() for c in constants_of(question.formula) if str(c) in ("operand", "other", *"xyz")
     }
-    outcome = asker.satisfy("search", question.statement, [z3.Not(question.formula)], constants)
+    outcome = asker.satisfy("search", question.statement, [z3.Not(question.formula)], constants, whole=False)
     if outcome.verdict != "sat":
         return None
     if question.operation is not None:

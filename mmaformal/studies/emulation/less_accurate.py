@@ -278,7 +278,7 @@ class _Smallest(SmallestSearch):
                 return Unknown(
                     self.question, self.unsettled[count], tuple(self.asker.proved), self.asker.elapsed
                 )
-        return Holds(self.question, direct(*self.asker.proved), self.asker.elapsed)
+        return Holds(self.question, direct(*self.refuted), self.asker.elapsed)
 
     def _fails(self, found: FoundCase) -> Fails:
         """With the witness, which both encodings re-run."""
