@@ -365,7 +365,8 @@ class _Narrowed(_Narrows, Signing):
     def in_both_encodings(self, proof: Proof) -> Holds | Fails | Unknown:
         """The answer where the SMT encodings of the model and of those that explain kinds have a proof."""
         models = [spec for each in self.classes for spec in (*each.explaining, *each.other)]
-        holds = Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
+        notes = (*self.notes, *self.open_nans)
+        holds = Holds(self.question, proof, self.asker.elapsed, notes=notes)
         return of_both_encodings(holds, self.instruction, [self.spec, *models], self.asker)
 
 

@@ -236,6 +236,12 @@ class Questions(ABC):
         ]
         return f" (up to {', '.join(alike)}: laws that were proved)" if alike else ""
 
+    def ask_at(self, active: Places, count: int, limit: float) -> tuple[Settled, FoundCase | None]:
+        """Ask for a case of `count` nonzero products, which are `active`."""
+        places = ", ".join(map(str, active)) or "none"
+        name = f"{counted(count, 'product')} (at {places})"
+        return self.ask(active, name, f"{self.nothing} with nonzero products only at {places}", limit=limit)
+
     def ask_within(
         self, active: Places, name: str, bounds: Sequence[Bound], limit: float | None = None
     ) -> tuple[Settled, FoundCase | None]:

@@ -29,7 +29,6 @@ from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.questions import Bound, FoundCase, Places, Questions
 from mmaformal.cases.shrink import size
 from mmaformal.checked import Progress
-from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker, Settled
 from mmaformal.spec import DotAdd
@@ -114,10 +113,7 @@ class SmallestSearch(Questions):
                 _, found = self.ask_within(active, "c = 0", [self.objectives[0].at_most(0)], limit / 2)
                 if found is not None:
                     return found
-            places = ", ".join(map(str, active)) or "none"
-            name = f"{counted(count, 'product')} (at {places})"
-            statement = f"{self.nothing} with nonzero products only at {places}"
-            outcome, found = self.ask(active, name, statement, limit=limit)
+            outcome, found = self.ask_at(active, count, limit)
             if found is not None:
                 return found
             if outcome.verdict == "unknown":
