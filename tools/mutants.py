@@ -380,7 +380,7 @@ proof/kernel.py: a lemma may have the constant in the place of a term
 -apart(wanted, [goal, *determined])
 +wanted
 proof/kernel.py: a lemma has the words of whoever asked first
--        return restated(known, name, lemma.statement, whole=False)
+-        return restated(known, name, lemma.statement, lemma=True)
 +        return known
 proof/claims.py: what is given inside an alternative is overlooked
 -others = [premise_of(each) for each in parts if not z3.is_not(each)]

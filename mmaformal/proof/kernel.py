@@ -318,7 +318,7 @@ class LemmaCache:
         """The obligation of a lemma, in its own words, after proving it if it is new.  Raises NotProvedError."""
         known = (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
         name = lemma.stage if lemma.simplified else name_of(lemma, known.script)
-        return restated(known, name, lemma.statement, whole=False)
+        return restated(known, name, lemma.statement, lemma=True)
 
     def demand_premises(self, asker: Asker, theorem: Theorem) -> None:
         """Raises ArgumentError if nothing meets a theorem's premises, NotProvedError if that is not settled."""

@@ -68,8 +68,9 @@ class Obligation:
     version: str
     seconds: float
     memory: int = 0  #: the most that the solver's process held, in bytes; 0 if not known
-    #: whether it holds without premises; a theorem's lemma, and a claim proved from others, does not prove its words
-    whole: bool = field(default=True, compare=False)
+    #: whether the statement tells all that the script asserts; a theorem's lemma, and a claim proved from others, has
+    #: premises besides, and does not prove its words
+    whole: bool = field(default=False, compare=False)
     key: InitVar[object] = None
 
     def __init_subclass__(cls) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import InitVar, dataclass, fields
 
 import z3
 
@@ -66,8 +66,8 @@ def first_found(tell: Callable[[str], None] | None) -> Callable[[Answer], None] 
 _KEY = made_by(__name__)
 
 
-def obligation(name: str, statement: str, script: str, outcome: Outcome, whole: bool = True) -> Obligation:
-    """Return the obligation that a solver's answer to a script proves.
+def obligation(name: str, statement: str, script: str, outcome: Outcome, *, whole: bool) -> Obligation:
+    """Return the obligation that a solver's answer to a script proves; whole: whether the statement tells all of it.
 
     Raises ValueError where the answer is not `unsat`, or nobody's, or to another script.
     """
@@ -90,10 +90,13 @@ def obligation(name: str, statement: str, script: str, outcome: Outcome, whole: 
 
 
 def restated(
-    known: Obligation, name: str, statement: str, seconds: float | None = None, whole: bool | None = None
+    known: Obligation, name: str, statement: str, seconds: float | None = None, lemma: bool = False
 ) -> Obligation:
-    """The evidence of an obligation for a lemma that asks the same of a solver, in that lemma's own words."""
-    whole = known.whole if whole is None else whole
+    """The evidence of an obligation for a `lemma`, or a question, that asks the same of a solver, in its own words."""
+    return _restated(known, name, statement, seconds, known.whole and not lemma)
+
+
+def _restated(known: Obligation, name: str, statement: str, seconds: float | None, whole: bool) -> Obligation:
     if (known.name, known.statement, known.whole) == (name, statement, whole) and seconds is None:
         return known
     seconds = known.seconds if seconds is None else seconds
@@ -115,15 +118,22 @@ class Settled(Outcome):
     """How a question that an asker put ended; one that was refuted has its obligation."""
 
     obligation: Obligation | None = None
+    key: InitVar[object] = None
 
-    def __post_init__(self) -> None:
+    def __init_subclass__(cls) -> None:
+        raise TypeError("settled questions have no subclasses, which anybody could make")
+
+    def __post_init__(self, key: object) -> None:  # type: ignore[override]
         super().__post_init__()
+        if self.verdict == "unsat" and key is not _KEY:
+            raise TypeError("only the asker settles a question, of what a solver answered")
         if (self.verdict == "unsat") != (self.obligation is not None):
             raise ValueError(f"{self.verdict}, with the obligation {self.obligation}")
 
 
 def _settled(outcome: Outcome, proved: Obligation | None = None) -> Settled:
-    return Settled(**{each.name: getattr(outcome, each.name) for each in fields(Outcome)}, obligation=proved)
+    told = {each.name: getattr(outcome, each.name) for each in fields(Outcome)}
+    return Settled(**told, obligation=proved, key=_KEY)
 
 
 def _unsettled(why: str, seconds: float = 0.0) -> Settled:
@@ -199,7 +209,7 @@ class Asker:
         form = renamed(question)
         if form.get_id() in self._known:
             known = self._known[form.get_id()][1]
-            self.proved.append(restated(known, name, statement, 0.0, whole))
+            self.proved.append(_restated(known, name, statement, 0.0, whole))
             return _settled(Outcome("unsat", known.solver, known.version, 0.0), self.proved[-1])
         simplified = simplified_alone(question)
         if z3.is_false(simplified):
@@ -252,7 +262,7 @@ class Asker:
         except ContradictionError as error:
             return _unsettled(str(error))
         if known is not None:
-            self.proved.append(obligation(name, statement, script, known.outcome, whole))
+            self.proved.append(obligation(name, statement, script, known.outcome, whole=whole))
             return _settled(known.outcome, self.proved[-1])
         available = self.left if limit is None else min(self.left, limit)
         if available < _LEAST:
@@ -271,7 +281,7 @@ class Asker:
                 return _unsettled(str(error), outcome.seconds)
         if outcome.verdict != "unsat":
             return _settled(outcome)
-        self.proved.append(obligation(name, statement, script, outcome, whole))
+        self.proved.append(obligation(name, statement, script, outcome, whole=whole))
         return _settled(outcome, self.proved[-1])
 
     def prove(

@@ -40,6 +40,7 @@ from mmaformal.proof.kernel import (
 )
 from mmaformal.proof.lemmas import Argument, condition, number
 from mmaformal.proof.rules import Instance, Theory, instance
+from mmaformal.solver import asking
 from mmaformal.solver.answers import Equal, Holds, Obligation, Proof
 from mmaformal.solver.asking import Asker, Settled, cut_away, obligation, opposite, renamed, restated
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -420,9 +421,9 @@ def test_only_the_asker_makes_an_obligation() -> None:
         dataclasses.replace(some_proof(), obligations=())
     for verdict in ("sat", "unknown"):
         with pytest.raises(ValueError, match=f"{verdict} proves nothing"):
-            obligation("p", "p", "(assert p)", Outcome(verdict, "z3", "1", 0.0))  # type: ignore[arg-type]
+            obligation("p", "p", "(assert p)", Outcome(verdict, "z3", "1", 0.0), whole=True)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no solver"):
-        obligation("p", "p", "(assert p)", Outcome("unsat", "", "", 0.0))
+        obligation("p", "p", "(assert p)", Outcome("unsat", "", "", 0.0), whole=True)
 
 
 def test_an_answer_is_to_the_script_that_was_asked() -> None:
@@ -431,13 +432,13 @@ def test_an_answer_is_to_the_script_that_was_asked() -> None:
     with Portfolio(["z3"]) as portfolio:
         outcomes = [portfolio.ask(script, {}, 10.0) for script in scripts]
     assert [each.verdict for each in outcomes] == ["unsat", "sat"]
-    assert obligation("so", "x is x", scripts[0], outcomes[0])
+    assert obligation("so", "x is x", scripts[0], outcomes[0], whole=True)
     with pytest.raises(ValueError, match="another script"):
-        obligation("so", "x is y", scripts[1], outcomes[0])
+        obligation("so", "x is y", scripts[1], outcomes[0], whole=True)
 
 
 def test_what_is_proved_has_no_subclasses() -> None:
-    for of in (Proof, Obligation):
+    for of in (Proof, Obligation, Settled):
         with pytest.raises(TypeError, match="no subclasses"):
             type("Mine", (of,), {"__post_init__": lambda self, key: None})
 
@@ -606,7 +607,30 @@ def test_the_proof_is_of_the_question_that_was_refuted() -> None:
             direct(open_)
     for verdict, proved in (("unsat", None), ("sat", NOTHING)):
         with pytest.raises(ValueError, match="with the obligation"):
-            Settled(verdict, "z3", "1", 0.0, obligation=proved)  # type: ignore[arg-type]
+            asking._settled(Outcome(verdict, "z3", "1", 0.0), proved)  # type: ignore[arg-type]
+
+
+def test_only_the_asker_settles_a_question() -> None:
+    """The obligation of another question is not put in the place of an open one, or of one's own."""
+    asker = Forgetful(lambda name: name == "open")
+    open_, one, other = (
+        asker.prove("open", "x is y", X == Y),
+        asker.prove("one", "x is x", X == X),
+        asker.prove("other", "y is y", Y == Y),
+    )
+    for wrong in (
+        lambda: Settled("unsat", "z3", "1", 0.0, obligation=asker.proved[-1]),
+        lambda: dataclasses.replace(open_, verdict="unsat", solver="z3", obligation=asker.proved[-1]),
+        lambda: dataclasses.replace(one, obligation=other.obligation),
+    ):
+        with pytest.raises(TypeError, match="only the asker"):
+            wrong()
+
+
+def test_another_wording_does_not_make_a_lemma_whole() -> None:
+    lemma = restated(NOTHING, "a lemma", "true", lemma=True)
+    assert not lemma.whole
+    assert not restated(lemma, "again", "true is true").whole
 
 
 def test_whether_a_statement_tells_all_that_is_asserted_has_to_be_said() -> None:
