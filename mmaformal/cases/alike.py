@@ -51,3 +51,4 @@ class Symmetries:
     exchange: bool  #: b·a may stand for a·b
     signs: bool  #: (−a)·(−b) may stand for a·b
     zeros: Zeros  #: how products of zero are represented
+    given: bool = False  #: whether they are so by the question, which needs no proof

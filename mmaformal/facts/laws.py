@@ -28,7 +28,7 @@ from mmaformal.cases.codes import sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import all_of, any_of
-from mmaformal.solver.answers import Obligation
+from mmaformal.solver.answers import Obligation, Proof
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.spec import DotAdd
 
@@ -229,10 +229,14 @@ class AnyProduct:
 #: Laws that were proved in this process, by the model of one step; and those that were refuted, which are None.
 _SETTLED: dict[tuple[str, DotAdd], tuple[Obligation, ...] | None] = {}
 
+#: The proofs of the order law, by the model of one step.
+_ORDERS: dict[DotAdd, tuple[Proof, ...]] = {}
+
 
 def forget_laws() -> None:
     """Forget what is known of models, since the encodings have changed."""
     _SETTLED.clear()
+    _ORDERS.clear()
 
 
 class Laws:
@@ -251,6 +255,11 @@ class Laws:
         """Whether products of one class may change places."""
         classes = symmetry_classes(spec, spec)
         return len(set(classes)) == len(classes) or self._settled("order", spec, self._prove_order)
+
+    def order_proofs(self, spec: DotAdd) -> tuple[Proof, ...]:
+        """The proofs of the order law of a model; none where it was not settled, or no products change places."""
+        one = first_step(spec)
+        return () if one is None else _ORDERS.get(one, ())
 
     def exchange(self, spec: DotAdd) -> bool:
         return self._settled("exchange", spec, self._prove_change)
@@ -290,17 +299,18 @@ class Laws:
         from mmaformal.facts import orders  # which imports this module
         from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 
-        proved: list[Obligation] = []
+        proofs: list[Proof] = []
         try:
             for order in orders.within_blocks(one):
                 if asker.left <= 0:
                     return None
-                proved += prove(asker, orders.argue_order(one, order)).obligations
+                proofs.append(prove(asker, orders.argue_order(one, order)))
         except ArgumentError:
             return False
         except NotProvedError as error:
             return None if error.verdict == "unknown" else False
-        asker.proved = proved
+        asker.proved = [each for proof in proofs for each in proof.obligations]
+        _ORDERS[one] = tuple(proofs)
         return True
 
     def _step(self, one: DotAdd) -> tuple[Inputs, z3.BitVecRef, list[FactorTerms]]:

@@ -39,7 +39,7 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as compiled
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import NotProvedError, direct
+from mmaformal.proof.kernel import NotProvedError, by_rule, direct
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
@@ -219,10 +219,14 @@ def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int =
 # ---- the search ------------------------------------------------------------------------------------------------------
 
 
+_PLACES = "places: products that change places without a change of either result need be tried at one of them"
+
+
 class _Smallest(SmallestSearch):
     """The search for the smallest input on which x is farther from the exact sum."""
 
-    nothing = "x is nowhere farther from the exact sum, idle products being +0·+0 and c = +0,"
+    nothing = "x is nowhere farther from the exact sum, idle products being +0·+0, c = +0, all finite,"
+    tells_all = True
 
     def __init__(
         self, x: Instruction, y: Instruction, asker: Asker, products: int, progress: Progress | None
@@ -231,14 +235,18 @@ class _Smallest(SmallestSearch):
         self.x, self.y, self.most = x, y, min(products, x.k)
         self._best: FoundCase | None = None
         some = "one nonzero product" if self.most == 1 else f"at most {self.most} nonzero products"
-        self.question = f"{x.label} is never farther from the exact sum than {y.label}, with {some} and c = 0"
+        self.question = (
+            f"{x.label} is never farther from the exact sum than {y.label}, with {some}, the others +0·+0, c = +0, and "
+            f"finite inputs and results"
+        )
+        self.laws = Laws(asker)
 
     def find_licences(self) -> Symmetries:
         """Products of a class may change places, if that is proved of both; idle ones are +0·+0 by the question."""
-        laws, models = Laws(self.asker), (self.x.spec, self.y.spec)
-        ordered = all(map(laws.order, models))
+        models = self.x.spec, self.y.spec
+        ordered = all(map(self.laws.order, models))
         classes = symmetry_classes(*models) if ordered else list(range(self.spec.k))
-        return Symmetries(classes, exchange=False, signs=False, zeros="plus")
+        return Symmetries(classes, exchange=False, signs=False, zeros="plus", given=True)
 
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         results = [smt.dot_add(i.spec, inputs.a, inputs.b, inputs.c).result for i in (self.x, self.y)]
@@ -278,7 +286,9 @@ class _Smallest(SmallestSearch):
                 return Unknown(
                     self.question, self.unsettled[count], tuple(self.asker.proved), self.asker.elapsed
                 )
-        return Holds(self.question, direct(*self.refuted), self.asker.elapsed)
+        laws = [proof for each in (self.x.spec, self.y.spec) for proof in self.laws.order_proofs(each)]
+        proof = direct(*self.refuted)
+        return Holds(self.question, by_rule(_PLACES, *laws, proof) if laws else proof, self.asker.elapsed)
 
     def _fails(self, found: FoundCase) -> Fails:
         """With the witness, which both encodings re-run."""
