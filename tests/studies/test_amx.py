@@ -137,7 +137,7 @@ BROKEN = (
            "lanes i of X and j of Y make what is at the place of (i, j)"),
     Broken("ignored-bits", "fma64", "skips", lambda right: lambda operand: right(operand)
            | z3.ZeroExt(2, smt.field(operand, 26, 1)),
-           "Z does not depend on them"),
+           "Z does not depend on the ignored bits"),
     Broken("additions", "fma16", "_alone", lambda right: lambda *given: _half(right(*given)),
            "element 0 of row 0 becomes"),
 )  # fmt: skip

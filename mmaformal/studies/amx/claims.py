@@ -134,19 +134,24 @@ def _disabled(name: str) -> Iterator[AmxQuestion]:
         taken = z3.Or(run.vector, in_y[j])
         claims = [z3.Implies(z3.Not(z3.And(in_x[i], taken)), after[i] == before[i]) for i in range(run.lanes)]
         formula = z3.Implies(z3.Not(run.mixed), z3.And(claims))
-        yield AmxQuestion(f"disabled lanes of row {r} keep their bytes", formula, (run,))
+        but = ", but for matrix mode onto fp32" if name == "fma16" else ""
+        yield AmxQuestion(f"disabled lanes of row {r} keep their bytes{but}", formula, (run,))
         if name == "fma16":
             after, before = (amx.split(z[r], 32) for z in (run.trace.state.z, run.before.z))
             part = [z3.And(in_x[2 * p + r % 2], in_y[r // 2]) for p in range(16)]
             claims = [z3.Implies(z3.Not(part[p]), after[p] == before[p]) for p in range(16)]
             formula = z3.Implies(run.mixed, z3.And(claims))
-            yield AmxQuestion(f"disabled lanes of row {r} keep their bytes, onto fp32", formula, (run,))
+            yield AmxQuestion(
+                f"disabled lanes of row {r} keep their bytes in matrix mode onto fp32", formula, (run,)
+            )
 
 
 def _vector_row(name: str) -> Iterator[AmxQuestion]:
     run = InstructionRun.of(name, OPERAND)
     kept = [z3.Or(run.row == r, run.kept(r)) for r in range(ROWS)]
-    yield AmxQuestion("all rows but z_row are kept", z3.Implies(run.vector, z3.And(kept)), (run,))
+    yield AmxQuestion(
+        "in vector mode all rows but z_row are kept", z3.Implies(run.vector, z3.And(kept)), (run,)
+    )
 
 
 def _matrix_rows(name: str) -> Iterator[AmxQuestion]:
@@ -154,9 +159,9 @@ def _matrix_rows(name: str) -> Iterator[AmxQuestion]:
     congruent = [z3.URem(run.row, run.stride) == r % run.stride for r in range(ROWS)]
     kept = z3.And([z3.Or(here, run.kept(r)) for r, here in enumerate(congruent)])
     given = z3.And(z3.Not(run.vector), z3.Not(run.mixed))
-    yield AmxQuestion(
-        f"rows that are not congruent to z_row modulo {run.stride} are kept", z3.Implies(given, kept), (run,)
-    )
+    mode = "in matrix mode" + (" onto fp16" if name == "fma16" else "")
+    text = f"{mode} rows that are not congruent to z_row modulo {run.stride} are kept"
+    yield AmxQuestion(text, z3.Implies(given, kept), (run,))
 
 
 def _bijection(name: str) -> Iterator[AmxQuestion]:
@@ -188,7 +193,7 @@ def _bijection(name: str) -> Iterator[AmxQuestion]:
             z3.And(at.x == x, at.y == y, at.z == amx.split(run.before.z[r], 32)[p], here == pairs.codes[r][p])
         )
     everything = z3.And(amx.field(OPERAND, 41, 7) == 0, amx.field(OPERAND, 32, 7) == 0, run.mixed)
-    text = "with all lanes enabled, lanes i of X and j of Y make what is at the place of (i, j)"
+    text = "onto fp32 with all lanes enabled, lanes i of X and j of Y make what is at the place of (i, j)"
     yield AmxQuestion(text, z3.Implies(everything, z3.And(claims)), (run,))
 
 
@@ -234,7 +239,7 @@ def _same(what: str, one: InstructionRun, other: InstructionRun) -> AmxQuestion:
     ]
     same = [x == y for x, y in zip(one.trace.state.z, other.trace.state.z, strict=True)]
     formula = z3.simplify(z3.Implies(z3.And(function), z3.And(same)))
-    return AmxQuestion(f"{what} Z does not depend on them", formula, (one, other))
+    return AmxQuestion(f"{what} Z does not depend on the ignored bits", formula, (one, other))
 
 
 class _Agreement:
@@ -324,7 +329,9 @@ def _additions(name: str) -> Iterator[AmxQuestion]:
 CLAIMS = (
     AmxClaim("disabled-lanes", "disabled lanes keep their bytes", _disabled),
     AmxClaim("vector-mode", "vector mode changes one row at most", _vector_row),
-    AmxClaim("matrix-mode", "matrix mode changes only the rows congruent to z_row", _matrix_rows),
+    AmxClaim(
+        "matrix-mode", "matrix mode (fma16: onto fp16) changes only the rows congruent to z_row", _matrix_rows
+    ),
     AmxClaim("interleaved", "onto fp32, pairs of lanes and places of Z correspond one to one", _bijection),
     AmxClaim("ignored-bits", "bits that the tables call ignored are ignored", _ignored),
     AmxClaim("operations", "bits 27 to 29 choose the operation that the table says", _operations),
