@@ -34,6 +34,7 @@ from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.encodings.rvbna import Rvbna
+from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.laws import Laws
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import fp32
@@ -207,11 +208,12 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     if codes is not None:
         return search.smallest(codes)
     text = "each result is that of a conforming unit, not of the same for every input"
-    outcome, case = search.ask(None, "one of the members", text)
+    outcome, case = search.ask(None, "one of the members", text, whole=True)
     if case is not None:
         return search.smallest(case.codes)
     if outcome.verdict == "unsat":
-        return Holds(question, direct(outcome), asker.elapsed)
+        holds = Holds(question, direct(outcome), asker.elapsed)
+        return of_both_encodings(holds, instruction, standard.members(), asker)
     why = "no input was found whose result is not allowed; that each is of a conforming unit is not settled"
     return Unknown(question, f"{why}: {outcome.why}", tuple(asker.proved), asker.elapsed)
 

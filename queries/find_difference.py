@@ -471,9 +471,8 @@ class _Search(SmallestSearch):
             return equal
         found, products = self._sparse()
         if found is None:
-            outcome, found = self.ask(
-                None, "all inputs at once", f"no input makes the results of {self.question} differ"
-            )
+            said = f"no input makes the results of {self.question} differ"
+            outcome, found = self.ask(None, "all inputs at once", said, whole=True)
             if outcome.verdict == "unsat":
                 return Equal(self.question, direct(outcome), self.asker.elapsed)
             if found is None:

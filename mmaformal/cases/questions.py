@@ -70,6 +70,8 @@ class Questions(ABC):
 
     #: what a refuted question says
     nothing = "no case"
+    #: whether those words tell all that is asserted of inputs and results, but where nonzero products are
+    tells_all = False
     #: whether storage bits that the model ignores may be what shows it
     ignored_bits = False
 
@@ -112,7 +114,7 @@ class Questions(ABC):
         """Inputs whose products outside `active` are zero, and what is to be asserted of those; None: all inputs."""
         spec, symmetries = self.spec, self.symmetries if active is not None else None
         positive = [f"b{k}" for k in active or () if symmetries and symmetries.signs and self._free(k)]
-        inputs = symbolic_inputs(spec, self.pins, positive=positive, bare=self.bare)
+        inputs = symbolic_inputs(spec, self.pins, positive=positive, bare=self.bare and active is not None)
         asserted: list[z3.BoolRef] = []
         a, b = list(inputs.a), list(inputs.b)
         for k in range(spec.k) if active is not None else ():
@@ -184,8 +186,13 @@ class Questions(ABC):
         statement: str,
         bounds: Sequence[Bound] = (),
         limit: float | None = None,
+        *,
+        whole: bool,
     ) -> tuple[Settled, FoundCase | None]:
-        """Ask for a case that shows it, its nonzero products only at `active`, within bounds."""
+        """Ask for a case that shows it, its nonzero products only at `active`, within bounds.
+
+        whole: whether the statement tells all that is asserted (`Asker.satisfy`).
+        """
         self.progress(f"{self.asker.elapsed:5.1f} s  {name}")
         if self.left <= 0:
             return Settled("unknown", "", "", 0.0, why="the time given was used up"), None
@@ -205,7 +212,9 @@ class Questions(ABC):
                 else statement
             )
             asserted = [*assertions, *left_out]
-            outcome = self.asker.satisfy(name, said, asserted, inputs.constants(), limit, whole=not left_out)
+            outcome = self.asker.satisfy(
+                name, said, asserted, inputs.constants(), limit, whole=whole and not left_out
+            )
             if outcome.verdict != "sat":
                 return (_but_for(outcome, len(left_out)) if left_out else outcome), None
             codes = inputs.codes(self.spec, outcome.model, ignored=self.ignored_bits)
@@ -232,7 +241,11 @@ class Questions(ABC):
             *(["the order of products of a class"] if len(set(symmetries.classes)) < self.spec.k else []),
             *(["that of two factors"] if symmetries.exchange else []),
             *(["the signs of both"] if symmetries.signs else []),
-            *(["which zero products there are"] if symmetries.zeros != "any" else []),
+            *(
+                ["which zero products there are"]
+                if symmetries.zeros != "any" and not symmetries.given
+                else []
+            ),
         ]
         return f" (up to {', '.join(alike)}: laws that were proved)" if alike else ""
 
@@ -240,15 +253,16 @@ class Questions(ABC):
         """Ask for a case of `count` nonzero products, which are `active`."""
         places = ", ".join(map(str, active)) or "none"
         name = f"{counted(count, 'product')} (at {places})"
-        return self.ask(active, name, f"{self.nothing} with nonzero products only at {places}", limit=limit)
+        said = f"{self.nothing} with nonzero products only at {places}"
+        return self.ask(active, name, said, limit=limit, whole=self.tells_all)
 
     def ask_within(
         self, active: Places, name: str, bounds: Sequence[Bound], limit: float | None = None
     ) -> tuple[Settled, FoundCase | None]:
+        """Ask for a case within bounds, of which the words tell the last at most."""
         places = ", ".join(map(str, active)) or "none"
-        return self.ask(
-            active, name, f"{self.nothing} with {name}, nonzero products only at {places}", bounds, limit
-        )
+        said = f"{self.nothing} with {name}, nonzero products only at {places}"
+        return self.ask(active, name, said, bounds, limit, whole=False)
 
     # ---- few products ---------------------------------------------------------------------------------------------
 

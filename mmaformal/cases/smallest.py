@@ -67,7 +67,7 @@ class SmallestSearch(Questions):
         self.minimality: tuple[str, ...] = ()
         self.unsettled: dict[int, str] = {}  # numbers of products that are not ruled out, and why
         self.ruled_out: set[int] = set()  # those that are
-        self.refuted: list[Settled] = []  # the questions that rule them out
+        self.refuted: list[Settled] = []  # the questions that rule them out, open ones for arguments that do
         self.objectives = [
             Objective("c", lambda x: size(spec, x)[1], self._c_is_nonzero),
             Objective("significand bits set", lambda x: size(spec, x)[2], self._significands),
@@ -107,6 +107,7 @@ class SmallestSearch(Questions):
                 self.unsettled.setdefault(count, "the time for that was used up")
                 return None
             if self.nothing_at(active):
+                self.refuted.append(Settled("unknown", "", "", 0.0, why="an argument rules these places out"))
                 continue
             limit = left() if first_try is None else min(left(), first_try)
             if count:  # c = 0 is preferred, and mostly settled sooner

@@ -189,11 +189,11 @@ def settle(
         why, known = str(error), tuple(asker.proved)
     settled: list[Settled] = []
     for relation in relations:
-        statement = f"no input gives anything else {relation.second}"
+        statement = question if len(relations) == 1 else f"{question}, {relation.second}"
         search = _Smallest(asker, relation)
         if (case := search.with_products(0, search.quarter)) is not None:
             return fails(instruction, asker, question, relation, case.codes)
-        outcome, case = search.ask(None, "all inputs at once", statement, limit=asker.left / 2)
+        outcome, case = search.ask(None, "all inputs at once", statement, limit=asker.left / 2, whole=True)
         if case is not None:
             return fails(instruction, asker, question, relation, case.codes)
         if outcome.verdict == "unsat":

@@ -33,6 +33,7 @@ from mmaformal.facts.laws import Laws
 from mmaformal.facts.settling import _Smallest as Breaks
 from mmaformal.formats import FORMATS, Format, Specials, e2m1, e2m3, e3m2, e5m2, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import direct
 from mmaformal.proof.lemmas import ArgumentError
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints, finite, fixed
@@ -263,6 +264,23 @@ def test_what_is_not_settled_is_not_called_minimal(name: str, case: Any, open_: 
     for line in answer.minimality:
         named = any(line.startswith(each) for each in open_) and ": 0: " not in line
         assert line.endswith("too hard)" if named else ": proved minimal"), line
+
+
+def test_a_question_within_bounds_that_its_words_do_not_tell_is_no_proof() -> None:
+    search = differences(*ONE_PRODUCT)
+    nothing = [z3.BoolVal(False)]
+    outcome, _ = search.ask_within((0,), "minus signs at most 3", [lambda *_: nothing])
+    assert outcome.verdict == "unsat"
+    with pytest.raises(ArgumentError, match="under premises"):
+        direct(outcome)
+
+
+def test_places_that_an_argument_rules_out_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = differences(*ONE_PRODUCT)
+    monkeypatch.setattr(search, "nothing_at", lambda _: True)
+    assert search.with_products(1, lambda: 60.0) is None
+    with pytest.raises(ArgumentError, match="an argument rules these places out"):
+        direct(*search.refuted)
 
 
 def test_what_is_settled_is_called_minimal() -> None:
