@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.cases.codes import exponent, is_finite, is_zero, one_nan, some_nan
-from mmaformal.cases.generate import Mood, generate
+from mmaformal.cases.generate import Distribution, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.formats import Format
@@ -136,7 +136,7 @@ class Table:
         return best
 
 
-def pool(specs: Sequence[DotAdd], count: int, distributions: Sequence[Mood], seed: int) -> Rows:
+def pool(specs: Sequence[DotAdd], count: int, distributions: Sequence[Distribution], seed: int) -> Rows:
     """Cases drawn for some of these models."""
     rng = np.random.default_rng(seed)
     some = [specs[i] for i in rng.choice(len(specs), min(_DRAWN_FOR, len(specs)), replace=False)]

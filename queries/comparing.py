@@ -62,7 +62,7 @@ class Agreement:
         return [*given, *(term for each in self.where for term in each.on_inputs(spec, inputs))]
 
     def on_result(self, spec: DotAdd, result: z3.BitVecRef) -> list[z3.BoolRef]:
-        """Claims that the constraints make of a result."""
+        """Claims that the constraints make of the model's result; a design may give any."""
         return [term for each in self.where for term in each.on_result(spec, result)]
 
 
@@ -129,10 +129,10 @@ class Comparing:
         if not claims or not len(rows):
             return np.ones(len(rows), np.bool_)
         found = np.broadcast_to(evaluate(z3.And(claims), values_of(self.inputs, rows)), len(rows))
-        return found.astype(np.bool_) & self.allowed_results(self.model_results(rows))
+        return found.astype(np.bool_) & self._allowed_results(self.model_results(rows))
 
-    def allowed_results(self, d: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """The results that satisfy the constraints."""
+    def _allowed_results(self, d: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """The model's results that satisfy the constraints."""
         result = z3.BitVec("d", self.spec.d_format.storage_bits)
         if not (claims := self.same.on_result(self.spec, result)):
             return np.ones(len(d), np.bool_)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as, rarity
-from mmaformal.cases.generate import DISTRIBUTIONS, Mood
+from mmaformal.cases.generate import DISTRIBUTIONS, Distribution
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.checked import Progress
 from mmaformal.display import counted
@@ -34,7 +34,7 @@ _MOST = 64
 #: Seconds of solvers for one group of models in any case; of what is left of the time, the part that they may take.
 _LEAST, _SOLVING = 2.0, 0.7
 
-EVERYTHING: tuple[Mood, ...] = (*DISTRIBUTIONS, "edge", "subnormal", "cancel")
+EVERYTHING: tuple[Distribution, ...] = (*DISTRIBUTIONS, "edge", "subnormal", "cancel")
 
 
 class Narrowing:
@@ -116,7 +116,7 @@ class Narrowing:
         return [table.specs[i] for i in left]
 
     def _narrowed(
-        self, specs: list[DotAdd], distributions: Sequence[Mood], ordinary: bool = False
+        self, specs: list[DotAdd], distributions: Sequence[Distribution], ordinary: bool = False
     ) -> list[DotAdd]:
         """Return what is left after new cases, more and more of them, drawn for what is left."""
         for seed, count in enumerate(_POOLS):

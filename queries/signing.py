@@ -218,7 +218,7 @@ class Signing(Comparing):
         model = self.model_results(rows)
         for seed in _UNDEFINED if self.module.undefined else (0,):
             mine = self.results(rows, drawn(self.module, len(rows), seed))
-            wrong |= self.is_shown(rows, mine, model) & self.allowed_results(mine)
+            wrong |= self.is_shown(rows, mine, model)
         where = np.flatnonzero(wrong)
         wrong[where] &= self.allowed(rows.at(where))
         return wrong
@@ -312,7 +312,7 @@ class SmallestWrong(SmallestSearch):
     def least(self, limit: float) -> tuple[Settled, FoundCase | None]:
         """Whether there is a case at all."""
         text = f"{self.nothing} for every input{self.signed.same.said}"
-        return self.ask(None, "all inputs at once", text, limit=limit)
+        return self.ask(None, "all inputs at once", text, limit=limit, whole=True)
 
     def made_smaller(self, codes: Codes) -> Codes:
         def shows(cases: Sequence[Codes]) -> list[bool]:
@@ -327,7 +327,7 @@ class SmallestWrong(SmallestSearch):
         model, same = signed.model_term(inputs), signed.same
         given = same.on_inputs(spec, inputs) if same.where else []
         claims = signed.claims(inputs, mine, model)
-        return [*claims, *given, *same.on_result(spec, mine), *same.on_result(spec, model)], []
+        return [*claims, *given, *same.on_result(spec, model)], []
 
     def find_licences(self) -> Symmetries:
         return Symmetries(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")

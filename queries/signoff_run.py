@@ -88,7 +88,7 @@ class SigningRuns(Comparing):
         return self._differs(rows, self.results_known(rows))
 
     def _differs(self, rows: Rows, mine: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        wrong = self.is_shown(rows, mine, self.model_results(rows)) & self.allowed_results(mine)
+        wrong = self.is_shown(rows, mine, self.model_results(rows))
         where = np.flatnonzero(wrong)
         wrong[where] &= self.allowed(rows.at(where))
         return wrong

@@ -23,6 +23,7 @@ from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import counted
+from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.formats import fp32
 from mmaformal.hardware.undefined import drawn
 from mmaformal.proof.kernel import direct, together
@@ -119,7 +120,8 @@ class SigningStandard(Signing):
         if found is not None:
             return self.fails(found.codes)
         if outcome.verdict == "unsat":
-            return self._holds(direct(outcome))
+            holds = self._holds(direct(outcome))
+            return of_both_encodings(holds, self.instruction, self.standard.members(), self.asker)
         why = f"no input was found whose result is not allowed; {why}"
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
@@ -154,8 +156,9 @@ class SigningStandard(Signing):
             return codes if wrong else f"it is not {text}"
         return f"that it is {text} is not settled"
 
-    def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
-        return Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
+    def _holds(self, proof: Proof) -> Holds:
+        notes = (*self.notes, *self.open_nans)
+        return Holds(self.question, proof, self.asker.elapsed, notes=notes)
 
     def found_wrong(self, found: FoundCase, minimality: tuple[str, ...]) -> Fails:
         """The answer that an input gives, which is run once more.  Raises WitnessError if d is allowed there."""

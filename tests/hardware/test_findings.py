@@ -89,6 +89,12 @@ def dot2(folder: Path, body: str = "", **changes: object) -> list[Path]:
     return files
 
 
+def test_a_design_is_wrong_where_it_gives_no_number_and_the_model_does(tmp_path: Path) -> None:
+    """A constraint on results is about the model's: a design that always gives a NaN would be right of all the rest."""
+    answer = signoff(dot2(tmp_path, " assign d = 16'h7e00; "), DOT, where=["finite"], timeout=20)
+    assert isinstance(answer, Fails), answer
+
+
 def unit_of(files: list[Path], **given: object) -> DesignUnit:
     return from_rtl(files, k=2, a_format="e5m2", c_format="fp16", **given)  # type: ignore[arg-type]
 
