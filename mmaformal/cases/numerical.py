@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
-from mmaformal.cases.generate import generate
+from mmaformal.cases.generate import Distribution, generate
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink, size
@@ -27,8 +27,14 @@ def exact_of(spec: DotAdd, codes: Codes) -> Fraction | None:
     return exact_dot_add(spec, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
 
 
-def find_case(instruction: Instruction, breaks: Breaks, *, count: int = 3000) -> Codes | None:
-    """A small case that `breaks` holds for, or None if there is none among `count`."""
+def find_case(
+    instruction: Instruction,
+    breaks: Breaks,
+    *,
+    count: int = 3000,
+    distributions: Sequence[Distribution] = ("numbers",),
+) -> Codes | None:
+    """A small case that `breaks` holds for, or None if there is none among `count` of these distributions."""
     spec = instruction.spec
 
     def shows(cases: Sequence[Codes]) -> map[bool]:
@@ -36,9 +42,9 @@ def find_case(instruction: Instruction, breaks: Breaks, *, count: int = 3000) ->
 
     for start in (*range(0, count, _BATCH), None):
         if start is None:  # at last, what was rounded away before c was added is all that is left
-            cases = _cancelling(instruction, generate(spec, _BATCH, 0, ["numbers"]).cases())
+            cases = _cancelling(instruction, generate(spec, _BATCH, 0, distributions).cases())
         else:
-            cases = generate(spec, _BATCH, start, ["numbers"]).cases()
+            cases = generate(spec, _BATCH, start, distributions).cases()
         cases.sort(key=lambda codes: size(spec, codes))
         found = (codes for codes, so in zip(cases, shows(cases), strict=True) if so)
         small = [shrink(spec, codes, shows) for codes in islice(found, _STARTS)]

@@ -237,10 +237,7 @@ def _rounds_alike(
         return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
     if rounding.is_stochastic:
         return z3.And(*possible, *_rounds_randomly(m, t, top, index, rho))
-    demand(
-        rounding in (Rounding.RNE, Rounding.RNA),
-        f"no definition of {rounding.name}: definitions.py has none of this mode",
-    )
+    demand(rounding in (Rounding.RNE, Rounding.RNA), f"no definition of {rounding.name} in definitions.py")
     lower, upper, quarter = midpoints(index, t.size(), rho)
     no_higher, no_lower = at_least(upper, quarter, top, t), at_least(m, t, lower, quarter)
     if one_number:
