@@ -16,13 +16,13 @@ from fractions import Fraction
 from math import floor
 
 from mmaformal.cases.codes import negated
-from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Codes, Rows, one, zeros
 from mmaformal.formats import Format, exponent_of
 from mmaformal.spec import DotAdd
 
 #: All distributions that rows are drawn from.
-_DRAWN: tuple[Mood, ...] = (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel")
+_DRAWN: tuple[Distribution, ...] = (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel")
 #: Tries for a row whose exact sum is where it was to be.
 _TRIES = 4
 

@@ -21,7 +21,7 @@ from mmaformal.spec import DotAdd
 
 Array = NDArray[Any]
 
-Mood = Literal[
+Distribution = Literal[
     "near",  # products near each other and c, equal or cancelling, few or many; now and then anything
     "sparse",  # the same, at most three, and c = 0
     "numbers",  # one to three products or K equal ones, and c: finite, simple and extreme
@@ -36,10 +36,10 @@ Mood = Literal[
     "subnormal",  # one product at most, of a subnormal factor, or c subnormal, or both
     "cancel",  # a large product cancels another or c, at any two places; the other terms are far below
 ]
-_NAMED: tuple[Mood, ...] = ("edge", "tiny", "subnormal", "cancel")
+_NAMED: tuple[Distribution, ...] = ("edge", "tiny", "subnormal", "cancel")
 #: Those that are drawn if none is named.
-DISTRIBUTIONS: tuple[Mood, ...] = tuple(
-    distribution for distribution in get_args(Mood) if distribution not in _NAMED
+DISTRIBUTIONS: tuple[Distribution, ...] = tuple(
+    distribution for distribution in get_args(Distribution) if distribution not in _NAMED
 )
 
 
@@ -62,12 +62,14 @@ class Takes(Protocol):
     def scales(self) -> int: ...
 
 
-def generate(spec: Takes, count: int, seed: int = 0, distributions: Sequence[Mood] = DISTRIBUTIONS) -> Rows:
+def generate(
+    spec: Takes, count: int, seed: int = 0, distributions: Sequence[Distribution] = DISTRIBUTIONS
+) -> Rows:
     """`count` cases, of each distribution as many."""
     rng = np.random.default_rng(seed)
     shares = [len(range(i, count, len(distributions))) for i in range(len(distributions))]
     drawn = [
-        _MOODS[distribution](_Draw(spec, n, rng))
+        _DRAWS[distribution](_Draw(spec, n, rng))
         for distribution, n in zip(distributions, shares, strict=True)
         if n
     ]
@@ -369,7 +371,7 @@ def _opposite(draw: _Draw) -> Rows:
     return Rows(rows.a, rows.b, c & np.uint64(spec.c_format.codes - 1), rows.scale_a, rows.scale_b)
 
 
-_MOODS: dict[Mood, Callable[[_Draw], Rows]] = {
+_DRAWS: dict[Distribution, Callable[[_Draw], Rows]] = {
     "near": _near,
     "sparse": _sparse,
     "edge": _edge,

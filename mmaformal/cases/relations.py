@@ -18,7 +18,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.cases.codes import Code, Fact, both
-from mmaformal.cases.generate import Mood, generate
+from mmaformal.cases.generate import Distribution, generate
 from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import results, smt_result
@@ -140,11 +140,11 @@ def sample_broken(relation: Relation, rows: int = _ROWS) -> Codes | None:
 
     rows = min(rows, max(_FEWEST_ROWS, _CODES // spec.k))
 
-    def broken(distribution: Mood, seed: int) -> list[Codes]:
+    def broken(distribution: Distribution, seed: int) -> list[Codes]:
         cases = generate(spec, rows, seed, [distribution])
         return [cases[int(row)] for row in np.flatnonzero(relation.runs(cases)[2])]
 
-    distributions: tuple[Mood, ...] = ("near", "edge")
+    distributions: tuple[Distribution, ...] = ("near", "edge")
     for distribution, seed in product(distributions, range(_TRIES)):
         found = broken(distribution, seed)
         if found:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cases.generate import Mood, generate
+from mmaformal.cases.generate import Distribution, generate
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -107,7 +107,7 @@ def stream(instruction: Instruction, rows: int, seed: int) -> Iterator[bytes]:
 def _draw(layout: RowLayout, rows: int, seeds: tuple[int, int]) -> NDArray[Any]:
     """Rows of all distributions, in any order."""
     (seed,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64).tolist()
-    drawn = generate(layout.instruction.spec, rows, seed, get_args(Mood))
+    drawn = generate(layout.instruction.spec, rows, seed, get_args(Distribution))
     records = np.zeros(rows, layout.dtype)
     for each in layout.fields:
         if each.name != "d":

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Codes, Rows, plain_codes, with_products
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import Shows, fewer_products, shrink, size
@@ -35,7 +35,7 @@ from mmaformal.witness import results_differ
 #: Rows that each model of some types is run on, and how many of those that differ are made smaller.
 ROWS, STARTS = 24_000, 4
 
-_MOODS: tuple[Mood, ...] = (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel")
+_DRAWS: tuple[Distribution, ...] = (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel")
 
 Told = Callable[[str], object]
 
@@ -82,7 +82,7 @@ def found_by_running(pairs: Mapping[str, FunctionPair], seed: int = 0) -> dict[s
     """An input for each pair of a group that some of many rows, drawn for each of its models, tell apart; by keys."""
     specs: list[DotAdd] = list(dict.fromkeys(i.spec for pair in pairs.values() for i in (pair.x, pair.y)))
     count = -(-ROWS // len(specs))
-    rows = Rows.join([generate(spec, count, seed + n, _MOODS) for n, spec in enumerate(specs)])
+    rows = Rows.join([generate(spec, count, seed + n, _DRAWS) for n, spec in enumerate(specs)])
     results = {spec: compiled_results(spec, rows) for spec in specs}
     found: dict[str, Codes] = {}
     for key, pair in pairs.items():

@@ -17,7 +17,7 @@ from support.recorded import SHARED, save
 from support.slow import slow
 
 from mmaformal import ARCHITECTURES
-from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import compiled_results, results
 from mmaformal.encodings.efda import Efda
@@ -50,7 +50,7 @@ def recording(
     folder: Path,
     spec: DotAdd,
     rows: int = 900,
-    distributions: Sequence[Mood] = (*DISTRIBUTIONS, "edge"),
+    distributions: Sequence[Distribution] = (*DISTRIBUTIONS, "edge"),
     **changes: Any,
 ) -> Path:
     """Rows of every distribution, as a file; `changes` are of its arrays."""

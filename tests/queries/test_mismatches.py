@@ -18,7 +18,7 @@ from support.recorded import meta as meta_of
 from support.slow import slow
 
 from mmaformal import ARCHITECTURES, cli, mismatches
-from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
 from mmaformal.queries.mismatches import Mismatches
@@ -39,7 +39,7 @@ def recording(
     folder: Path,
     true: Instruction,
     rows: int = 3000,
-    distributions: Sequence[Mood] = (*DISTRIBUTIONS, "edge"),
+    distributions: Sequence[Distribution] = (*DISTRIBUTIONS, "edge"),
     **changes: Any,
 ) -> Path:
     """Rows of every distribution, as a unit would give them that is this model."""
@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
 #: searches that take longer than a minute; of the others all of the minimality is proved
 LONG = {"e_zero as in the paper", "steps", "other products first", "groups", "flushed before rounding"}
 #: what other rows show
-RARE: dict[str, tuple[Mood, ...]] = {"flushed before rounding": (*DISTRIBUTIONS, "tiny")}
+RARE: dict[str, tuple[Distribution, ...]] = {"flushed before rounding": (*DISTRIBUTIONS, "tiny")}
 
 
 @pytest.mark.parametrize("name", slow(WRONG, {*WRONG} - {"F", "a NaN"}))
