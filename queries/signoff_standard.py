@@ -120,8 +120,10 @@ class SigningStandard(Signing):
         if found is not None:
             return self.fails(found.codes)
         if outcome.verdict == "unsat":
-            holds = self._holds(direct(outcome))
-            return of_both_encodings(holds, self.instruction, self.standard.members(), self.asker)
+            answer = self._holds(direct(outcome))
+            if not isinstance(answer, Holds):
+                return answer
+            return of_both_encodings(answer, self.instruction, self.standard.members(), self.asker)
         why = f"no input was found whose result is not allowed; {why}"
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
@@ -156,7 +158,7 @@ class SigningStandard(Signing):
             return codes if wrong else f"it is not {text}"
         return f"that it is {text} is not settled"
 
-    def _holds(self, proof: Proof) -> Holds:
+    def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         notes = (*self.notes, *self.open_nans)
         return Holds(self.question, proof, self.asker.elapsed, notes=notes)
 

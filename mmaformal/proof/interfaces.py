@@ -167,9 +167,11 @@ def shared(formulas: Sequence[z3.BoolRef]) -> Iterator[list[z3.ExprRef]]:
 def _outermost(nodes: Sequence[TermNode], found: Collection[int]) -> set[int]:
     """Return the terms among the found ones that others are in, and that are in no other."""
     above: set[int] = set()  #: what has one of them below it
+    reaching = set(found)  #: that, and they
     for node in nodes:
-        if any(each in found or each in above for each in node.operands):
+        if not reaching.isdisjoint(node.operands):
             above.add(node.id)
+            reaching.add(node.id)
     inside: set[int] = set()  #: what is in one of them
     for node in reversed(nodes):
         if node.id in found or node.id in inside:

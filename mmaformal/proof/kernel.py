@@ -50,7 +50,7 @@ from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
-from mmaformal.solver.terms import Substitution, apart
+from mmaformal.solver.terms import Substitution, apart, constant_like
 
 _KEY = made_by(__name__)
 
@@ -275,7 +275,7 @@ def _lanes(links: Iterable[Link]) -> list[Lane]:
 def _constant(n: int, term: z3.ExprRef) -> z3.ExprRef:
     """Return the constant that is put in the place of the n-th term that is cut."""
     bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
-    return z3.Const(f"t{n}{bits}", term.sort())
+    return constant_like(f"t{n}{bits}", term)
 
 
 def _is_value(term: z3.ExprRef) -> bool:

@@ -16,7 +16,7 @@ from mmaformal.solver.deadline import Deadline, check
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio, Verdict
 from mmaformal.solver.script import smtlib as smtlib
-from mmaformal.solver.terms import apart
+from mmaformal.solver.terms import Substitution, apart, constant_like
 from mmaformal.solver.terms import constants_of as constants_of
 
 Cut = tuple[tuple[z3.ExprRef, z3.ExprRef], ...]  #: terms, and the constants in their place
@@ -123,7 +123,7 @@ class Settled(Outcome):
     def __init_subclass__(cls) -> None:
         raise TypeError("settled questions have no subclasses, which anybody could make")
 
-    def __post_init__(self, key: object) -> None:  # type: ignore[override]
+    def __post_init__(self, key: object) -> None:
         super().__post_init__()
         if self.verdict == "unsat" and key is not _KEY:
             raise TypeError("only the asker settles a question, of what a solver answered")
@@ -336,12 +336,11 @@ def opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef], whole
 def cut_away(goal: z3.BoolRef, terms: Iterable[z3.ExprRef]) -> tuple[z3.BoolRef, Cut]:
     """The goal with a constant in the place of each term, `cut0`, `cut1`, …, none of which it has; and these pairs."""
     terms = list(terms)
-    wanted = [z3.Const(f"cut{i}", term.sort()) for i, term in enumerate(terms)]
+    wanted = [constant_like(f"cut{i}", term) for i, term in enumerate(terms)]
     cut = tuple(zip(terms, apart(wanted, [goal]), strict=True))
-    return (z3.substitute(goal, *cut) if cut else goal), cut
+    return Substitution(cut)(goal), cut
 
 
 def renamed(term: z3.BoolRef) -> z3.BoolRef:
     """The term with its constants called v0, v1, … in the order in which they occur."""
-    pairs = [(c, z3.Const(f"v{i}", c.sort())) for i, c in enumerate(constants_of(term))]
-    return z3.substitute(term, *pairs)
+    return Substitution((c, constant_like(f"v{i}", c)) for i, c in enumerate(constants_of(term)))(term)

@@ -21,6 +21,8 @@ REAL = 0
 
 #: Pairs that a substitution has room for, at first.
 _PAIRS = 16
+#: Terms whose operands are remembered, at most; then all are forgotten.
+_REMEMBERED = 400_000
 
 Term = TypeVar("Term", bound=z3.ExprRef)
 Handle: TypeAlias = int  #: of the C interface, as are those of a declaration, a sort and a symbol
@@ -67,6 +69,27 @@ class TermNode(NamedTuple):
     operands: tuple[int, ...]
 
 
+#: The terms that were walked, by id, and all that are below them; `_KEPT` keeps them, so that their ids are no others'.
+_NODES: dict[int, TermNode] = {}
+_KEPT: list[z3.ExprRef] = []
+
+
+def _walk(root: z3.ExprRef) -> None:
+    """Remember the operands of a term and of all below it.  Raises ValueError for a quantifier."""
+    if root.get_id() in _NODES:
+        return
+    context, new = main_context(), dict[int, TermNode]()
+    left: list[tuple[int, Handle]] = [(root.get_id(), root.as_ast().value)]
+    while left:
+        number, handle = left.pop()
+        if number not in _NODES and number not in new:
+            operands = _operands(context, handle)
+            new[number] = TermNode(number, handle, tuple(each for each, _ in operands))
+            left += operands
+    _NODES.update(new)
+    _KEPT.append(root)
+
+
 def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[TermNode], Counter[int]]:
     """Every term once, its operands before it and from left to right; and how often each is used, by id.
 
@@ -75,24 +98,31 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[TermNode], Counter
     """
     if any(root.ctx is not z3.main_ctx() for root in roots):
         raise ValueError("a term of another z3 context")
+    if len(_NODES) > _REMEMBERED or (_KEPT and _KEPT[0].ctx is not z3.main_ctx()):
+        _NODES.clear()
+        _KEPT.clear()
+    for root in roots:
+        _walk(root)
     uses: Counter[int] = Counter()
     order: list[TermNode] = []
     done: set[int] = set()
-    context = main_context()
-    stack: list[tuple[int, Handle, tuple[int, ...] | None]] = [
-        (root.get_id(), root.as_ast().value, None) for root in reversed(roots)
-    ]
+    stack = [
+        root.get_id() for root in reversed(roots)
+    ]  # of a term whose operands come before it: −1 − its id
     while stack:
-        number, handle, ready = stack.pop()
-        if ready is not None:
-            order.append(TermNode(number, handle, ready))
+        number = stack.pop()
+        if number < 0:
+            order.append(_NODES[-1 - number])
         elif number not in done:
             done.add(number)
-            operands = _operands(context, handle)
-            stack.append((number, handle, tuple(each for each, _ in operands)))
-            for each, operand in reversed(operands):
-                uses[each] += 1
-                stack.append((each, operand, None))
+            node = _NODES[number]
+            if node.operands:
+                stack.append(-1 - number)
+                stack += node.operands[::-1]
+                for each in node.operands:
+                    uses[each] += 1
+            else:
+                order.append(node)
     return order, uses
 
 
@@ -111,11 +141,21 @@ def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
     """The uninterpreted constants of a term, in the order in which they first occur."""
     context = main_context()
     nodes, _ = operands_first([term])
-    return [
-        z3.Const(_symbol(context, each.handle), _sort(context, each.handle))
-        for each in nodes
-        if not each.operands and is_constant(context, each.handle)
-    ]
+    return [expression(each) for each in nodes if not each.operands and is_constant(context, each.handle)]
+
+
+_CONSTANTS: dict[tuple[str, Handle], z3.ExprRef] = {}
+
+
+def constant_like(name: str, term: z3.ExprRef) -> z3.ExprRef:
+    """The constant of this name and of a term's sort."""
+    if term.ctx is not z3.main_ctx():
+        return z3.Const(name, term.sort())
+    key = name, sort_of(main_context(), term.as_ast().value)
+    found = _CONSTANTS.get(key)
+    if found is None or found.ctx is not term.ctx:
+        found = _CONSTANTS[key] = z3.Const(name, term.sort())  # which keeps its sort
+    return found
 
 
 class Substitution:
@@ -134,7 +174,7 @@ class Substitution:
 
     def add(self, term: z3.ExprRef, value: z3.ExprRef) -> None:
         """Put a value in the place of a term, from now on.  Raises ValueError where they are of two sorts."""
-        if term.ctx is not value.ctx or not term.sort().eq(value.sort()):
+        if term.ctx is not value.ctx or not _same_sort(term, value):
             raise ValueError(f"{value.sort()} in the place of {term.sort()}")
         count = len(self._pairs)
         if count == len(self._before):
@@ -155,10 +195,22 @@ class Substitution:
         return found
 
 
+_MARKED: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
+
+
+def _marked(constant: z3.ExprRef) -> tuple[z3.ExprRef, z3.ExprRef]:
+    """The constant, and another one of its sort."""
+    known = _MARKED.get(constant.get_id())
+    if known is None or known[0].ctx is not constant.ctx:
+        mark = z3.Const(f"{constant.decl().name()}!", constant.sort())
+        known = _MARKED[constant.get_id()] = constant, mark  # kept, so that its id is no other's
+    return known
+
+
 def apart(wanted: Sequence[z3.ExprRef], terms: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
     """Constants that occur in none of the terms: those wanted, each with a `!` or more behind its name if need be."""
-    marked = Substitution((each, z3.Const(f"{each.decl().name()}!", each.sort())) for each in wanted)
-    if not wanted or all(marked(term).eq(term) for term in terms):
+    marked = Substitution(map(_marked, wanted))
+    if all(marked(term).eq(term) for term in terms):
         return list(wanted)
     names = {str(each.decl().name()) for each in wanted}
     taken = {str(each.decl().name()) for term in terms for each in constants_of(term)}
@@ -172,6 +224,12 @@ def apart(wanted: Sequence[z3.ExprRef], terms: Sequence[z3.ExprRef]) -> list[z3.
         taken.add(name)
         found.append(z3.Const(name, each.sort()))
     return found
+
+
+def _same_sort(x: z3.ExprRef, y: z3.ExprRef) -> bool:
+    """Whether terms of one context are of one sort, of which that has one each."""
+    context = ctypes.c_void_p(x.ctx.ref().value)
+    return bool(sort_of(context, x.as_ast().value) == sort_of(context, y.as_ast().value))
 
 
 def expression(node: TermNode) -> z3.ExprRef:
@@ -212,10 +270,3 @@ def size_of(context: Context, handle: Handle) -> int | None:
     if kind == z3.Z3_REAL_SORT:
         return REAL
     raise ValueError("neither a bit-vector nor a Bool nor a real number")
-
-
-def _sort(context: Context, handle: Handle) -> z3.SortRef:
-    size = size_of(context, handle)
-    if size == REAL:
-        return z3.RealSort()
-    return z3.BoolSort() if size is None else z3.BitVecSort(size)

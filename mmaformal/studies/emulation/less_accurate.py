@@ -219,7 +219,9 @@ def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int =
 # ---- the search ------------------------------------------------------------------------------------------------------
 
 
-_PLACES = "places: products that change places without a change of either result need be tried at one of them"
+_ONE_PLACE = (
+    "places: products that change places without a change of either result need be tried at one of them"
+)
 
 
 class _Smallest(SmallestSearch):
@@ -288,7 +290,7 @@ class _Smallest(SmallestSearch):
                 )
         laws = [proof for each in (self.x.spec, self.y.spec) for proof in self.laws.order_proofs(each)]
         proof = direct(*self.refuted)
-        return Holds(self.question, by_rule(_PLACES, *laws, proof) if laws else proof, self.asker.elapsed)
+        return Holds(self.question, by_rule(_ONE_PLACE, *laws, proof) if laws else proof, self.asker.elapsed)
 
     def _fails(self, found: FoundCase) -> Fails:
         """With the witness, which both encodings re-run."""
