@@ -365,8 +365,8 @@ proof/composition.py: a claim's premises are forgotten
 -            self._infers(Inference(using, (claim,), uses=uses
 +            self._infers(Inference((), (claim,), uses=uses
 solver/asking.py: claims are cut to one constant
--z3.Const(f"cut{i}", term.sort())
-+z3.Const("cut", term.sort())
+-constant_like(f"cut{i}", term)
++constant_like("cut", term)
 facts/chains.py: a loop is followed for two steps
 -    same = all(_alike(shape, wanted[min(i, 1)]) for i, shape in enumerate(shapes))
 +    same = all(_alike(shape, wanted[i]) for i, shape in zip(range(2), shapes, strict=False))

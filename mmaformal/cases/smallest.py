@@ -36,6 +36,8 @@ from mmaformal.witness import product_is_zero
 
 #: The most ways to place the nonzero products: of more, one alone is looked at when a case is made smaller.
 _WAYS = 64
+#: How a question ends that is not asked, since an argument answers it: open, for it is no part of a proof.
+_ARGUED = Settled("unknown", "", "", 0.0, why="an argument rules these places out")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class SmallestSearch(Questions):
         self.minimality: tuple[str, ...] = ()
         self.unsettled: dict[int, str] = {}  # numbers of products that are not ruled out, and why
         self.ruled_out: set[int] = set()  # those that are
-        self.refuted: list[Settled] = []  # the questions that rule them out, open ones for arguments that do
+        self.questions: list[Settled] = []  # those that were to; an argument's is open
         self.objectives = [
             Objective("c", lambda x: size(spec, x)[1], self._c_is_nonzero),
             Objective("significand bits set", lambda x: size(spec, x)[2], self._significands),
@@ -107,7 +109,7 @@ class SmallestSearch(Questions):
                 self.unsettled.setdefault(count, "the time for that was used up")
                 return None
             if self.nothing_at(active):
-                self.refuted.append(Settled("unknown", "", "", 0.0, why="an argument rules these places out"))
+                self.questions.append(_ARGUED)
                 continue
             limit = left() if first_try is None else min(left(), first_try)
             if count:  # c = 0 is preferred, and mostly settled sooner
@@ -117,10 +119,9 @@ class SmallestSearch(Questions):
             outcome, found = self.ask_at(active, count, limit)
             if found is not None:
                 return found
+            self.questions.append(outcome)
             if outcome.verdict == "unknown":
                 self.unsettled.setdefault(count, outcome.why)
-            else:
-                self.refuted.append(outcome)
         if count not in self.unsettled:
             self.ruled_out.add(count)
         return None

@@ -280,7 +280,7 @@ def test_places_that_an_argument_rules_out_are_no_proof(monkeypatch: pytest.Monk
     monkeypatch.setattr(search, "nothing_at", lambda _: True)
     assert search.with_products(1, lambda: 60.0) is None
     with pytest.raises(ArgumentError, match="an argument rules these places out"):
-        direct(*search.refuted)
+        direct(*search.questions)
 
 
 def test_what_is_settled_is_called_minimal() -> None:

@@ -289,7 +289,7 @@ class _Smallest(SmallestSearch):
                     self.question, self.unsettled[count], tuple(self.asker.proved), self.asker.elapsed
                 )
         laws = [proof for each in (self.x.spec, self.y.spec) for proof in self.laws.order_proofs(each)]
-        proof = direct(*self.refuted)
+        proof = direct(*self.questions)
         return Holds(self.question, by_rule(_ONE_PLACE, *laws, proof) if laws else proof, self.asker.elapsed)
 
     def _fails(self, found: FoundCase) -> Fails:
