@@ -106,9 +106,8 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[TermNode], Counter
     uses: Counter[int] = Counter()
     order: list[TermNode] = []
     done: set[int] = set()
-    stack = [
-        root.get_id() for root in reversed(roots)
-    ]  # of a term whose operands come before it: −1 − its id
+    # A term is on the stack by its id; by −1 − its id where its operands are above it, and it is next after them.
+    stack = [root.get_id() for root in reversed(roots)]
     while stack:
         number = stack.pop()
         if number < 0:
