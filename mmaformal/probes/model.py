@@ -30,7 +30,7 @@ from mmaformal.probes.zeros import ZeroExponent
 from mmaformal.spaces.common import Types
 from mmaformal.summation import Node
 
-_DRAWS: tuple[Distribution, ...] = ("near", "edge", "numbers", "subnormal", "cancel", "equal")
+_DISTRIBUTIONS: tuple[Distribution, ...] = ("near", "edge", "numbers", "subnormal", "cancel", "equal")
 #: How many rows are drawn for each that is asked: some have no finite inputs, or leave d's range.
 _DRAWN = 3
 
@@ -372,7 +372,7 @@ def _decoded(fmt: Format, code: int, base: int) -> tuple[int, int]:
 def checked(box: Box, make: Callable[[Variant], ReadModel], rows: int) -> Check:
     """How many answers of rows of finite numbers, drawn as cases are, the model read gives; of its variants, the one
     that gives most."""
-    drawn = _finite(box.types, generate(_Takes(box.types, box.k), rows * _DRAWN, 17, _DRAWS))
+    drawn = _finite(box.types, generate(_Takes(box.types, box.k), rows * _DRAWN, 17, _DISTRIBUTIONS))
     drawn = drawn.at(np.random.default_rng(3).permutation(len(drawn)))
     best: Check | None = None
     for variant in (Variant(*each) for each in product((False, True), repeat=2)):

@@ -35,7 +35,7 @@ Where = Literal["differ", "agree"]
 
 #: Drawn at a time, and in vain one after the other, before it is given up.
 _BATCH, _IN_VAIN = 4096, 50
-_DRAWS: dict[Kind, tuple[Distribution, ...]] = {
+_DISTRIBUTIONS: dict[Kind, tuple[Distribution, ...]] = {
     "any": (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel"),
     "subnormal": ("subnormal", "tiny", "least", "opposite"),
     "special": ("special", "bits", "largest"),
@@ -193,8 +193,10 @@ def inputs(
 
 def _drawn(spec: DotAdd, kind: Kind | Draw, seed: int) -> Iterator[Rows]:
     """Draw inputs, a batch at a time, without an end."""
-    if not callable(kind) and kind not in (*_DRAWS, "ties"):
-        raise ValueError(f"kind is one of {', '.join([*_DRAWS, 'ties'])}, or a function, not {kind!r}")
+    if not callable(kind) and kind not in (*_DISTRIBUTIONS, "ties"):
+        raise ValueError(
+            f"kind is one of {', '.join([*_DISTRIBUTIONS, 'ties'])}, or a function, not {kind!r}"
+        )
     rng = np.random.default_rng(seed)
     for batch in count():
         if callable(kind):
@@ -202,7 +204,7 @@ def _drawn(spec: DotAdd, kind: Kind | Draw, seed: int) -> Iterator[Rows]:
         elif kind == "ties":
             yield tied(spec, _BATCH, rng)
         else:
-            drawn = generate(spec, _BATCH, seed + 1_000_003 * batch, _DRAWS[kind])
+            drawn = generate(spec, _BATCH, seed + 1_000_003 * batch, _DISTRIBUTIONS[kind])
             yield drawn.at(rng.permutation(_BATCH))
 
 
