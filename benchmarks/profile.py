@@ -19,10 +19,12 @@ import numpy as np
 
 from mmaformal import ARCHITECTURES
 from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
-from mmaformal.kernels import fdrda, fused, kernel_for, terms, tiles
+from mmaformal.encodings.fda import kernel as fda
+from mmaformal.encodings.fda.kernel import FdaKernel, zero_exponent
+from mmaformal.encodings.fdrda import kernel as fdrda
+from mmaformal.encodings.fdrda.kernel import FdrdaKernel
+from mmaformal.kernels import kernel_for, terms, tiles
 from mmaformal.kernels.compiled import Ends
-from mmaformal.kernels.fdrda import FdrdaKernel
-from mmaformal.kernels.fused import FdaKernel, zero_exponent
 from mmaformal.kernels.kernel import WIDTH
 
 
@@ -81,7 +83,7 @@ def begin_fda(
     scale: Any,
 ) -> None:
     for _ in range(n):
-        fused.begin_fda(c, F, zero, least, floor, s, t, d, e, m, scale)
+        fda.begin_fda(c, F, zero, least, floor, s, t, d, e, m, scale)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]
@@ -89,7 +91,7 @@ def finish_fda(
     n: int, rho: Any, c: Any, F: int, zero: int, nan: int, e: Any, sums: Any, flags: Any, d: Any
 ) -> None:
     for _ in range(n):
-        fused.finish_fda(rho, c, F, zero, nan, False, e, sums, False, flags, d)
+        fda.finish_fda(rho, c, F, zero, nan, False, e, sums, False, flags, d)
 
 
 @numba.njit  # type: ignore[misc, unused-ignore]

@@ -20,7 +20,6 @@ ROOMS = {
     "executable": "mmaformal.encodings.executable",
     "space": "mmaformal.spaces",
     "renderer": "mmaformal.renderers",
-    "rows": "mmaformal.kernels.rows",
     "kernel": "mmaformal.kernels",
     "proofs": "mmaformal.facts",
 }

@@ -70,7 +70,7 @@ def room(path: Path) -> str:
     """Return the room that a file stands in: a folder, or of an algorithm's folder the kind of the file."""
     parts = path.relative_to(ROOT).parts
     if parts[0] == "encodings" and parts[1] not in ("smt", "executable"):
-        return f"encodings/*/{'proofs' if parts[2] == 'proofs' else parts[2]}"
+        return f"encodings/*/{'kernel.py' if parts[2] == 'kernel' else parts[2]}"
     if parts[0] in ("mmaformal", "encodings") and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0]

@@ -116,32 +116,38 @@ def _runs(*names: str) -> tuple[str, ...]:
     return (*asked[0], *asked[1], *(f"{test}_on_zeros[{name}]" for name in names), *rows)
 
 
+_ALIGNED = (
+    *_runs("hopper HMMA.16816.F32", "rtx_blackwell QMMA.SF.16832.F32.E5M2.E3M2.E8"),
+    *_runs("cdna3 v_mfma_f32_16x16x16_bf16", "cdna3 v_mfma_f32_16x16x32_fp8_bf8"),
+    *_runs("rtx_blackwell QMMA.16832.F32.E5M2.E4M3"),
+    _CORNERS,
+)
+
 _OF_KERNELS = (
+    Target("encodings/fda/kernel.py", _ALIGNED),
     Target(
-        "kernels/fused.py",
-        (
-            *_runs("hopper HMMA.16816.F32", "rtx_blackwell QMMA.SF.16832.F32.E5M2.E3M2.E8"),
-            *_runs("cdna3 v_mfma_f32_16x16x16_bf16", "cdna3 v_mfma_f32_16x16x32_fp8_bf8"),
-            *_runs("rtx_blackwell QMMA.16832.F32.E5M2.E4M3"),
-            _CORNERS,
-        ),
+        "encodings/fdrda/kernel.py",
+        _runs("cdna3 v_mfma_f32_16x16x16_bf16", "cdna3 v_mfma_f32_16x16x32_fp8_bf8"),
     ),
-    Target("kernels/fdrda.py", _runs("cdna3 v_mfma_f32_16x16x16_bf16", "cdna3 v_mfma_f32_16x16x32_fp8_bf8")),
     Target(
-        "kernels/exact.py",
+        "encodings/efda/kernel.py",
         (*_runs("cdna1 v_mfma_f32_16x16x16f16", "cdna1 v_mfma_f32_16x16x8bf16"), _CORNERS),
     ),
-    Target("kernels/group.py", (*_runs("rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"), _CORNERS)),
     Target(
-        "kernels/ieee.py",
+        "encodings/gdfs/kernel.py", (*_runs("rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"), _CORNERS)
+    ),
+    Target(
+        "encodings/sfma/kernel/__init__.py",
         (
-            *_runs("cdna2 v_mfma_f32_16x16x4f32", "cdna2 v_mfma_f32_16x16x16f16"),
+            *_runs("cdna2 v_mfma_f32_16x16x4f32"),
             *(_CORNERS, f"{_KERNELS}::test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only"),
         ),
     ),
-    Target("kernels/oddsum.py", _runs("armv8_6 BFMMLA")),
-    Target("kernels/lowered.py", _runs("hopper mma.m16n8k32.f32.e4m3.e4m3.f32")),
-    Target("kernels/emulated.py", ("tests/encodings/test_emulated.py", "-k", "kernel")),
+    Target("encodings/gps/kernel.py", (*_runs("cdna2 v_mfma_f32_16x16x16f16"), _CORNERS)),
+    Target("kernels/floats.py", _runs("cdna2 v_mfma_f32_16x16x16f16", "armv8_6 BFMMLA")),
+    Target("encodings/oddsum/kernel.py", _runs("armv8_6 BFMMLA")),
+    Target("encodings/lowered/kernel.py", _runs("hopper mma.m16n8k32.f32.e4m3.e4m3.f32")),
+    Target("encodings/emulated/kernel.py", ("tests/encodings/test_emulated.py", "-k", "kernel")),
     Target("kernels/widths.py", (_KERNELS, "-k", "widths or overflow or exact_in")),
     Target("gemm.py", ("tests/package/test_gemm.py",)),
 )
@@ -239,30 +245,30 @@ encodings/smt/blocks.py: a NaN c is a number
 encodings/lowered/smt.py: c enters the fda steps
 -zero = stages.zero(spec.d_format)
 +zero = c
-kernels/fused.py: special values of one row are those of the next
+encodings/fda/kernel.py: special values of one row are those of the next
 -special | some_c, flags, row)
 -                if special:
 -                    flags[:] = 0
 +special | some_c, flags, row)
-kernels/fdrda.py: an uncut sum has the units of the products
+encodings/fdrda/kernel.py: an uncut sum has the units of the products
 -total, e_max - parameters.dot_bits, parameters.rho
 +total, e_max - parameters.F, parameters.rho
-kernels/group.py: only the last group's scale may be NaN
+encodings/gdfs/kernel.py: only the last group's scale may be NaN
 -some_nan |= na[i, g]
 +some_nan = na[i, g]
-kernels/ieee.py: products are rounded before they are added
+encodings/sfma/kernel/__init__.py: products are rounded before they are added
 -row[j] = fma(x3, b[p, k + 3, j], y)
 +row[j] = x3 * b[p, k + 3, j] + y
-kernels/ieee.py: groups of four are summed from the left
+encodings/gps/kernel.py: groups of four are summed from the left
 -row[j] = flush(row[j] + flush(s + t))
 +row[j] = flush(flush(row[j] + s) + t)
-kernels/lowered.py: products are taken in order
+encodings/lowered/kernel.py: products are taken in order
 -(np.arange(0, codes.shape[axis], len(self.order))[:, None] + self.order).reshape(-1)
 +np.arange(codes.shape[axis])
-kernels/lowered.py: fused steps start from c
+encodings/lowered/kernel.py: fused steps start from c
 -partial = np.zeros_like(d)
 +partial = d.copy()
-kernels/emulated.py: sums that are added to the total begin there
+encodings/emulated/kernel.py: sums that are added to the total begin there
 -partial = np.zeros_like(total) if part.every else total
 +partial = total.copy() if part.every else total
 gemm.py: c is held in words of d
@@ -396,13 +402,13 @@ EQUAL: tuple[tuple[str, str, str, str], ...] = (
         "the number of products is told as progress, and computes nothing",
     ),
     (
-        "kernels/exact.py",
+        "encodings/efda/kernel.py",
         "13",
         "14",
         "bytes of an element say how large a block is, and compute nothing",
     ),
     (
-        "kernels/lowered.py",
+        "encodings/lowered/kernel.py",
         "p.inner_dot_add(spec)",
         "spec",
         "factors are converted exactly: the terms are the same numbers in the format that they came in",

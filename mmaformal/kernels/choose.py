@@ -1,11 +1,8 @@
-"""Which kernel computes a `DotAdd`: that of a module here whose `algorithms` have its name."""
+"""Which kernel computes a `DotAdd`: `KERNEL` of the file, or folder, `kernel` in the folder of its algorithm."""
 
 from __future__ import annotations
 
-import pkgutil
-from functools import lru_cache
-from importlib import import_module
-
+from mmaformal.encodings import part
 from mmaformal.kernels import notice
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
@@ -17,17 +14,6 @@ from mmaformal.spec import DotAdd
 notice.install()
 
 
-@lru_cache(maxsize=1)
-def found() -> dict[str, type[Kernel]]:
-    """The kernel of every algorithm that has one, by name."""
-    package = import_module("mmaformal.kernels")
-    modules = [
-        import_module(f"{package.__name__}.{each.name}") for each in pkgutil.iter_modules(package.__path__)
-    ]
-    classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
-    return {name: each for each in classes if issubclass(each, Kernel) for name in each.algorithms}
-
-
 def compiled(spec: DotAdd) -> type[Kernel] | None:
     """Return the kernel of the algorithm; None if there is none, or of what no kernel does: results that saturate, as
     those of P3109's formats, or overflow to the largest number, and stochastic roundings."""
@@ -35,7 +21,8 @@ def compiled(spec: DotAdd) -> type[Kernel] | None:
     other = isinstance(rho, Conversion) and (rho.saturates_ieee or rho.rounding.is_stochastic)
     if other or spec.d_format.one_nan is not None:
         return None
-    return found().get(spec.parameters.algorithm)
+    module = part(spec.parameters.algorithm, "kernel")
+    return None if module is None else module.KERNEL
 
 
 def kernel_for(spec: DotAdd) -> Kernel:

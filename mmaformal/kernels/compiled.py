@@ -70,7 +70,11 @@ def sources_digest() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parent
     executable = Path(blocks.__file__).resolve().parent
-    own = (path for path in executable.parent.rglob("*.py") if path.stem in ("executable", "kernel", "rows"))
+    own = (
+        x
+        for name in ("executable.py", "kernel.py", "kernel/*.py")
+        for x in executable.parent.glob(f"*/{name}")
+    )
     for path in (*sorted(package.rglob("*.py")), *sorted(executable.glob("*.py")), *sorted(own)):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ Planes = tuple[Plane, ...]
 #: Columns of one panel: what one row of a panel needs (256 outputs and their sums) stays in the first-level cache,
 #: and so does a step of B, 256 columns of 16 products of five bytes.
 WIDTH = 256
+#: Products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache.
+BLOCK = 64
 
 
 class Kernel(ABC):
@@ -29,8 +31,6 @@ class Kernel(ABC):
     so that threads can run on different rows.
     """
 
-    #: the algorithms that it may be the kernel of
-    algorithms: ClassVar[tuple[str, ...]] = ()
     #: what the kernel is made of, for a person
     description: str
 

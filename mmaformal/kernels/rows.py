@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.encodings import with_part
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ def processors() -> int:
 
 def algorithms() -> list[str]:
     """Those whose rows are compiled, by name."""
-    from mmaformal.kernels import choose
-
-    return sorted(choose.found())
+    return with_part("kernel")
 
 
 def dot_add(

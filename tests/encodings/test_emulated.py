@@ -18,11 +18,11 @@ from mmaformal.architectures import UnknownInstructionError, emulations
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.emulated import Emulated, Part
+from mmaformal.encodings.emulated import kernel as kernels
 from mmaformal.encodings.emulated import smt as smt_emulated
 from mmaformal.encodings.emulated.proofs import portable
 from mmaformal.encodings.smt import ieee, stages
 from mmaformal.formats import fp16, fp32
-from mmaformal.kernels import emulated as kernels
 from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.proof.composition import Composing

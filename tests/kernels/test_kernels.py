@@ -28,11 +28,11 @@ from mmaformal import (
     sapphire_rapids,
     volta,
 )
+from mmaformal.encodings.fda.kernel import FdaKernel
+from mmaformal.encodings.sfma.kernel import SfmaKernel
 from mmaformal.formats import Format, Specials, bf16, fp32, fp64
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.again import AgainKernel
-from mmaformal.kernels.fused import FdaKernel
-from mmaformal.kernels.ieee import SfmaKernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.processor import has_fma
 from mmaformal.kernels.widths import widths

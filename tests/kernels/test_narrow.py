@@ -21,8 +21,9 @@ from mmaformal.encodings.executable.blocks import (
     term,
     with_zero_exponent,
 )
+from mmaformal.encodings.fda.kernel import FdaKernel
 from mmaformal.formats import FORMATS, Format, e5m2, fp16, fp32
-from mmaformal.kernels import fused, kernel_for, narrow
+from mmaformal.kernels import kernel_for, narrow
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
@@ -113,7 +114,7 @@ def every_specification() -> set[DotAdd]:
 def on_words() -> list[DotAdd]:
     """The specifications whose kernels compute on words."""
     kernels = [kernel_for(spec) for spec in every_specification()]
-    return [x.spec for x in kernels if isinstance(x, fused.FdaKernel) and x.on_words]
+    return [x.spec for x in kernels if isinstance(x, FdaKernel) and x.on_words]
 
 
 def conversions() -> list[Conversion]:

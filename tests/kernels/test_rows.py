@@ -17,10 +17,10 @@ from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 from mmaformal import Instruction, cdna3, datapath, hopper, recordings, rtx_blackwell, sapphire_rapids
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.encodings import executable, folders, part
+from mmaformal.encodings.fda.kernel import run_fda_rows
 from mmaformal.formats import Specials, bf16, fp32
 from mmaformal.kernels import choose, rows
 from mmaformal.kernels import given as given_numbers
-from mmaformal.kernels.fused import run_fda_rows
 from mmaformal.rounding import DETERMINISTIC, Rounding
 from mmaformal.spec import DotAdd
 
@@ -144,8 +144,9 @@ def test_rows_of_any_parameters_are_the_executable(algorithm: str, seed: int) ->
 )
 def test_rows_of_designs_models_are_the_executable(name: str, compiled: bool) -> None:
     i = datapath[name]
-    kernel = choose.found()[i.spec.parameters.algorithm]
-    assert kernel.compiles_rows(i.spec) == compiled
+    module = part(i.spec.parameters.algorithm, "kernel")
+    assert module is not None
+    assert module.KERNEL.compiles_rows(i.spec) == compiled
     rng = np.random.default_rng(4)
     for make in (random_codes, near_one):
         assert_same(i, inputs(rng, i, 300, make))
@@ -201,7 +202,8 @@ def test_an_algorithm_without_a_file_is_run_on_lanes(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(5)
     cases = [(i, inputs(rng, i, 50, near_one)) for i in (SCALED, hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"])]
     expected = [rows.dot_add(i.spec, **given) for i, given in cases]
-    monkeypatch.setattr(choose, "found", dict)
+    monkeypatch.setattr(choose, "part", lambda algorithm, name: None)
+    monkeypatch.setattr(rows, "_runner", rows._runner.__wrapped__)  # those of before are kept
     found = [rows.dot_add(i.spec, **given) for i, given in cases]
     assert all((x == y).all() for x, y in zip(expected, found, strict=True))
 

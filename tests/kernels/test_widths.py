@@ -21,6 +21,7 @@ import pytest
 
 from mmaformal import kernels
 from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
+from mmaformal.encodings import part, with_part
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, Specials, bf16, fp32
 from mmaformal.kernels import choose
@@ -122,7 +123,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 #: Every module that kernels are made of.
 MODULES = [
-    import_module(f"{kernels.__name__}.{each.name}") for each in pkgutil.iter_modules(kernels.__path__)
+    *(import_module(f"{kernels.__name__}.{each.name}") for each in pkgutil.iter_modules(kernels.__path__)),
+    *(part(name, "kernel") for name in with_part("kernel")),
 ]
 
 

@@ -49,7 +49,7 @@ ALLOWED = {
     ("mmaformal/kernels/chain.py", "F"): "a step that numba compiles",
     ("mmaformal/kernels/chain.py", "_STEPS"): "the same",
     ("mmaformal/kernels/chain.py", "_step"): "the same",
-    ("mmaformal/kernels/fdrda.py", "step"): "planes or lanes of numba's",
+    ("encodings/fdrda/kernel.py", "step"): "planes or lanes of numba's",
     (
         "mmaformal/renderers/__init__.py",
         "Renderer",

@@ -30,7 +30,7 @@ PARTS: tuple[tuple[str, tuple[str | Callable[..., object], ...]], ...] = (
             "mmaformal/facts/signed.py",
         ),
     ),
-    ("the pair rounded once (rnd2, a new algorithm)", ("encodings/rnd2/*.py", "mmaformal/kernels/rnd2.py")),
+    ("the pair rounded once (rnd2, a new algorithm)", ("encodings/rnd2/*.py",)),
     ("its properties", ("encodings/rnd2/proofs/*.py",)),
     ("an exact sum of fp8 (esda, a new algorithm)", ("encodings/esda/*.py", "encodings/esda/proofs/*.py")),
     ("RISC-V's pseudo-code as printed (rvbna, a new algorithm)", ("encodings/rvbna/*.py",)),

@@ -70,7 +70,6 @@ def added(dot: Codes, c: Codes, p: Residues) -> Codes:
 class ResiduesKernel(Kernel):
     """residues: planes of the codes, of the remainders of each modulus, exponents, and where all are finite."""
 
-    algorithms = ("residues",)
     task = 1 << 22
 
     def __init__(self, spec: DotAdd) -> None:
@@ -116,3 +115,6 @@ class ResiduesKernel(Kernel):
         some = batch.batch(spec, codes[0][m][:, own], codes[1][n][:, own], before[m, n], None, None)
         batch.on_lanes(spec, some)
         d[m, n] = some.d
+
+
+KERNEL = ResiduesKernel

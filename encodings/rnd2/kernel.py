@@ -48,8 +48,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class Rnd2Kernel(OnlyRows):
     """The compiled rows of rnd2."""
 
-    algorithms = ("rnd2",)
-
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Rnd2)
@@ -58,3 +56,6 @@ class Rnd2Kernel(OnlyRows):
             return
         own = (quiet_nan(spec.d_format), p.frame(spec), p.zero_exponent(spec), p.pair)
         chain("rnd2", spec, rows, p.rho, 2, *own)
+
+
+KERNEL = Rnd2Kernel

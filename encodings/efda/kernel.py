@@ -294,7 +294,6 @@ def frame_of(spec: DotAdd, p: Efda) -> tuple[bool, int, int, int]:
 class EfdaKernel(Kernel):
     """efda."""
 
-    algorithms = ("efda",)
     bytes_per_element = 13
     description = "efda: the executable's stages on 64-bit lanes"
 
@@ -360,3 +359,6 @@ class EfdaKernel(Kernel):
             on_lanes(spec, rows)
             return
         chain("efda", spec, rows, p.rho, p.L, quiet_nan(spec.d_format), *frame_of(spec, p))
+
+
+KERNEL = EfdaKernel

@@ -27,6 +27,7 @@ from mmaformal.encodings.executable.blocks import (
     shift_right,
     where,
 )
+from mmaformal.encodings.fda.kernel import FusedPlanes
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
 from mmaformal.formats import Format
@@ -43,7 +44,6 @@ from mmaformal.kernels.compiled import (
     power_of_two,
     vectorised,
 )
-from mmaformal.kernels.fused import FusedPlanes
 from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes
 from mmaformal.kernels.products import aligned_sum as sum_of_terms
 from mmaformal.kernels.products import largest, multiply_all, settle_zeros
@@ -298,8 +298,6 @@ def even_and_odd(L: int) -> list[int]:
 class FdrdaKernel(FusedPlanes):
     """fdrda and gfdrda."""
 
-    algorithms = ("fdrda", "gfdrda")
-
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters_as(Fdrda)
         super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
@@ -367,3 +365,6 @@ class FdrdaKernel(FusedPlanes):
             rows = rows._replace(a=rows.a.take(place, 1), b=rows.b.take(place, 1))
         own = *cuts, p.inputs_first, limit, nan, p.skip_zero_products, least
         chain("fdrda", spec, rows, p.rho, p.L, *own)
+
+
+KERNEL = FdrdaKernel

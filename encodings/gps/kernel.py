@@ -1,10 +1,4 @@
-"""Kernels of sfma and gps on the processor's own floating point, which is IEEE 754 as theirs is.
-
-fp32 and fp64 operations of the processor are correctly rounded, to nearest even, with subnormals; `check_processor`
-makes sure at run time that nobody has switched that off in this thread (a library that flushes subnormals, say), and
-`has_fma` that there is a fused multiply-add.  What differs from the executable is a NaN's payload and sign, which
-never influence anything but another NaN's: they are made the model's one NaN at the end of a run.
-"""
+"""The kernel of gps on the processor's own floating point, as that of sfma, subnormals flushed after each operation."""
 
 from __future__ import annotations
 
@@ -14,103 +8,14 @@ from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
 from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
-from mmaformal.encodings.sfma import Sfma
-from mmaformal.formats import Format, fp16, fp32, fp64
-from mmaformal.kernels import staged
+from mmaformal.formats import Format, fp32
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
-from mmaformal.kernels.floats import single_bits, single_of
-from mmaformal.kernels.halves import HalvesKernel
+from mmaformal.kernels.compiled import driver, power_of_two, vectorised
+from mmaformal.kernels.floats import EXPONENT, flush, single_bits
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
-from mmaformal.kernels.processor import check_processor, has_fma
-from mmaformal.rounding import Rounding
+from mmaformal.kernels.processor import check_processor
 from mmaformal.spec import DotAdd
-
-BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
-
-
-# ---- sfma --------------------------------------------------------------------------------------------------
-
-
-@driver
-def run_sfma(fmt: Format, nan: Lane, a: Plane, b: Plane, d: Plane, start: int, stop: int) -> None:
-    """d = fma(a_k, b_k, d) for k = start … stop - 1, on floats; NaNs become `nan`."""
-    vectorised()
-    m, n = d.shape
-    width = b.shape[2]
-    for p in range((n + width - 1) // width):
-        w = min(width, n - p * width)
-        for begin in range(start, stop, BLOCK):
-            end = min(begin + BLOCK, stop)
-            for i in range(m):
-                row = d[i, p * width : p * width + w]
-                k = begin
-                while k + 4 <= end:
-                    x0, x1, x2, x3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
-                    for j in range(w):
-                        y = fma(x0, b[p, k, j], row[j])
-                        y = fma(x1, b[p, k + 1, j], y)
-                        y = fma(x2, b[p, k + 2, j], y)
-                        row[j] = fma(x3, b[p, k + 3, j], y)
-                    k += 4
-                while k < end:
-                    x0 = a[i, k]
-                    for j in range(w):
-                        row[j] = fma(x0, b[p, k, j], row[j])
-                    k += 1
-                if end == stop:
-                    for j in range(w):
-                        row[j] = row[j] if row[j] == row[j] else nan
-
-
-class SfmaKernel(Kernel):
-    """sfma, in fp32 or fp64; in fp16 it is `halves`."""
-
-    algorithms = ("sfma",)
-    run_rows = staticmethod(staged.run_rows)
-
-    def __init__(self, spec: DotAdd) -> None:
-        super().__init__(spec)
-        self.float = np.float64 if spec.d_format == fp64 else np.float32
-        self.bytes_per_element = np.dtype(self.float).itemsize
-        self.description = f"sfma: the processor's {np.dtype(self.float).name} fused multiply-add"
-
-    @classmethod
-    def of(cls, spec: DotAdd) -> Kernel | None:
-        """None unless the processor has fma and rounds as ρ does (nearest even, in full, a zero with its sign), and
-        all NaNs are one."""
-        p = spec.parameters_as(Sfma)
-        if spec.d_format == fp16:
-            return HalvesKernel.of(spec)
-        full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
-        ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
-        return cls(spec) if ieee and not p.nan.order and has_fma() else None
-
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (np.ascontiguousarray(codes).view(self.float),)
-
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (in_panels(codes).view(self.float),)
-
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        check_processor()
-        fmt, k = self.spec.d_format, self.spec.k
-        nan = np.array(quiet_nan(fmt), fmt.word).view(self.float)[()]
-        run_sfma(fmt, nan, a[0], b[0], d.view(self.float), start * k, stop * k)
-
-
-# ---- gps ---------------------------------------------------------------------------------------------------
-
-
-_EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
-
-
-@inlined
-def flush(x: Lane) -> Lane:
-    """A subnormal becomes zero of the same sign."""
-    bits = single_bits(x)
-    return single_of(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
 
 
 @driver
@@ -140,7 +45,7 @@ def run_gps(
             for i in range(m):
                 row = d[i, p * width : p * width + w]
                 for j in range(w):
-                    row[j] = np.float32(0) if single_bits(row[j]) & _EXPONENT == 0 else row[j]
+                    row[j] = np.float32(0) if single_bits(row[j]) & EXPONENT == 0 else row[j]
                 for g in range(step * k, (step + 1) * k, G):
                     x0, x1 = a[i, g], a[i, g + 1]
                     if G == 2:
@@ -187,7 +92,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class GpsKernel(Kernel):
     """gps; G is 2, 4 or 8 (`encodings.gps.Gps`)."""
 
-    algorithms = ("gps",)
     bytes_per_element = 4
     description = "gps: the processor's float32 multiplication and addition, subnormals flushed after each"
 
@@ -212,3 +116,6 @@ class GpsKernel(Kernel):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Gps)
         chain("gps", spec, rows, None, spec.k, p.G)
+
+
+KERNEL = GpsKernel

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.ieee import convert_exactly
 from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma.kernel import SfmaKernel
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch, converted
-from mmaformal.kernels.ieee import SfmaKernel
 from mmaformal.kernels.kernel import Codes, Planes, in_panels
 from mmaformal.kernels.processor import has_fma
 from mmaformal.rounding import Rounding
@@ -22,8 +22,6 @@ from mmaformal.spec import DotAdd
 
 class WfmaKernel(SfmaKernel):
     """wfma, of formats that fp32 holds."""
-
-    algorithms = ("wfma",)
 
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
@@ -70,3 +68,6 @@ def widened(codes: Codes, fmt: Format) -> Codes:
 def _table(fmt: Format) -> NDArray[np.float32]:
     codes: NDArray[np.int64] = convert_exactly(np.arange(fmt.codes, dtype=np.int64), fmt, fp32)
     return codes.astype(np.uint32).view(np.float32)
+
+
+KERNEL = WfmaKernel

@@ -57,8 +57,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class FmaKernel(OnlyRows):
     """The compiled rows of fma, but where results are flushed, or a NaN is the first of the operands'."""
 
-    algorithms = ("fma",)
-
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
         p = spec.parameters_as(Fma)
@@ -70,3 +68,6 @@ class FmaKernel(OnlyRows):
         p = spec.parameters_as(Fma)
         own = p.frame(spec), p.zero_exponent(spec), p.flush_inputs, int(default_nan(p))
         chain("fma", spec, rows, p.rho, 1, *own)
+
+
+KERNEL = FmaKernel

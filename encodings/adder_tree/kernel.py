@@ -49,8 +49,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class AdderTreeKernel(OnlyRows):
     """The compiled rows of adder_tree, but where a sum has another format than d, or d is rounded once more."""
 
-    algorithms = ("adder_tree",)
-
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
         p = spec.parameters_as(AdderTree)
@@ -71,3 +69,6 @@ class AdderTreeKernel(OnlyRows):
 
         place(p.tree)
         chain("adder_tree", spec, rows, p.rho, p.step_products, quiet_nan(p.rho.format), p.product, *sums)
+
+
+KERNEL = AdderTreeKernel

@@ -19,8 +19,7 @@ from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, vectorised
-from mmaformal.kernels.floats import single_bits, single_of
-from mmaformal.kernels.ieee import flush
+from mmaformal.kernels.floats import flush, single_bits, single_of
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -82,7 +81,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class OddsumKernel(FlushedKernel):
     """oddsum."""
 
-    algorithms = ("oddsum",)
     description = "oddsum: the processor's float32 sums and their errors, subnormals flushed after each"
 
     @classmethod
@@ -99,3 +97,6 @@ class OddsumKernel(FlushedKernel):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Oddsum)
         chain("oddsum", spec, rows, p.rho, 2)
+
+
+KERNEL = OddsumKernel

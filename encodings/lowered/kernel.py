@@ -8,13 +8,13 @@ import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane, Special
 from mmaformal.encodings.executable.ieee import convert_exactly, ieee_add
+from mmaformal.encodings.fda.kernel import FdaKernel, fda_numbers, summed
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.executable import nan_code
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
-from mmaformal.kernels.fused import FdaKernel, fda_numbers, summed
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
 from mmaformal.kernels.products import multiply_all
@@ -52,8 +52,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 
 class LoweredKernel(Kernel):
     """lowered."""
-
-    algorithms = ("lowered",)
 
     def __init__(self, spec: DotAdd, inner: FdaKernel) -> None:
         super().__init__(spec)
@@ -104,3 +102,6 @@ class LoweredKernel(Kernel):
         F, e_zero, by_fields, _, odd = fda_numbers(spec, p)
         numbers = F, e_zero, by_fields, nan_code(spec, p), odd, p.L, p.addition
         chain("lowered", inner, rows, p.rho, len(p.order), *numbers)
+
+
+KERNEL = LoweredKernel

@@ -15,15 +15,14 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.wfma.kernel import widened
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, vectorised
 from mmaformal.kernels.given import conversion
-from mmaformal.kernels.ieee import BLOCK
-from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import BLOCK, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
-from mmaformal.kernels.wfma import widened
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 
@@ -72,7 +71,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class MuladdKernel(Kernel):
     """muladd, of IEEE's float32 products and sums."""
 
-    algorithms = ("muladd",)
     bytes_per_element = 4
     description = "muladd: the processor's float32 product and sum"
 
@@ -97,3 +95,6 @@ class MuladdKernel(Kernel):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Muladd)
         chain("muladd", spec, rows, p.rho, 1, quiet_nan(p.rho.format), p.product)
+
+
+KERNEL = MuladdKernel

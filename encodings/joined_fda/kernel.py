@@ -16,11 +16,11 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.fda.kernel import zero_exponent
 from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
-from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.kernels.products import aligned_sum, largest, multiply_all, or_special, settle_zeros
 from mmaformal.spec import DotAdd
@@ -57,10 +57,11 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class JoinedFdaKernel(OnlyRows):
     """The compiled rows of joined_fda."""
 
-    algorithms = ("joined_fda",)
-
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(JoinedFda)
         own = p.F, zero_exponent(p.e_zero, spec.c_format), p.e_zero is None, canonical_nan(p.rho.format)
         chain("joined_fda", spec, rows, p.rho, p.L, *own)
+
+
+KERNEL = JoinedFdaKernel

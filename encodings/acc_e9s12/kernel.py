@@ -7,6 +7,7 @@ import numpy as np
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.acc_e9s12.executable import shift_down
 from mmaformal.encodings.dpa_e9s12.executable import BELOW, BIAS, E9S12, FRACTION, multiply, place
+from mmaformal.encodings.dpa_e9s12.kernel import half, product
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -28,7 +29,6 @@ from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
-from mmaformal.kernels.dpa_e9s12 import half, product
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.spec import DotAdd
 
@@ -76,11 +76,12 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class AccE9s12Kernel(OnlyRows):
     """acc_e9s12."""
 
-    algorithms = ("acc_e9s12",)
-
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(AccE9s12)
         halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
         own = p.N, p.L - 3 - p.carries(spec), spec.a_format.bias, halves, quiet_nan(spec.d_format)
         chain("acc_e9s12", spec, rows, p.rho, p.D, *own)
+
+
+KERNEL = AccE9s12Kernel

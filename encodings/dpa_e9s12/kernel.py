@@ -79,8 +79,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class DpaE9s12Kernel(OnlyRows):
     """dpa_e9s12."""
 
-    algorithms = ("dpa_e9s12",)
-
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(DpaE9s12)
@@ -88,3 +86,6 @@ class DpaE9s12Kernel(OnlyRows):
         halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
         own = p.L - 1 - above, above, spec.a_format.bias, halves, p.detects_zeros, quiet_nan(spec.d_format)
         chain("dpa_e9s12", spec, rows, p.rho, p.N, *own)
+
+
+KERNEL = DpaE9s12Kernel

@@ -12,9 +12,8 @@ from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, vectorised
-from mmaformal.kernels.ieee import flush
+from mmaformal.kernels.floats import flush, is_least
 from mmaformal.kernels.kernel import Codes, Plane, Planes
-from mmaformal.kernels.pairs import is_least
 from mmaformal.spec import DotAdd
 
 
@@ -64,7 +63,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class FfmaKernel(FlushedKernel):
     """ffma."""
 
-    algorithms = ("ffma",)
     description = "ffma: the processor's float32 fused multiply-add, subnormals flushed before and after each"
 
     def steps(
@@ -75,3 +73,6 @@ class FfmaKernel(FlushedKernel):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         chain("ffma", *FlushedKernel.in_words(spec, rows), None, 1, tiny_before(spec), gives_first_nan(spec))
+
+
+KERNEL = FfmaKernel

@@ -94,8 +94,6 @@ def run_programs(
 class EmulatedKernel(Kernel):
     """emulated: the planes of each word, one after the other."""
 
-    algorithms = ("emulated",)
-
     def __init__(self, spec: DotAdd) -> None:
         from mmaformal.kernels import kernel_for
 
@@ -163,3 +161,6 @@ class EmulatedKernel(Kernel):
 
         programs = range(spec.k // p.step_products)
         rows.d[:] = run_programs(p, programs, rows.c.astype(np.uint32), shift, multiply)
+
+
+KERNEL = EmulatedKernel

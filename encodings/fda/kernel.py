@@ -346,8 +346,6 @@ def fda_numbers(spec: DotAdd, p: Fda | Lowered | Gfda) -> tuple[int, ...]:
 class FdaKernel(FusedPlanes):
     """fda, with or without block scales."""
 
-    algorithms = ("fda",)
-
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters_as(Fda)
         super().__init__(spec, wide, parameters.L, None if parameters.e_zero is None else wide.zero)
@@ -441,3 +439,6 @@ class FdaKernel(FusedPlanes):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Fda)
         run_fda_rows(SOURCES, numbers(spec, p.rho, p.L, *fda_numbers(spec, p)), *rows)
+
+
+KERNEL = FdaKernel

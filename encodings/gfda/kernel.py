@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mmaformal.encodings.executable.blocks import Lane, Special, decode
+from mmaformal.encodings.fda.kernel import fda_numbers
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.fused import fda_numbers
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.kernels.products import (
     aligned_sum,
@@ -40,9 +40,10 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class GfdaKernel(OnlyRows):
     """gfda."""
 
-    algorithms = ("gfda",)
-
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Gfda)
         chain("gfda", spec, rows, p.rho, p.L, *fda_numbers(spec, p), p.G, p.W)
+
+
+KERNEL = GfdaKernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda.kernel import exact_step, frame_of
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.esda.executable import nan_code
 from mmaformal.encodings.executable.blocks import Lane, quiet_nan, where
@@ -12,7 +13,6 @@ from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.exact import exact_step, frame_of
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.spec import DotAdd
@@ -30,8 +30,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class EsdaKernel(OnlyRows):
     """The compiled rows of esda."""
 
-    algorithms = ("esda",)
-
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Esda)
@@ -39,3 +37,6 @@ class EsdaKernel(OnlyRows):
         exact = inner.parameters_as(Efda)
         own = quiet_nan(spec.d_format), *frame_of(inner, exact)
         chain("esda", spec, rows, p.dot, p.L, *own, nan_code(p), p.flush, p.rho)
+
+
+KERNEL = EsdaKernel

@@ -17,19 +17,10 @@ from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
-from mmaformal.kernels.floats import single_bits
-from mmaformal.kernels.ieee import flush
+from mmaformal.kernels.compiled import driver, fma, vectorised
+from mmaformal.kernels.floats import flush, is_least
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.spec import DotAdd
-
-_MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
-
-
-@inlined
-def is_least(x: Lane) -> Lane:
-    """1 where |x| is the least normal number, else 0."""
-    return np.int32(single_bits(x) & _MAGNITUDE == _LEAST)
 
 
 @driver
@@ -91,7 +82,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class PfmaKernel(FlushedKernel):
     """pfma."""
 
-    algorithms = ("pfma",)
     description = "pfma: the processor's float32 fused multiply-add, subnormals flushed after each"
     products_at_once = 0  #: a step at a time
 
@@ -106,3 +96,6 @@ class PfmaKernel(FlushedKernel):
         chain(
             "pfma", *FlushedKernel.in_words(spec, rows), None, p.L, tiny_before(spec), gives_first_nan(spec)
         )
+
+
+KERNEL = PfmaKernel

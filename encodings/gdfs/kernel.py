@@ -31,12 +31,12 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.fda.kernel import zero_exponent
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, part, vectorised
-from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.products import rounded_code, sum_with_c
 from mmaformal.rounding import Conversion
@@ -218,7 +218,6 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 class GdfsKernel(Kernel):
     """gdfs."""
 
-    algorithms = ("gdfs",)
     bytes_per_element = 4
     description = "gdfs: products summed in 16 bits, groups aligned in 64"
 
@@ -283,3 +282,6 @@ class GdfsKernel(Kernel):
         p = spec.parameters_as(Gdfs)
         e_zero, nan = zero_exponent(p.e_zero, spec.c_format), canonical_nan(p.rho.format)
         chain("gdfs", spec, rows, p.rho, p.L, p.F, e_zero, p.e_zero is None, nan, p.G)
+
+
+KERNEL = GdfsKernel
