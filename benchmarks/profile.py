@@ -20,11 +20,12 @@ import numpy as np
 from mmaformal import ARCHITECTURES
 from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
 from mmaformal.encodings.fda import kernel as fda
-from mmaformal.encodings.fda.kernel import FdaKernel, zero_exponent
+from mmaformal.encodings.fda.kernel import FdaKernel
 from mmaformal.encodings.fdrda import kernel as fdrda
 from mmaformal.encodings.fdrda.kernel import FdrdaKernel
 from mmaformal.kernels import kernel_for, terms, tiles
 from mmaformal.kernels.compiled import Ends
+from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import WIDTH
 
 

@@ -125,6 +125,7 @@ _ALIGNED = (
 
 _OF_KERNELS = (
     Target("encodings/fda/kernel.py", _ALIGNED),
+    Target("kernels/fused.py", _ALIGNED),
     Target(
         "encodings/fdrda/kernel.py",
         _runs("cdna3 v_mfma_f32_16x16x16_bf16", "cdna3 v_mfma_f32_16x16x32_fp8_bf8"),

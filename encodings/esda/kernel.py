@@ -1,4 +1,4 @@
-"""Rows of esda: an efda step from +0 (`exact`), and the addition of c, by the executable's stages."""
+"""Rows of esda: an efda step from +0, and the addition of c, by the executable's stages."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from mmaformal.encodings.executable.blocks import (
     shift_right,
     where,
 )
-from mmaformal.encodings.fda.kernel import FusedPlanes
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
 from mmaformal.formats import Format
@@ -44,6 +43,7 @@ from mmaformal.kernels.compiled import (
     power_of_two,
     vectorised,
 )
+from mmaformal.kernels.fused import FusedPlanes
 from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes
 from mmaformal.kernels.products import aligned_sum as sum_of_terms
 from mmaformal.kernels.products import largest, multiply_all, settle_zeros

@@ -1,4 +1,4 @@
-"""The kernel of ffma on the processor's own fused multiply-add; what is doubtful is as in pfma (`pairs`)."""
+"""The kernel of ffma on the processor's own fused multiply-add; what is doubtful is as in pfma."""
 
 from __future__ import annotations
 

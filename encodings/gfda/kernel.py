@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mmaformal.encodings.executable.blocks import Lane, Special, decode
-from mmaformal.encodings.fda.kernel import fda_numbers
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
+from mmaformal.kernels.fused import fda_numbers
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.kernels.products import (
     aligned_sum,

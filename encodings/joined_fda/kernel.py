@@ -16,11 +16,11 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.fda.kernel import zero_exponent
 from mmaformal.encodings.joined_fda import JoinedFda
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
+from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.kernels.products import aligned_sum, largest, multiply_all, or_special, settle_zeros
 from mmaformal.spec import DotAdd

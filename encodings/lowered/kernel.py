@@ -8,13 +8,14 @@ import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane, Special
 from mmaformal.encodings.executable.ieee import convert_exactly, ieee_add
-from mmaformal.encodings.fda.kernel import FdaKernel, fda_numbers, summed
+from mmaformal.encodings.fda.kernel import FdaKernel
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.executable import nan_code
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
+from mmaformal.kernels.fused import fda_numbers, summed
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
 from mmaformal.kernels.products import multiply_all

@@ -1,7 +1,8 @@
 """Kernels: the executable encoding compiled, a `DotAdd` over a whole block of outputs at a time.
 
-`kernel_for(spec)` gives the kernel of a `DotAdd`.  Importing this package compiles nothing and does not import numba;
-the first kernel does, and keeps what it compiled on disk.
+`kernel_for(spec)` gives the kernel of a `DotAdd`: `kernel` in the folder of its algorithm, where it has one.  What they
+have in common is here.  Importing this package compiles nothing and does not import numba; the first kernel does, and
+keeps what it compiled on disk.
 """
 
 from __future__ import annotations
