@@ -183,8 +183,8 @@ def role(path: Path, name: str = "") -> str:
         return f"the command {name}"
     if shown.startswith("mmaformal/recordings/layouts/"):
         return "mmaformal/recordings/layouts/*"
-    if shown == "mmaformal/spaces/__init__.py":
-        return "encodings/*/space.py"
+    if shown in ("mmaformal/spaces/__init__.py", "mmaformal/renderers/stages.py"):
+        return f"encodings/*/{'space' if 'spaces' in shown else 'renderer'}.py"
     shown = re.sub(r"^encodings/(smt|executable)/__init__\.py$", r"encodings/*/\1.py", shown)
     shown = re.sub(r"^encodings/(?!smt/|executable/)[a-z0-9_]+/", "encodings/*/", shown)
     return re.sub(r"/(smt|executable)(?=/|\.py)", "/encoding", shown)

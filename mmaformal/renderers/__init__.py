@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from mmaformal.encodings import part
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flags, flushed, integers, residues, stages
+from mmaformal.renderers import stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_code
 from mmaformal.spec import DotAdd
 
@@ -14,25 +15,10 @@ from mmaformal.spec import DotAdd
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 
 
-#: Renderers of the algorithms that record no stages, or stages of their own alone.
-_BY_STEPS: Mapping[str, Renderer] = {
-    "acc_e9s12": e9s12.passes,
-    "dpa_e9s12": e9s12.dot_product_rows,
-    "emulated": emulated.word_rows,
-    "fdrda": fdrda.group_rows,
-    "gfdrda": fdrda.group_rows,
-    "fma_flags": flags.exceptions,
-    "gps": flushed.pairwise,
-    "integer_dot": integers.sum_rows,
-    "oddsum": flushed.pair,
-    "pfma": flushed.fmas,
-    "residues": residues.remainders,
-}
-
-
 def renderer_of(spec: DotAdd) -> Renderer:
-    """Returns the renderer of an algorithm, or the one that knows stages."""
-    return _BY_STEPS.get(spec.parameters.algorithm, _by_stages)
+    """Returns `steps` of the file `renderer` of an algorithm that has one; of another, what knows stages."""
+    module = part(spec.parameters.algorithm, "renderer")
+    return _by_stages if module is None else module.steps
 
 
 def _by_stages(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:

@@ -137,6 +137,11 @@ def addends(spec: DotAdd, trace: Trace[AnyExecutableStep], c: int) -> list[int]:
     return [c, *(operand_code(step.result, spec.d_format) for step in trace.steps[:-1])]
 
 
+def bits_of_products(spec: DotAdd) -> int:
+    """Returns the fraction bits of a product."""
+    return spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+
 def product_name(k: int) -> str:
     return f"a[{k}]·b[{k}]"
 

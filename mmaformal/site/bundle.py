@@ -18,8 +18,9 @@ import json, runpy, sys
 runpy.run_path({absent!r})["install"]()
 from mmaformal.encodings import part, with_part
 from mmaformal.site import absent, playground
-for algorithm in with_part("executable"):
-    part(algorithm, "executable")
+for name in ("executable", "renderer"):
+    for algorithm in with_part(name):
+        part(algorithm, name)
 found = {{name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "mmaformal"}}
 print(json.dumps(found))
 """

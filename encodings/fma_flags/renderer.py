@@ -8,7 +8,7 @@ from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_c
 from mmaformal.spec import DotAdd
 
 
-def exceptions(spec: DotAdd, trace: Trace[FlagsStep], c: int) -> Steps:
+def steps(spec: DotAdd, trace: Trace[FlagsStep], c: int) -> Steps:
     """Returns the rows of each step."""
     return [_step(spec, step) for step in trace.steps]
 

@@ -11,7 +11,7 @@ from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_c
 from mmaformal.spec import DotAdd
 
 
-def sum_rows(spec: DotAdd, trace: Trace[IntegerStep], c: int) -> Steps:
+def steps(spec: DotAdd, trace: Trace[IntegerStep], c: int) -> Steps:
     """Returns the rows of each step; what is zero is not shown."""
     p = spec.parameters_as(IntegerDot)
     return [_step(spec, p, k, step) for k, step in enumerate(trace.steps)]

@@ -12,16 +12,15 @@ from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_c
 from mmaformal.spec import DotAdd
 
 
-def word_rows(spec: DotAdd, trace: Trace[emulated.EmulatedStep], c: int) -> Steps:
+def steps(spec: DotAdd, trace: Trace[emulated.EmulatedStep], c: int) -> Steps:
+    """Returns the rows of each step."""
     p = spec.parameters_as(Emulated)
-    steps: Steps = []
+    shown: Steps = []
     for n, step in enumerate(trace.steps):
-        shown = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]
-        steps.append(
-            ShownStep([*shown, Row("encode", "d", code_text(operand_code(step.result, fp32), fp32))])
-        )
+        rows = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]
+        shown.append(ShownStep([*rows, Row("encode", "d", code_text(operand_code(step.result, fp32), fp32))]))
         c = operand_code(step.result, fp32)
-    return steps
+    return shown
 
 
 def _is_zero(code: int, fmt: Format) -> bool:

@@ -12,13 +12,13 @@ from mmaformal.renderers.rows import Row, ShownStep, Steps, code_text, operand_c
 from mmaformal.spec import DotAdd
 
 
-def remainders(spec: DotAdd, trace: Trace[residues.ResiduesStep], c: int) -> Steps:
+def steps(spec: DotAdd, trace: Trace[residues.ResiduesStep], c: int) -> Steps:
     """Returns the rows of each step."""
-    steps: Steps = []
+    shown: Steps = []
     for n, step in enumerate(trace.steps):
-        steps.append(ShownStep([*_rows(spec, step, n * spec.parameters_as(Residues).products, c)]))
+        shown.append(ShownStep([*_rows(spec, step, n * spec.parameters_as(Residues).products, c)]))
         c = operand_code(step.result, spec.d_format)
-    return steps
+    return shown
 
 
 def _rows(spec: DotAdd, step: residues.ResiduesStep, first: int, c: int) -> Iterator[Row]:

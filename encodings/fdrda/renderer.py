@@ -10,6 +10,7 @@ from mmaformal.encodings.fdrda import executable as fdrda
 from mmaformal.renderers.rows import (
     Row,
     Steps,
+    bits_of_products,
     cut_row,
     ending_rows,
     hex_text,
@@ -22,7 +23,7 @@ from mmaformal.renderers.rows import (
 from mmaformal.spec import DotAdd
 
 
-def group_rows(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
+def steps(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
     """Returns the rows of each step: of all products, or of even and odd ones; and of their sum with c."""
     p = spec.parameters_as(Fdrda)
 
@@ -34,7 +35,7 @@ def group_rows(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
 
 def _products(spec: DotAdd, p: Fdrda, first: int, step: fdrda.FdrdaStep) -> list[Row]:
     rows, stride = list[Row](), len(step.dots)
-    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    bits = bits_of_products(spec)
     names = ("products",) if stride == 1 else ("even products", "odd products")
     sums = [scaled(dot.total, dot.e_max - p.F) for dot in step.dots]
     for g, (dot, name) in enumerate(zip(step.dots, names, strict=True)):
