@@ -1,7 +1,7 @@
 """A folder for each algorithm: its parameters, `smt` (as bit-vectors), `executable` (as integer Python), and so on.
 
 What the algorithms share within one encoding is in `smt` and in `executable`; the two share no code.  The folders are
-links to those of the top-level `encodings/` (docs/design.md, "Packaging").
+links to those of the top-level `encodings/` (docs/design.md, "Layers").
 """
 
 from __future__ import annotations
