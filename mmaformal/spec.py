@@ -166,6 +166,8 @@ class Parameters:
     is_integer: ClassVar[bool] = False
     #: whether its sum is rounded with all its bits, so that ρ may be stochastic
     rounds_randomly: ClassVar[bool] = False
+    #: whether no unit is known to have it: it is looked for where it is named, and not by default
+    is_design: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere

@@ -36,7 +36,7 @@ from mmaformal.recordings.read import Recording, read
 from mmaformal.renamed import keywords
 from mmaformal.result import Result, how_many
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.spaces import DESIGNS, algorithms
+from mmaformal.spaces import algorithms, design_spaces
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
@@ -227,8 +227,8 @@ def diagnose(
     K is what was recorded.  The models are found by the first 131,072 rows, and run on all.  A NaN is compared bit by
     bit with models whose NaNs are known, and is any NaN for others.
 
-    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `DESIGNS`.  timeout: seconds for
-    everything; where they are up, the answer has what was found until then.  orders: seconds of these (default:
+    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `design_spaces()`.  timeout: seconds
+    for everything; where they are up, the answer has what was found until then.  orders: seconds of these (default:
     half) for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those
     of the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
     `if __name__ == "__main__"`.  executor: whose workers take their place (`mmaformal.executors`).
@@ -241,7 +241,7 @@ def diagnose(
     checked_timeout(timeout)
     given = recording if isinstance(recording, Recording) else read(recording, modelled=False)
     names = algorithms() if only is None else list(only)
-    if unknown := [name for name in names if name not in (*algorithms(), *DESIGNS)]:
+    if unknown := [name for name in names if name not in (*algorithms(), *design_spaces())]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
     work = _Search(given, names, jobs, executor, start + timeout, progress or (lambda _: None))
     grace = min(_GRACE, timeout / 10)

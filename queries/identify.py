@@ -40,7 +40,7 @@ from mmaformal.recordings.check import row_sizes
 from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.spaces import DESIGNS, algorithms
+from mmaformal.spaces import algorithms, design_spaces
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
@@ -250,10 +250,10 @@ def identify(
     unit: a callable of unsigned 64-bit arrays of bit patterns, a and b of shape (n, K), c of (n,), with block scales
     also scale_a and scale_b of (n, K / block); it returns d of shape (n,).  Or an Instruction, whose types are used.
     b_format, d_format: those of a and c, if not given.  among: models to distinguish, by default all of
-    `mmaformal.spaces`, and where none of these explains the answers its `DESIGNS`.  only: the names of the algorithms
-    that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything; where they
-    are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba compiles, once
-    on a machine, is compiled to its end all the same.  solving: seconds of these for solvers.
+    `mmaformal.spaces`, and where none of these explains the answers its `design_spaces()`.  only: the names of the
+    algorithms that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything;
+    where they are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba
+    compiles, once on a machine, is compiled to its end all the same.  solving: seconds of these for solvers.
 
     Raises ValueError for a format or an algorithm that there is not, for types that no model has, and for answers that
     are not n codes of d; TypeError for missing types.
@@ -265,8 +265,10 @@ def identify(
     if given is not None and (odd := [x for x in given if (Types.of(x), x.k) != (types, k)]):
         raise ValueError(f"{odd[0]!r} takes other inputs than {types}, K = {k}")
     names = tuple(algorithms()) if only is None else tuple(only)
-    if unknown := [name for name in names if name not in (*algorithms(), *DESIGNS)]:
-        raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join((*algorithms(), *DESIGNS))}")
+    if unknown := [name for name in names if name not in (*algorithms(), *design_spaces())]:
+        raise ValueError(
+            f"no algorithm {unknown[0]!r}; there are {', '.join((*algorithms(), *design_spaces()))}"
+        )
     if given is not None and only is not None:
         given = tuple(x for x in given if x.parameters.algorithm in names)
     asked = Asked(unit.dot_add if isinstance(unit, Instruction) else unit, types)

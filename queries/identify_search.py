@@ -32,7 +32,7 @@ from mmaformal.queries.special_rules import (
     wrong,
 )
 from mmaformal.solver.deadline import Deadline
-from mmaformal.spaces import DESIGNS
+from mmaformal.spaces import design_spaces
 from mmaformal.spec import DotAdd
 
 #: Cases without special values, asked where no model explains all answers; and from how many inputs they are drawn.
@@ -199,7 +199,7 @@ class Search:
         self._ask_plain()
         rows, d = self.asked.all()
         given = self.by.algorithms
-        for names in (given, DESIGNS) if self.designs else (given,):
+        for names in (given, tuple(design_spaces())) if self.designs else (given,):
             self.by.algorithms, self.by.rules = names, SpecialRules()
             candidates = CandidateModels.of(self.by.candidates(), rows, d, self.among is None)
             if survivors := candidates.survivors():

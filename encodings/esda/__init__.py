@@ -31,6 +31,7 @@ class Esda(Parameters):
     nan: NanRule
 
     algorithm: ClassVar[str] = "esda"
+    is_design: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.INNER
     meanings: ClassVar[Mapping[str, str]] = {
         "dot": "how the exact sum of the products is rounded, before c is added",

@@ -40,6 +40,7 @@ class Gfda(Parameters):
     cut: Rounding = Rounding.RZ
 
     algorithm: ClassVar[str] = "gfda"
+    is_design: ClassVar[bool] = True
     saturates: ClassVar[bool] = True
     rounds_randomly: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.TERMS_AND_GROUPS

@@ -26,6 +26,7 @@ class JoinedFda(Parameters):
     e_zero: int | None  #: exponent of a term that is exactly zero; None: that of its fields
 
     algorithm: ClassVar[str] = "joined_fda"
+    is_design: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.TERMS
     meanings: ClassVar[Mapping[str, str]] = {}
     summary: ClassVar[str] = (

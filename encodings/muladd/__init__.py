@@ -23,6 +23,7 @@ class Muladd(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "muladd"
+    is_design: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.PRODUCTS
     meanings: ClassVar[Mapping[str, str]] = {"product": "how each product is rounded, before it is added"}
     summary: ClassVar[str] = "multiply, then add: each product rounded, and each sum, in order"

@@ -27,6 +27,7 @@ class SortedFda(Parameters):
     nan: NanRule = NanRule.ANY
 
     algorithm: ClassVar[str] = "sorted_fda"
+    is_design: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.OPERATIONS
     meanings: ClassVar[Mapping[str, str]] = {
         "F": "fractional bits of the sum of the two largest terms, the last one sticky",

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
@@ -20,13 +21,11 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal import encodings
 from mmaformal.encodings import part, with_part
 from mmaformal.rounding import Rounding
 from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters, signs_of
-
-#: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("esda", "fma", "gfda", "joined_fda", "muladd", "sorted_fda", "sticky")
 
 
 def _space(name: str) -> ModuleType:
@@ -36,7 +35,20 @@ def _space(name: str) -> ModuleType:
 
 def algorithms() -> list[str]:
     """The algorithms that have a space and that units are known to have, by name."""
-    return [name for name in with_part("space") if name not in DESIGNS]
+    return [name for name in with_part("space") if not _parameters(name).is_design]
+
+
+def design_spaces() -> list[str]:
+    """The other spaces, by name, those that are of no algorithm's folder too: datapaths that no unit is known to be."""
+    here = (each.name for each in pkgutil.iter_modules(__path__) if each.name != "common")
+    return sorted((*(name for name in with_part("space") if _parameters(name).is_design), *here))
+
+
+def _parameters(algorithm: str) -> type[Parameters]:
+    """The class of an algorithm's parameters."""
+    classes = vars(import_module(f"{encodings.__name__}.{algorithm}")).values()
+    found: type[Parameters] = next(x for x in classes if getattr(x, "algorithm", "") == algorithm)
+    return found
 
 
 def models(

@@ -169,7 +169,7 @@ def test_of_all_models_there_are(name: str) -> None:
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A space of a few algorithms, and one design."""
     monkeypatch.setattr(module, "algorithms", lambda: ["sfma", "ffma"])
-    monkeypatch.setattr(identify_search, "DESIGNS", ("muladd",))
+    monkeypatch.setattr(identify_search, "design_spaces", lambda: ["muladd"])
     for space in (sfma, muladd):
         monkeypatch.setattr(space, "conversions", lambda fmt: iter((IEEE_FP32, RZ_FP32)))
     asking_units.everything.cache_clear()
@@ -205,7 +205,7 @@ def test_a_unit_is_named_where_a_design_that_leaves_nans_open_explains_more(
 @pytest.mark.slow
 def test_a_sticky_alignment_is_a_design(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "algorithms", lambda: ["wfma"])
-    monkeypatch.setattr(identify_search, "DESIGNS", ("sticky",))
+    monkeypatch.setattr(identify_search, "design_spaces", lambda: ["sticky"])
     monkeypatch.setattr(sticky, "lowered", sticky.gfda)
     monkeypatch.setattr(fda_space, "PLACES", range(18, 22))
     for space in (fda_space, gfda, wfma):
