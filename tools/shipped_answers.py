@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mmaformal import cli
-from mmaformal.cli.recall import SHIPPED, Asked, RecallKey, answers_recorded
+from mmaformal.cli.recall import SHIPPED, Asked, RecallKey, answers_recorded, obligations_of, record_digest
 from mmaformal.solver.evidence import EvidenceStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,11 +79,18 @@ def asking(known: dict[str, Record], found: dict[str, Record]) -> Iterator[None]
 
 
 def short(record: Record) -> Record:
-    """Return a record without its obligations, which are thousands of lines."""
+    """Return a record with the digest of its obligations, which are thousands of lines, and with one of itself."""
+    scripts = sorted(set(obligations_of(record["json"])))
+    digest = hashlib.sha256("\n".join(scripts).encode()).hexdigest()
+    told = {**_without_obligations(record), "obligations": {"count": len(scripts), "digest": digest}}
+    kept = {**record, "json": told, "whole": "", "narrow_whole": ""}
+    return {**kept, "digest": record_digest(kept)}
+
+
+def _without_obligations(record: Record) -> dict[str, object]:
     told = record["json"]
     assert isinstance(told, dict)
-    kept = {name: each for name, each in told.items() if name not in ("proof", "obligations")}
-    return {**record, "json": kept, "whole": "", "narrow_whole": ""}
+    return {name: each for name, each in told.items() if name not in ("proof", "obligations")}
 
 
 def is_settled(record: Record) -> bool:
@@ -94,7 +102,7 @@ def is_settled(record: Record) -> bool:
 
 def timeless(record: Record) -> str:
     """Return what an answer says, without the day and the seconds."""
-    told = json.dumps(short({**record})["json"], sort_keys=True)
+    told = json.dumps(_without_obligations(record), sort_keys=True)
     return re.sub(r'"seconds": [\d.e-]+', "", told)
 
 

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -73,6 +73,7 @@ class Recalled:
     timeout: float  #: seconds that it had
     date: str  #: when it was asked, ISO 8601
     origin: str = "remembered"  #: or `shipped` with the package
+    digest: str = ""  #: of what is shipped: `record_digest`
 
     def __str__(self) -> str:
         return self._dated(_fitting(self.text, self.narrow))
@@ -85,13 +86,14 @@ class Recalled:
     @property
     def when(self) -> str:
         """The day on which it was asked, and that it was not asked again."""
-        return f"on {self.date[:10]}, {self.origin}"
+        return " ".join([f"on {self.date[:10]},", self.origin, self.digest[:8]]).rstrip()
 
     def verbose(self) -> str:
         return self._dated(_fitting(self.whole, self.narrow_whole))
 
     def to_json(self) -> dict[str, object]:
-        return {**self.json, "asked": self.date, "origin": self.origin}
+        told = {**self.json, "asked": self.date, "origin": self.origin}
+        return {**told, "digest": self.digest} if self.digest else told
 
     def _dated(self, text: str) -> str:
         """Seconds are those of the day on which it was asked; an answer without seconds has the day alone."""
@@ -173,20 +175,25 @@ class RecallKey:
             settled = _is_settled(found.text) and not improvable
             stands = found.key == self.key and (settled or found.timeout >= timeout)
             stands = stands and _is_shown(found.json.get("witness"), self.instructions)
-            return found if stands and _are_proved(_obligations(found.json), store) else None
+            return found if stands and _are_proved(obligations_of(found.json), store) else None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
     def shipped(self, store: EvidenceStore | None) -> Recalled | None:
-        """Return the answer that comes with the package; None if there is none, or its witness is none any more."""
+        """Return the answer that comes with the package.
+
+        None if there is none, if it is not to the letter what was shipped, or its witness is none any more.
+        """
         if not enabled or store is None or not self.shipped_key:
             return None
         try:
             found = json.loads(SHIPPED.read_text(encoding="utf-8")).get(self.shipped_key)
-            answer = Recalled(**found, key=self.shipped_key, origin="shipped") if found else None
-        except (OSError, ValueError, TypeError, AttributeError):
+            if found is None or found["digest"] != record_digest(found):
+                return None
+            answer = Recalled(**found, key=self.shipped_key, origin="shipped")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
-        return answer if answer and _is_shown(answer.json.get("witness"), self.instructions) else None
+        return answer if _is_shown(answer.json.get("witness"), self.instructions) else None
 
     def remember(self, store: EvidenceStore | None, answer: Told, timeout: float) -> None:
         """Keep an answer, unless it is Unknown or cannot be written."""
@@ -218,6 +225,12 @@ def answers_recorded(answer: Told, timeout: float) -> dict[str, object]:
     with fitting(_NARROW):
         texts |= {"narrow": str(answer), "narrow_whole": verbose()}
     return {**texts, "json": answer.to_json(), "timeout": timeout, "date": date}
+
+
+def record_digest(record: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a record that is shipped, in hexadecimal digits, but for its own digest."""
+    told = {name: each for name, each in record.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _is_settled(text: str) -> bool:
@@ -254,7 +267,7 @@ def witness_told(told: object, instructions: tuple[Instruction, ...]) -> Witness
     return Witness.of(x, y, a, b, int(told["c"], 16), scale_a, scale_b)
 
 
-def _obligations(told: object) -> Iterator[str]:
+def obligations_of(told: object) -> Iterator[str]:
     """The scripts, by their digests, that an answer rests on."""
     if isinstance(told, dict):
         if "sha256" in told:
@@ -262,10 +275,10 @@ def _obligations(told: object) -> Iterator[str]:
         if isinstance(listed := told.get("obligations"), list):
             yield from (each for each in listed if isinstance(each, str))
         for value in told.values():
-            yield from _obligations(value)
+            yield from obligations_of(value)
     elif isinstance(told, list):
         for value in told:
-            yield from _obligations(value)
+            yield from obligations_of(value)
 
 
 def _are_proved(digests: Iterator[str], store: EvidenceStore) -> bool:

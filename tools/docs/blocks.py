@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = re.compile(r"<!-- (?P<kind>not run|needs)(?:: (?P<why>[^>]+))? -->\s*\Z")
-_CHANGING = re.compile(r"\b\d[\d.,]* s\b( on \d{4}-\d\d-\d\d(, shipped)?)?|\d{4}-\d\d-\d\d")
+_CHANGING = re.compile(r"\b\d[\d.,]* s\b( on \d{4}-\d\d-\d\d(, shipped [0-9a-f]{8})?)?|\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True)
