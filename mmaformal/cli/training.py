@@ -114,14 +114,17 @@ def training(
 
 def _trained(wanted: list[Job], results: Results, width: int, cluster: str | None, status: Status) -> None:
     """Train what is not known, on so many workers."""
-    from mmaformal.solver import pool
+    from mmaformal import executors
     from mmaformal.studies.training import sweep
 
     if all(job in results for job in wanted):
         return
     status.show(f"0 of {len(wanted)}: starting {width} workers")
-    workers = pool.processes(width) if cluster is None else pool.cluster(cluster, width)
-    with workers as executor:
+    with executors.workers(cluster, width) as executor:
         sweep.run_sweep(
-            wanted, results, executor, width, lambda done, of: status.show(f"{done} of {of} trainings")
+            wanted,
+            results,
+            executor,
+            executors.width_of(executor),
+            lambda done, of: status.show(f"{done} of {of} trainings"),
         )

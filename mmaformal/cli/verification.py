@@ -132,23 +132,23 @@ def _cores() -> int:
 
 
 def _pool(args: Request, jobs: int) -> AbstractContextManager[Executor]:
-    from mmaformal.solver.pool import cluster, processes
+    from mmaformal.executors import workers
 
-    if args.cluster is None:
-        return processes(jobs)
-    return cluster(args.cluster, jobs)
+    return workers(args.cluster, jobs)
 
 
 def _work(campaign: Campaign, args: Request, jobs: int, progress: _Progress) -> None:
+    from mmaformal.executors import width_of
     from mmaformal.solver.pool import lost_workers
 
     lost = settled = 0
     while True:
         try:
             with _pool(args, jobs) as executor:
-                campaign.run(executor, jobs)
+                width = width_of(executor)
+                campaign.run(executor, width)
                 if args.confirm is not None:
-                    campaign.confirm(executor, jobs, args.confirm or None, args.confirm_timeout)
+                    campaign.confirm(executor, width, args.confirm or None, args.confirm_timeout)
             return
         except lost_workers():
             lost = 1 if campaign.asked > settled else lost + 1

@@ -23,7 +23,7 @@ from mmaformal.cases.inputs import Codes, Rows, plain_codes, with_products
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import Shows, fewer_products, shrink, size
 from mmaformal.display import ShortRepr, counted
-from mmaformal.executors import telling_lost_workers, workers
+from mmaformal.executors import telling_lost_workers, width_of, workers
 from mmaformal.kernels.rows import processors
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.site.pairs import FunctionPair, PairAnswer, PairStore, comparisons, questions, types_of_pair
@@ -194,10 +194,11 @@ def ask_solvers(
     pool = workers(asked.cluster, jobs) if executor is None else nullcontext(executor)
     start = monotonic()
     with pool as executor, telling_lost_workers("what was answered is kept"):
+        width = width_of(executor)
         running: dict[Future[PairAnswer], str] = {}
         while True:
             late = asked.limit is not None and monotonic() - start > asked.limit
-            while open_keys and len(running) < jobs and not late:
+            while open_keys and len(running) < width and not late:
                 key = open_keys.pop(0)
                 known = store.answers[key].codes
                 future = executor.submit(

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,25 @@ import numpy as np
 import pytest
 from support.recorded import recorded, save
 
-from mmaformal import ampere, cdna2, check, grid, hopper, matmul, max_difference, mismatches, rtx_blackwell
+from mmaformal import (
+    ARCHITECTURES,
+    ampere,
+    cdna2,
+    check,
+    grid,
+    hopper,
+    matmul,
+    max_difference,
+    mismatches,
+    rtx_blackwell,
+)
 from mmaformal.cli.running import WRONG_USE, execute
 from mmaformal.executors import LostWorkerError, results_in_order, width_of, workers
 from mmaformal.formats import Format
 from mmaformal.many_errors import Moments, measured
 from mmaformal.queries.diagnose import diagnose
+from mmaformal.site.comparing import SolverLimits, ask_solvers, compare_pairs, smallest_of_pair
+from mmaformal.site.pairs import PairAnswer, PairStore, comparisons, questions
 from mmaformal.statistics import join_samples, sample
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -149,6 +163,31 @@ def test_the_farthest_results(executor: Executor) -> None:
     assert plain.to_json() == found.to_json()
     alone = max_difference(ampere, hopper, "HMMA.1688.F32", seed=3, timeout=1000.0)
     assert alone.found <= plain.found
+
+
+PAIRS = questions(
+    comparisons([ARCHITECTURES["datapath"][f"fda(k=1,frac_bits={bits},a=e4m3)"] for bits in (20, 21, 22)])
+)
+
+
+def smallest_inputs(answers: Mapping[str, PairAnswer]) -> dict[str, tuple[object, ...]]:
+    return {key: (each.answer, each.smallest, each.codes) for key, each in answers.items()}
+
+
+def test_the_pairs_of_the_atlas(executor: Executor, tmp_path: Path) -> None:
+    if isinstance(executor, ThreadPoolExecutor):
+        pytest.skip("terms of z3 belong to one thread")
+    store, told = PairStore(tmp_path / "pairs.jsonl", PAIRS), list[str]()
+    compare_pairs(PAIRS, store, str)
+    ask_solvers(PAIRS, store, told.append, SolverLimits(1000.0, cache=False), executor)
+    assert smallest_inputs(store.answers) == smallest_inputs(plain_answers())
+    assert len(told) == len(PAIRS) == 3
+
+
+@lru_cache(maxsize=1)
+def plain_answers() -> dict[str, PairAnswer]:
+    """Return what one process answers, one pair after the other."""
+    return {key: smallest_of_pair(pair, None, 1000.0, 2048, False) for key, pair in PAIRS.items()}
 
 
 def test_width(executor: Executor) -> None:
