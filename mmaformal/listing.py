@@ -108,7 +108,8 @@ def devices_as_json() -> list[dict[str, object]]:
     return [{"architecture": x.architecture, "devices": list(x.names), "source": x.source} for x in PRODUCTS]
 
 
-def _every_instruction() -> list[Instruction]:
+def every_instruction() -> list[Instruction]:
+    """Return the instructions of all architectures and of the specified units."""
     return [i for name in (*ARCHITECTURES, *SPECIFIED_UNITS) for i in ARCHITECTURES[name]]
 
 
@@ -120,7 +121,7 @@ def _of_architectures(instructions: Sequence[Instruction]) -> str:
 
 def sources_as_json() -> list[dict[str, object]]:
     """Return each source of parameters, its title, and how many instructions of which architectures rest on it."""
-    resting = {name: [i for i, _ in resting_on(name, _every_instruction())] for name in PAPERS}
+    resting = {name: [i for i, _ in resting_on(name, every_instruction())] for name in PAPERS}
     return [
         {
             "source": name,
@@ -136,7 +137,7 @@ def sources_table() -> str:
     """Each source of parameters, with how many instructions rest on it, and its title below."""
     lines = []
     for name, title in PAPERS.items():
-        some = [i for i, _ in resting_on(name, _every_instruction())]
+        some = [i for i, _ in resting_on(name, every_instruction())]
         lines += [f"{name}: {_of_architectures(some) if some else 'none'}", _wrapped(title, "    ")]
     return "\n".join(lines)
 
@@ -151,7 +152,7 @@ def resting_as_json(name: str) -> list[dict[str, object]]:
             "where": {p: i.sources[p] for p in given},
             "evidence": None if (backed := backing(i)) is None else backed.text(),
         }
-        for i, given in resting_on(name, _every_instruction())
+        for i, given in resting_on(name, every_instruction())
     ]
 
 
@@ -163,7 +164,7 @@ def _value(i: Instruction, parameter: str) -> str | None:
 def resting_table(name: str) -> str:
     """A source's title, and each parameter that it gives: where in it that stands, its values, and who has them."""
     groups: dict[str, dict[str, dict[str, list[Instruction]]]] = {}
-    for i, given in resting_on(name, _every_instruction()):
+    for i, given in resting_on(name, every_instruction()):
         for p in given:
             values = groups.setdefault(p, {}).setdefault(i.sources[p], {})
             values.setdefault(_value(i, p) or "", []).append(i)

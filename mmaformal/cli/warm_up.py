@@ -7,7 +7,7 @@ import os
 
 import click
 
-from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered
 from mmaformal.cli.terminal import Status
@@ -24,9 +24,10 @@ def warm_up(archs: tuple[Architecture, ...], jobs: int | None, as_json: bool) ->
     Each is compiled when it is first used else, which takes some seconds; what
     is compiled is kept on disk, for this processor and this version.
     """
+    from mmaformal.listing import every_instruction
     from mmaformal.warming import warm_up
 
-    instructions = [i for each in archs or ARCHITECTURES.values() for i in each]
+    instructions = [i for each in archs for i in each] or every_instruction()
     with Status() as status:
         done = warm_up(instructions, jobs or os.cpu_count() or 1, status.show)
     return answered(json.dumps(done.to_json()) if as_json else str(done), SETTLED)
