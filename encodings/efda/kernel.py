@@ -307,13 +307,14 @@ class EfdaKernel(Kernel):
 
     @classmethod
     def of(cls, spec: DotAdd) -> EfdaKernel | None:
-        """None where significands need more than 16 bits, or products leave the range of float64, in which special
-        values are looked for; and where zeros have signs, which the planes do not keep."""
+        """None where significands need more than 16 bits, or zeros have signs, which the planes do not keep; and where
+        numbers or products leave the range of float64, in which they are exact and special values are looked for."""
         a, b = spec.a_format, spec.b_format
-        least = min(a.min_exponent - a.fraction_bits, b.min_exponent - b.fraction_bits)
-        finite = a.max_exponent + b.max_exponent + 2 <= 1023 and least >= -1022
+        places = a.min_exponent - a.fraction_bits, b.min_exponent - b.fraction_bits
+        held = min(places) >= -1022 and sum(places) >= -1074
+        finite = a.max_exponent + b.max_exponent + 2 <= 1023
         short = max(a.fraction_bits, b.fraction_bits) <= 14
-        return cls(spec) if finite and short and cls.compiles_rows(spec) else None
+        return cls(spec) if held and finite and short and cls.compiles_rows(spec) else None
 
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:

@@ -12,7 +12,6 @@ import pytest
 import z3
 from support.symbolic import Flag, Lane, holds
 
-from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
 from mmaformal.encodings.executable.blocks import (
     align,
     decode,
@@ -24,6 +23,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.fda.kernel import FdaKernel
 from mmaformal.formats import FORMATS, Format, e5m2, fp16, fp32
 from mmaformal.kernels import kernel_for, narrow
+from mmaformal.listing import every_instruction
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
@@ -107,8 +107,7 @@ def codes(rho: Conversion) -> z3.BoolRef:
 
 
 def every_specification() -> set[DotAdd]:
-    named = [*ARCHITECTURES.values(), *(ARCHITECTURES[name] for name in SPECIFIED_UNITS)]
-    return {i.spec for each in named for i in each}
+    return {i.spec for i in every_instruction()}
 
 
 def on_words() -> list[DotAdd]:

@@ -14,19 +14,21 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
-from math import floor
+from math import floor, prod
 
 import numpy as np
 import pytest
 
 from mmaformal import kernels
-from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.encodings import part, with_part
+from mmaformal.encodings.efda.kernel import EfdaKernel
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, Specials, bf16, fp32
 from mmaformal.kernels import choose
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.widths import Widths, widths
+from mmaformal.listing import every_instruction
 from mmaformal.spec import DotAdd
 
 #: bits of the significand, least and greatest exponent of a normal number
@@ -136,9 +138,12 @@ def kernels_of(kernel: object) -> Iterator[Kernel]:
             yield from kernels_of(each)
 
 
+def every_specification() -> set[DotAdd]:
+    return {i.spec for i in every_instruction()}
+
+
 def test_they_hold_of_every_specification(asked: list[Asked]) -> None:
-    named = [*ARCHITECTURES.values(), *(ARCHITECTURES[name] for name in SPECIFIED_UNITS)]
-    for spec in {i.spec for each in named for i in each}:
+    for spec in every_specification():
         before = len(asked)
         for kernel in kernels_of(
             choose.kernel_for(spec)
@@ -180,6 +185,55 @@ def test_they_hold_of_specifications_that_are_not_there_yet() -> None:
             wide,
         )
     assert len(chosen) == 2 * 2 * 2  # every choice there is
+
+
+def broken_of_floats(spec: DotAdd) -> set[str]:
+    """The obligations that do not hold of efda's products and sums in float64, which `next_product` sees to be exact
+    or not, and of the rounding to odd that comes before the one to fp32."""
+    significand, low, high = FLOATS[np.float64]
+    last = low - significand + 1  # the place of the least float
+    sides = [(fmt.fraction_bits, numbers(fmt)) for fmt in (spec.a_format, spec.b_format)]
+    places = [min(found) - fraction for fraction, found in sides]
+    product, top = (
+        prod(max(s for _, s in found.values()) for _, found in sides),
+        sum(max(f) for _, f in sides),
+    )
+    obligations = {
+        "an operand is a float": all(place >= last for place in places),
+        "a float holds a product's significand": product.bit_length() <= significand,
+        "the last place of a product is one of a float": sum(places) >= last,
+        "the largest product is finite": top + 2 <= high,
+        "odd rounding leaves two bits for the next": significand >= fp32.fraction_bits + 3,
+        "and at its least place": last <= fp32.min_exponent - fp32.fraction_bits - 2,
+    }
+    return {name for name, holds in obligations.items() if not holds}
+
+
+def test_float64_holds_the_products_of_efda() -> None:
+    kernels_ = {spec: choose.kernel_for(spec) for spec in every_specification()}
+    found = {spec for spec, kernel in kernels_.items() if isinstance(kernel, EfdaKernel)}
+    assert found
+    for spec in found:
+        assert broken_of_floats(spec) == set(), spec
+
+
+def test_efda_has_no_kernel_where_float64_does_not_hold_a_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formats of every range, also those that no `Efda` could be made of: its own limits are set aside."""
+    efda = next(s for s in every_specification() if isinstance(choose.kernel_for(s), EfdaKernel))
+    monkeypatch.setattr(EfdaKernel, "compiles_rows", classmethod(lambda cls, spec: True))
+    monkeypatch.setattr(EfdaKernel, "__init__", lambda self, spec: None)
+    monkeypatch.setattr(DotAdd, "__post_init__", lambda self: None)
+    rng, kept, refused = random.Random(0), 0, 0
+    while min(kept, refused) < 100:
+        a, b = random_format(rng), random_format(rng)
+        if a is None or b is None:
+            continue
+        spec = efda.replace(a_format=a, b_format=b)
+        if EfdaKernel.of(spec) is None:
+            refused += bool(broken_of_floats(spec))
+        else:
+            kept += 1
+            assert broken_of_floats(spec) == set(), (a.layout, b.layout)
 
 
 TWELVE, THIRTEEN = (Format(f"m{m}", 16, 15 - m, m, 3, Specials.IEEE, None) for m in (11, 12))

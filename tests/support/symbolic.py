@@ -79,6 +79,6 @@ def holds(claim: z3.BoolRef) -> bool:
     solver = z3.Solver()
     solver.add(z3.Not(claim))
     parser = Parser(TermManager(), Options())
-    parser.parse(f"(set-logic QF_BV)\n{solver.to_smt2()}".replace("(check-sat)", ""), True, False)
+    parser.parse(f"(set-logic QF_BVFP)\n{solver.to_smt2()}".replace("(check-sat)", ""), True, False)
     asked: Bitwuzla = parser.bitwuzla()
     return asked.check_sat() == Result.UNSAT
