@@ -75,14 +75,14 @@ def measure(largest: int) -> dict[str, Any]:
 
 
 def draw(data: dict[str, Any], path: Path) -> None:
-    """Draw processor time against size, on one thread and two."""
+    """Draw processor time against size, on one thread and two, and time by the clock against threads."""
     import matplotlib
 
     matplotlib.rcParams["svg.hashsalt"] = "growth"
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
-    for axis, (title, shapes) in zip(axes.flat, SHAPES.items(), strict=True):
+    figure, axes = plt.subplots(2, 3, figsize=(13, 6.5), layout="constrained")
+    for axis, (title, shapes) in zip(axes.flat, SHAPES.items(), strict=False):
         place = 2 if title.startswith("K") else 1 if title.startswith("N") else 0
         for colour, unit in zip(("tab:blue", "tab:orange"), UNITS, strict=True):
             rows = {(tuple(row["shape"]), row["threads"]): row for row in data["rows"] if row["unit"] == unit}
@@ -104,7 +104,25 @@ def draw(data: dict[str, Any], path: Path) -> None:
         axis.set_ylim(0.09, 6)
         axis.grid(alpha=0.3)
     axes.flat[0].legend(fontsize=8)
+    _draw_threads(data, axes.flat[4])
+    axes.flat[5].set_axis_off()
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _draw_threads(data: dict[str, Any], axis: Any) -> None:
+    """Draw the clock's time for a product on one thread and on two, of the largest cubes that both have."""
+    for colour, unit in zip(("tab:blue", "tab:orange"), UNITS, strict=True):
+        for n, style in ((256, ":"), (1024, "--"), (2048, "-")):
+            rows = [row for row in data["rows"] if row["unit"] == unit and row["shape"] == [n, n, n]]
+            points = [(row["threads"], row["ns"]) for row in rows]
+            if points:
+                axis.plot(*zip(*points, strict=True), f"o{style}", color=colour, ms=4, label=f"{unit}, {n}³")
+    axis.set_xlabel("threads")
+    axis.set_ylabel("ns per product, by the clock")
+    axis.set_xticks([1, 2])
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
 
 
 def main() -> None:

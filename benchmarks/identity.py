@@ -41,7 +41,7 @@ from mmaformal.architectures import SPECIFIED_UNITS
 from mmaformal.encodings import executable
 from mmaformal.kernels import first, kernel_for, rows
 from mmaformal.kernels.choose import compiled
-from mmaformal.kernels.plain import RowsKernel
+from mmaformal.kernels.plain import PlainKernel, RowsKernel
 
 SIZE, PLAIN = 1024, 48
 #: dot product-adds of one algorithm on NumPy's lanes, where its rows are not compiled
@@ -114,14 +114,17 @@ def compared(i: Instruction, given: dict[str, Any], by_rows: bool) -> Compared:
 
 
 def of_algorithm(algorithm: str, instructions: list[Instruction], number: int) -> tuple[str, int]:
-    """A line of the table, and how many differ; what has no compiled rows is compared less often."""
+    """A line of the table, and how many differ; what has no compiled rows is compared less often.
+
+    It says for how many behaviours `matmul` has a kernel of blocks, which shares no loop with compiled rows.
+    """
     by_rows: dict[bool, list[Instruction]] = {True: [], False: []}
     for i in instructions:
         kind = compiled(i.spec)
         by_rows[kind is not None and kind.compiles_rows(i.spec)].append(i)
     done, plainly, products, bad, seen = 0, 0, 0, 0, set()
     for has_rows, some in by_rows.items():
-        wanted, size = (number, SIZE) if has_rows else (min(done + ALONE, number), 96)
+        wanted, size = (number, SIZE) if has_rows else (done + min(ALONE, number), 96)
         for round_ in itertools.count() if some else ():
             if done >= wanted and seen.issuperset(i.label for i in some):
                 break
@@ -133,7 +136,8 @@ def of_algorithm(algorithm: str, instructions: list[Instruction], number: int) -
             bad, done, products = bad + found.wrong, done + found.done, products + found.done * i.k
             plainly += found.plain
             seen.add(i.label)
-    return f"| {algorithm} | {len(seen)} | {done:,} | {plainly:,} | {products:,} | {bad} |", bad
+    blocks = sum(not isinstance(kernel_for(i.spec), (RowsKernel, PlainKernel)) for i in instructions)
+    return f"| {algorithm} | {len(seen)} | {blocks} | {done:,} | {plainly:,} | {products:,} | {bad} |", bad
 
 
 class Unit(NamedTuple):
@@ -199,7 +203,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dot-adds", type=int, default=10**8, help="of each algorithm")
-    parser.add_argument("--algorithm")
+    parser.add_argument("--algorithm", action="append", help="this one alone; repeatable")
     parser.add_argument("--hypothetical", type=int, metavar="N", help="N hypothetical specifications instead")
     parser.add_argument(
         "--blocks", type=int, default=500, help="of those, kernels of blocks; each is compiled"
@@ -213,10 +217,12 @@ def main() -> int:
         print("\n".join(lines))
     else:
         wrong = 0
-        lines = ["| algorithm | behaviours | dot product-adds | of them plain | products | differences |"]
-        lines += ["|---|---|---|---|---|---|"]
+        names = (
+            "algorithm | behaviours | in blocks | dot product-adds | of them plain | products | differences"
+        )
+        lines = [f"| {names} |", "|---|---|---|---|---|---|---|"]
         for algorithm, instructions in behaviours().items():
-            if args.algorithm in (None, algorithm):
+            if algorithm in (args.algorithm or [algorithm]):
                 start = time.monotonic()
                 line, bad = of_algorithm(algorithm, instructions, args.dot_adds)
                 print(line, f"{time.monotonic() - start:.0f} s", flush=True)
