@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-thorough test-browser lint docs clean
+.PHONY: demo test test-thorough test-browser test-torch lint docs clean
 
 # Modules are compiled once, when first imported, and not again by each of the many processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,6 +20,12 @@ test-thorough: $(VENV)/tools
 
 test-browser: $(VENV)/browser
 	MMAFORMAL_NPM=$(VENV)/npm/node_modules $(BIN)/python -m pytest -m "slow or not slow" tests/site/test_browser.py
+
+# Any PyTorch will do: `make test-torch TORCH=…`, where this one would bring CUDA along.
+TORCH ?= torch==2.13.0
+
+test-torch: $(VENV)/torch
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/pytorch
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .
@@ -57,6 +63,11 @@ $(VENV)/tools: pyproject.toml | $(BIN)/python
 $(VENV)/browser: $(VENV)/tools
 	@$(INSTALL) playwright
 	@npm install --silent --prefix $(VENV)/npm pyodide z3-solver axe-core
+	@touch $@
+
+# Triton's interpreter runs, on processors, the kernels that are made for GPUs.
+$(VENV)/torch: $(VENV)/tools
+	@$(INSTALL) '$(TORCH)' 'triton>=3.2' 'scikit-learn>=1.3' 'matplotlib>=3.8'
 	@touch $@
 
 $(VENV)/docs: pyproject.toml | $(BIN)/python
