@@ -19,6 +19,7 @@ from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, 
 from mmaformal.formats import Format
 from mmaformal.kernels import rows as kernels
 from mmaformal.quick import Quick
+from mmaformal.renamed import new_names
 from mmaformal.spec import DotAdd, Parameters, parameter_text, with_changes
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
@@ -140,6 +141,7 @@ class Instruction:
         own: dict[str, object] = {
             n: changes.pop(n) for n in ("name", "architecture", "m", "n") if n in changes
         }
+        changes = new_names(changes, self.parameters.renamed, self.algorithm)
         spec = self.spec.replace(**changes)
         if changes:
             new = {n: getattr(spec, n, None) if n in _OF_SPEC else spec.parameters[n] for n in changes}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 from mmaformal.checked import integer, some_text, truth
 from mmaformal.display import LINE, ShortRepr, clipped
 from mmaformal.formats import Format, Specials
+from mmaformal.renamed import new_names
 from mmaformal.rounding import Conversion, NanRule, Rounding, Tininess
 from mmaformal.summation import Node
 
@@ -170,6 +171,8 @@ class Parameters:
     is_program: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
     meanings: ClassVar[Mapping[str, str]] = {}
+    #: old names of parameters, taken for one version more, and the new ones
+    renamed: ClassVar[Mapping[str, str]] = {}
     #: what makes a value of a type that only this algorithm's parameters have, as `_KINDS`
     kinds: ClassVar[Mapping[str, Callable[[object, str], object]]] = {}
 
@@ -186,6 +189,8 @@ class Parameters:
         return len(self.keys())
 
     def __getitem__(self, name: str) -> object:
+        if name in self.renamed:
+            (name,) = new_names({name: None}, self.renamed, self.algorithm)
         if name not in self.keys():
             raise KeyError(f"{self.algorithm} has no parameter {name!r}: it has {', '.join(self.keys())}")
         return getattr(self, name)
@@ -582,6 +587,7 @@ class DotAdd:
         """
         _parameters(changes.get("parameters", self.parameters), "parameters")
         own = _names(type(self))
+        changes = new_names(changes, self.parameters.renamed, self.parameters.algorithm)
         mine = {n: v for n, v in changes.items() if n in own}
         theirs = {n: v for n, v in changes.items() if n not in own}
         unknown = sorted(set(theirs) - set(self.parameters.keys()))

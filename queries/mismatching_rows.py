@@ -51,6 +51,7 @@ STAGES = {
     "detects_zeros": "alignment: zero products",
     "minus_zero": "signs: of a sum of zeros",
     "L": "products of a step",
+    "accumulator_bits": "accumulator: its bits",
     "N": "products of a step",
     "D": "products in all",
     "G": "products of a group",

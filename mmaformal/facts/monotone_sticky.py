@@ -63,7 +63,7 @@ def _terms_of(step: Sticky) -> tuple[Term, Term]:
 
 def _exponents_of(spec: DotAdd) -> ExponentRange:
     p = spec.parameters_as(DpaE9s12)
-    return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
+    return dpa_e9s12.exponents_of(spec, p.accumulator_bits, p.summands(spec))
 
 
 def _frame_of(spec: DotAdd) -> int:
@@ -72,7 +72,7 @@ def _frame_of(spec: DotAdd) -> int:
     if p.loss is LossModel.OPERATIONS:
         return pfma.FRAME
     assert isinstance(p, DpaE9s12)
-    return p.L - 1 + dpa_e9s12.GUARD
+    return p.accumulator_bits - 1 + dpa_e9s12.GUARD
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:

@@ -23,6 +23,7 @@ from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.read import Progress, Recording, RowBlock, read, require_fit
 from mmaformal.recordings.states import StatesReport, check_states, holds_states
+from mmaformal.renamed import new_names
 from mmaformal.spec import DotAdd
 
 #: The widest formats, in bits, of which the parts of every code are kept.
@@ -349,6 +350,7 @@ class _HypothesisError(ValueError):
 def _hypothesis(instruction: Instruction, changes: Mapping[str, object]) -> Instruction:
     parameters = instruction.parameters
     kinds = get_type_hints(type(parameters))
+    changes = new_names(changes, parameters.renamed, instruction.algorithm)
     for name, value in changes.items():
         if name not in parameters.keys():  # noqa: SIM118
             raise _HypothesisError(

@@ -32,7 +32,7 @@ def dot_product_rows(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int)
     p = spec.parameters_as(DpaE9s12)
 
     def rows(number: int, step: dpa_e9s12.DpaE9s12Step) -> list[Row]:
-        unit = _unit(step.e_max, p.L - 3 - dpa_e9s12.carries(len(step.products)))
+        unit = _unit(step.e_max, p.accumulator_bits - 3 - dpa_e9s12.carries(len(step.products)))
         names = _names(number * p.N, p.N, len(step.products) // p.N)
         total = term_value(step.addend, spec.c_format.fraction_bits)
         total += sum(_value(each, unit) for each in step.placed)
@@ -50,7 +50,7 @@ def passes(spec: DotAdd, trace: Trace[acc_e9s12.AccE9s12Step], c: int) -> Steps:
         names = iter(["c high", "c low", *_names(number * p.D, p.D, len(step.passes[-1].products) // p.N)])
         shown, before = list[Row](), Fraction(0)
         for each in step.passes:
-            unit = _unit(each.e_max, p.L - 3 - p.carries(spec))
+            unit = _unit(each.e_max, p.accumulator_bits - 3 - p.carries(spec))
             after = _value(each.before, unit)  # bits of what is accumulated may be lost before a pass
             if before != after:
                 shown.append(Row("align", "accumulator", kept_and_lost(after, before)))

@@ -155,7 +155,7 @@ def test_a_tiny_result_without_its_sign(theory: Theory, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [{"L": 52}, {"detects_zeros": False}])
+@pytest.mark.parametrize("change", [{"accumulator_bits": 52}, {"detects_zeros": False}])
 def test_an_operator_that_is_no_fma(theory: Theory, change: dict[str, Any]) -> None:
     one = OneFma(DP4A.replace(**change))
     with pytest.raises(NotProvedError, match="does not hold"):

@@ -346,7 +346,7 @@ def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
 
 def places_kept(spec: DotAdd) -> Places:
     p = spec.parameters_as(DpaE9s12)
-    return Places(spec.a_format, smt_dpa.kept(p.L, p.summands(spec)), p.N)
+    return Places(spec.a_format, smt_dpa.kept(p.accumulator_bits, p.summands(spec)), p.N)
 
 
 def exactness(proving: Composing, spec: DotAdd) -> Exact:

@@ -42,7 +42,7 @@ def argue_same_sums(operator: MultiAddition) -> Argument:
     tracer, rng, fmt = Tracer(), np.random.default_rng(0), operator.fmt
     codes = constants_of_terms(operator)
     lanes = [tracer.input(code, sample_codes(fmt, rng)) for code in codes]
-    own = operator.fmt, operator.N, operator.L, operator.rho
+    own = operator.fmt, operator.N, operator.accumulator_bits, operator.rho
     executable, smt = executable_ma.multi_add(*own, lanes), smt_ma.multi_add(*own, codes)
     check_samples(executable, executable_ma.multi_add(*own, [lane.sample for lane in lanes]))
     argument = Argument(tracer)
