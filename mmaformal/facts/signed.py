@@ -211,7 +211,7 @@ class SignedFacts(Facts[AnyStep]):
         if found is not None:
             return falls_with_products(instruction)
         if "a" in spec.negated or "d" in spec.negated:
-            self.lack("whether d follows a product whose sign is changed twice")
+            self.unsupported("whether d follows a product whose sign is changed twice")
         x = symbolic_inputs(spec)
         for k in range(spec.k):
             own, mine = larger_product(spec.plain, k), larger_product(spec, k)

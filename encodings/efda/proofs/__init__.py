@@ -45,7 +45,7 @@ class EfdaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         if isinstance(step, smt_efda.LongStep):
-            self.lack("what its sums reach in a row of limbs")
+            self.unsupported("what its sums reach in a row of limbs")
         return sums.sums_of(spec, step)
 
     def largest_case(self, spec: DotAdd) -> Codes:
@@ -53,7 +53,7 @@ class EfdaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
 
     def rounding(self, spec: DotAdd) -> Claims:
         if not _usual(spec):
-            self.lack(
+            self.unsupported(
                 "why it rounds its exact sum, of long sums, of c of another format or of operands that are flushed"
             )
         return prove_claims

@@ -25,7 +25,7 @@ class EmulatedFacts(Facts[Step]):
     related_links = stages.RELATED
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        self.lack("what each of its sums is off; all of them together: `mmaformal bound`")
+        self.unsupported("what each of its sums is off; all of them together: `mmaformal bound`")
 
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         return portable.applies(x, y)

@@ -33,7 +33,7 @@ class EsdaFacts(Facts[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
         p = spec.parameters_as(Esda)
         if isinstance(step.inner, efda.LongStep):
-            self.lack("what its sums reach in a row of limbs")
+            self.unsupported("what its sums reach in a row of limbs")
         return [sum_in_ieee(step.addition), *sums_of(p.inner(spec), step.inner)]
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

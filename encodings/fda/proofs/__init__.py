@@ -111,7 +111,7 @@ class FdaFacts(RoundsOneSum[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters_as(Fda)
         if p.cut is not Rounding.RZ:
-            self.lack("what terms that are cut to odd are off")
+            self.unsupported("what terms that are cut to odd are off")
         return exactness.error_bound(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:

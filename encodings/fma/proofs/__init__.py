@@ -78,7 +78,7 @@ class FmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
 
     def rounding(self, spec: DotAdd) -> Claims:
         if with_sfma(spec) is None:
-            self.lack(
+            self.unsupported(
                 "why it rounds its exact sum, of several formats, of flushed numbers or of NaNs of all ones"
             )
         return _prove_claims

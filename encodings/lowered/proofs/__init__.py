@@ -80,7 +80,7 @@ class LoweredFacts(Facts[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters_as(Lowered)
         if p.cut is Rounding.RO and len(p.order) > p.L:
-            self.lack("what terms that are cut to odd are off in a step that does not begin with zero")
+            self.unsupported("what terms that are cut to odd are off in a step that does not begin with zero")
         return exactness.error_bound(instruction, proving)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:

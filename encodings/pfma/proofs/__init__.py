@@ -62,7 +62,7 @@ class PfmaFacts(Facts[Step]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         if on_taken(instruction.spec) != instruction.spec:
-            self.lack("what is lost where factors are converted first")
+            self.unsupported("what is lost where factors are converted first")
         return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> ResultFact:
@@ -70,7 +70,7 @@ class PfmaFacts(Facts[Step]):
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         if on_taken(spec) != spec:
-            self.lack("the numbers of factors that are converted first")
+            self.unsupported("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

@@ -53,7 +53,7 @@ class Rnd2Facts(Facts[Step]):
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
         p = spec.parameters_as(Rnd2)
         if p.pair != p.rho or spec.k > p.step_products or p.negate_pair:
-            self.lack("why its last rounding is of an exact sum")
+            self.unsupported("why its last rounding is of an exact sum")
         exactness.prove_pair_alone(proving, spec)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
