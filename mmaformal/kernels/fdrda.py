@@ -34,8 +34,8 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import (
     ROUNDINGS,
+    ConstantType,
     Ends,
-    Known,
     Numba,
     driver,
     inlined,
@@ -106,7 +106,7 @@ def reach_of(parameters: Fdrda) -> int | None:
 
 @overload(reach_of, strict=False)
 def _reach_of(parameters: Numba) -> Numba:
-    if isinstance(parameters, Known) and cast(Fdrda, parameters.value).groups == 1:
+    if isinstance(parameters, ConstantType) and cast(Fdrda, parameters.value).groups == 1:
         return lambda parameters: None
     return lambda parameters: parameters.c_reach
 
