@@ -1,7 +1,7 @@
 """d grows with c, of a step of ffma or dpa_e9s12, which need not be its exact sum rounded: one sum of two terms, c and
 what does not depend on it.
 
-With the next c the larger exponent stays or rises by one; the other term, jammed into its last place, changes by two
+With the next c the larger exponent stays or rises by one; the other term, its last place sticky, changes by two
 finer units at most when it does, and c by more.  So the sums are in order, on one grid or on two, and so are the
 results.
 """
