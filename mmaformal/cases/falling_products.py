@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mmaformal.cases.codes import negated
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown_falling
+from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown_out_of_order
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
 from mmaformal.instruction import Instruction
@@ -176,7 +176,7 @@ def falls_with_a_product(
     )
     nonzero = sum(value_of_product(spec, first, k) != 0 for k in range(spec.k))
     minimality = (f"{nonzero} nonzero products, the fewest found; at least one is needed to be changed",)
-    witness = shown_falling(instruction, first, second, what, minimality)
+    witness = shown_out_of_order(instruction, first, second, what, minimality)
     return OutOfOrder(witness, "d depends on how a product is made of its factors")
 
 
