@@ -22,7 +22,7 @@ from mmaformal.facts.settling import settle
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Lenient, Pairing, Runs, same
+from mmaformal.proof.related_runs import Pairing, Runs, SameButZeroSigns, same
 from mmaformal.queries.property import Property, nans_aside
 from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
@@ -104,7 +104,7 @@ def argue_padded(pad: Padding) -> Pairing:
     }
     if pad.longer.parameters != pad.shorter.parameters:
         runs = Runs(
-            Lenient(),
+            SameButZeroSigns(),
             spec,
             right_spec=pad.shorter,
             left=left,

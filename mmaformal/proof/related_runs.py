@@ -223,7 +223,7 @@ class Same:
         return same(left, right)
 
 
-class Lenient(Same):
+class SameButZeroSigns(Same):
     """The second run is to give the same code as the first, but terms that are zero may have either sign."""
 
     def term(self, left: Term, right: Term) -> Link:

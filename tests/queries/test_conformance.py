@@ -60,11 +60,11 @@ def test_single_is_to_odd() -> None:
 
 
 @pytest.mark.parametrize("name", ["vfwbdota.vv.n4", "vfqwbdota.alt.vv.E4M3.n4"])
-@pytest.mark.parametrize("mood", ["near", "least", "largest", "special"])
-def test_conforming_units_give_what_is_allowed(name: str, mood: str) -> None:
+@pytest.mark.parametrize("distribution", ["near", "least", "largest", "special"])
+def test_conforming_units_give_what_is_allowed(name: str, distribution: str) -> None:
     units = [ARCHITECTURES[reading][name] for reading in CONFORMING]
     spec, known = units[0].spec, 0
-    for codes in generate(spec, 20, 1, [mood]).cases():  # type: ignore[list-item]
+    for codes in generate(spec, 20, 1, [distribution]).cases():  # type: ignore[list-item]
         try:
             right = allowed(spec, codes.a, codes.b, codes.c, 500)
         except TooManyError:
