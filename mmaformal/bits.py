@@ -81,7 +81,7 @@ def drawn_steps(steps: Sequence[NumberedStep]) -> str:
     lines: list[str] = []
     for step in steps:
         cut = [row for row in step.rows if row.exact is not None]
-        if cut and not step.idle:
+        if cut and not step.passes_c:
             of_step = f"step {step.numbers.start + 1}, " if steps[-1].numbers.stop > 1 else ""
             for stage in dict.fromkeys((row.stage, row.unit) for row in cut):
                 together = [row for row in cut if (row.stage, row.unit) == stage]

@@ -55,7 +55,7 @@ _BY_INDUCTION = (
     "accumulator"
 )
 
-_NOT_MERGED = "that idle steps merge is not proved"
+_NOT_MERGED = "that steps of zero products merge is not proved"
 
 
 class Searching(Protocol):

@@ -611,7 +611,7 @@ def long(
     ).answer()
 
 
-NOT_MERGED = "best found (that idle steps merge is not proved)"
+NOT_MERGED = "best found (that steps of zero products merge is not proved)"
 
 
 def test_a_difference_of_a_short_chain_is_one_of_the_long_one() -> None:

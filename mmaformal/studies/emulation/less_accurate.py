@@ -227,7 +227,7 @@ _ONE_PLACE = (
 class _Smallest(SmallestSearch):
     """The search for the smallest input on which x is farther from the exact sum."""
 
-    nothing = "x is nowhere farther from the exact sum, idle products being +0·+0, c = +0, all finite,"
+    nothing = "x is nowhere farther from the exact sum, other products being +0·+0, c = +0, all finite,"
     tells_all = True
 
     def __init__(
