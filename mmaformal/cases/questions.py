@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.cases.alike import Symmetries, zero_of_sign
 from mmaformal.cases.codes import (
     is_finite,
     magnitude_field,
 )
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.symmetries import Symmetries, zero_of_sign
 from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.formats import Format

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.alike import Zeros, is_zero_product, symmetry_classes, zero_of_sign
 from mmaformal.cases.codes import sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.symmetries import Zeros, is_zero_product, symmetry_classes, zero_of_sign
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import all_of, any_of
 from mmaformal.solver.answers import Obligation, Proof

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Image
+from mmaformal.cases.symmetries import symmetry_classes
 from mmaformal.facts.related import argue_same
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.spec import DotAdd

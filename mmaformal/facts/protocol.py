@@ -134,15 +134,15 @@ class Facts(Generic[StepT]):
         """The argument that both give the same code for every input, or NaNs both."""
         self.unsupported("which NaN it gives")
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
-        """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
+        """Whether two models of this algorithm differ so little that `prove_agreement` may prove them equal."""
         return False
 
-    def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
-        """Return whether `prove_alike` may prove them equal on inputs with so many nonzero products at most."""
+    def may_agree_on_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
+        """Return whether `prove_agreement` may prove them equal on inputs with so many nonzero products at most."""
         return False
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         """Prove that x and y agree on all inputs; None if a claim was not proved."""
         self.unsupported("why two models agree")
 

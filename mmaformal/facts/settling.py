@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import z3
 
-from mmaformal.cases.alike import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Places
 from mmaformal.cases.relations import Relation, sample_broken, witness_of
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
+from mmaformal.cases.symmetries import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.instruction import Instruction

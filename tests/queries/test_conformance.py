@@ -14,9 +14,9 @@ from mmaformal import ARCHITECTURES, hopper, prove, riscv
 from mmaformal.analysis import riscv_fp32, riscv_freedom
 from mmaformal.analysis.riscv_freedom import NAN, TooManyError, allowed, cuts, is_of_standard, single, to_odd
 from mmaformal.architectures import datapaths
-from mmaformal.cases.alike import Symmetries
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.cases.symmetries import Symmetries
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings.rvbna.proofs import model
 from mmaformal.formats import Format, bf16, fp32

@@ -16,12 +16,12 @@ from support.in_process import OPEN, Forgetful, Here
 from support.proofs import NOTHING, refuted, some_proof
 
 from mmaformal import rtx_blackwell
-from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase
 from mmaformal.cases.relations import Relation, witness_of
 from mmaformal.cases.run import code_values, smt_result
+from mmaformal.cases.symmetries import symmetry_classes
 from mmaformal.encodings import smt
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda

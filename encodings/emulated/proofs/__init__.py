@@ -27,10 +27,10 @@ class EmulatedFacts(Facts[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         self.unsupported("what each of its sums is off; all of them together: `mmaformal bound`")
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
         return portable.applies(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return portable.prove_same(asker, x, y)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

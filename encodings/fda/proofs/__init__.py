@@ -83,10 +83,10 @@ def too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
 class FdaFacts(RoundsOneSum[Step]):
     unreachable = (ends_in_zeros, too_large)
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
         return e_zero.applies(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return e_zero.prove_equal(asker, x, y, inputs)
 
     def may_pass_c_on(self, spec: DotAdd) -> bool:

@@ -25,13 +25,13 @@ class RvbnaFacts(Facts[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.link_runs(step)
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
         return model.applies(x, y)
 
-    def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
+    def may_agree_on_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
         return products == 1 and model.applies_to_one(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return model.prove_equal(asker, x, y, inputs)
 
 

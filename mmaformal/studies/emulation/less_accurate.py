@@ -20,7 +20,6 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.alike import Symmetries, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.numerical import exact_of
@@ -28,6 +27,7 @@ from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.symmetries import Symmetries, symmetry_classes
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
