@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import Recalled, RecallKey, Told
+from mmaformal.cli.recall import Recalled, RecallKey, Recordable
 from mmaformal.cli.running import answered
 
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
 
-Asked = TypeVar("Asked", bound=Told)
+Asked = TypeVar("Asked", bound=Recordable)
 
 #: Megabytes for each solver process.
 _MEMORY = 4096
@@ -72,7 +72,7 @@ class Solving:
             brief = not (self.as_json or self.verbose)
             return key.ask(kept, self.timeout, work, whole=whole, improvable=improvable, shipped=brief)
 
-    def show(self, answer: Told, status: int) -> int:
+    def show(self, answer: Recordable, status: int) -> int:
         """Print an answer as JSON or for a person; returns the status."""
         whole: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
         text = whole() if self.verbose else str(answer)
