@@ -31,7 +31,7 @@ _OF_BIT = 30.0
 _OF_SUM = 30.0
 
 
-class Following(Attempting, Protocol):
+class DesignProver(Attempting, Protocol):
     """A prover of single claims, with the nodes of a design and the trace of a model."""
 
     inputs: Inputs
@@ -48,7 +48,7 @@ class Following(Attempting, Protocol):
         """The values of a term in all cases."""
 
 
-def recovered(proving: Following) -> Iterator[tuple[BitVec, Link]]:
+def recovered(proving: DesignProver) -> Iterator[tuple[BitVec, Link]]:
     """Nodes of a design that are proved to be a product of the model and what else is added up, and their links."""
     products = list(_products(proving))
     sums = list(_sums(proving)) if products else []
@@ -71,7 +71,7 @@ def recovered(proving: Following) -> Iterator[tuple[BitVec, Link]]:
                 break
 
 
-def _products(proving: Following) -> Iterator[ModelProduct]:
+def _products(proving: DesignProver) -> Iterator[ModelProduct]:
     """The products of a model of one step, where that has its operands decoded."""
     if len(proving.trace.steps) == 1 and hasattr(step := proving.trace.steps[0], "a"):
         sides = [x if isinstance(x, list) or not isinstance(x, Operand) else (x,) for x in (step.a, step.b)]
@@ -83,7 +83,7 @@ def _products(proving: Following) -> Iterator[ModelProduct]:
             yield ModelProduct((factors[0], factors[1]), (a, b), term.significand)
 
 
-def _sums(proving: Following) -> Iterator[tuple[BitVec, Compressor | None, AddedWords]]:
+def _sums(proving: DesignProver) -> Iterator[tuple[BitVec, Compressor | None, AddedWords]]:
     """Nodes that add up what went into rows: additions, and those that have the values of the last row's two words."""
     by_value: dict[tuple[int, Value], list[Compressor]] = {}
     for row in proving.rows.values():
@@ -98,7 +98,7 @@ def _sums(proving: Following) -> Iterator[tuple[BitVec, Compressor | None, Added
 
 
 def _is_sum(
-    proving: Following, node: BitVec, row: Compressor | None, through: AddedWords, total: BitVec
+    proving: DesignProver, node: BitVec, row: Compressor | None, through: AddedWords, total: BitVec
 ) -> bool:
     """Whether a node is proved to be the sum of what went into rows."""
     rows = [x.link for x in through.rows]
@@ -146,7 +146,7 @@ class PartialProducts(ShortRepr):
         return z3.simplify(z3.substitute(self.total, (self.code, code)))
 
 
-def _as_product(proving: Following, product: ModelProduct, total: BitVec, name: str) -> Link | None:
+def _as_product(proving: DesignProver, product: ModelProduct, total: BitVec, name: str) -> Link | None:
     """The link that a sum of words is a product, shifted, and what is left of it where a factor is 0, if it is proved;
     None if not."""
     for at in (1, 0):
@@ -175,7 +175,7 @@ def _place(seen: Value, least: Value, product: Value, bits: int) -> int | None:
 
 
 def _by_bits(
-    proving: Following, rows: PartialProducts, other: BitVec, product: BitVec, place: int
+    proving: DesignProver, rows: PartialProducts, other: BitVec, product: BitVec, place: int
 ) -> Link | None:
     """The link of the sum of words to the product, bit by bit of the factor that it is made for."""
     size, factor = rows.total.size(), rows.factor.significand

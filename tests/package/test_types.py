@@ -57,7 +57,7 @@ ALLOWED = {
     ("mmaformal/renderers/__init__.py", "_by_stages"): "the same",
     ("mmaformal/renderers/stages.py", "steps"): "the same",
     ("mmaformal/renderers/rows.py", "step_rows"): "the same",
-    ("mmaformal/hardware/multipliers.py", "Following"): "a trace of any algorithm's steps",
+    ("mmaformal/hardware/multipliers.py", "DesignProver"): "a trace of any algorithm's steps",
     ("mmaformal/hardware/registers.py", "Json"): "JSON of yosys, whose schema is its own",
     ("mmaformal/hardware/yosys.py", "_top"): "JSON of yosys",
     ("mmaformal/hardware/blackbox.py", "DesignUnit"): "keywords of queries, of several types",
