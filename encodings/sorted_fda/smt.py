@@ -46,7 +46,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class SortedStep:
+class SortedFdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -89,7 +89,7 @@ def _sum_of(
 
 def step(
     spec: DotAdd, p: SortedFda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
-) -> SortedStep:
+) -> SortedFdaStep:
     """One step of three terms."""
     exponents, zero, places, rho = _exponents_of(spec, p), p.lowest(spec), p.places(spec), p.rho
     x = tuple(stages.decode(code, spec.a_format) for code in a)
@@ -109,7 +109,7 @@ def step(
     rounded = with_zero_sign(rounded, sticky.total, inputs, rho)
     result = select_special(special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     stages.round_sum(sum_, inputs, special, Code(sticky.total, rounded, result), rho)
-    return SortedStep(x, y, z, special, products, addend, made, sum_, sticky, rounded, result)
+    return SortedFdaStep(x, y, z, special, products, addend, made, sum_, sticky, rounded, result)
 
 
 dot_add = looped(SortedFda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

@@ -183,7 +183,7 @@ def _put(put: executable.Put, whole: z3.BitVecRef) -> Link:
 
 
 def _whole(
-    argument: Argument, digits: Sequence[Link], mine: executable.Whole, other: smt.ResiduesStep
+    argument: Argument, digits: Sequence[Link], mine: executable.Recombined, other: smt.ResiduesStep
 ) -> list[Link]:
     """Derive the links of the number of the digits, less ⌊P/2⌋."""
     whole: list[Link] = []

@@ -8,7 +8,7 @@ from mmaformal.encodings.efda.proofs import stages
 from mmaformal.encodings.sorted_fda import smt as smt_sorted
 from mmaformal.facts.protocol import Facts
 
-Step: TypeAlias = smt_sorted.SortedStep
+Step: TypeAlias = smt_sorted.SortedFdaStep
 
 
 class SortedFacts(Facts[Step]):
