@@ -86,13 +86,15 @@ def _tree(spec: DotAdd) -> str:
 
 _ONE = "an exact product, added to c"
 
-Step: TypeAlias = Callable[[DotAdd], str]  #: what a step is, in words; nothing where it is none that is meant
+StepText: TypeAlias = Callable[
+    [DotAdd], str
+]  #: what a step is, in words; nothing where it is none that is meant
 
 #: Steps of RVBNA, and those that add c last, by algorithm; roundings are among what they look at.
-_OF_SETS: dict[str, Step] = {"rvbna": _text, "lowered": _set_in_more_bits, "esda": _exact_then_c}
+_OF_SETS: dict[str, StepText] = {"rvbna": _text, "lowered": _set_in_more_bits, "esda": _exact_then_c}
 
 #: Steps of IEEE 754's operations, or several, by algorithm; how they round is not looked at.
-_OF_OPERATIONS: dict[str, Step] = {
+_OF_OPERATIONS: dict[str, StepText] = {
     "muladd": lambda _: "a product, converted, then added to c",
     "sfma": lambda _: _ONE,
     "wfma": lambda _: _ONE,

@@ -141,7 +141,7 @@ class LongStep:
     result: BitVec  #: encode
 
 
-Step: TypeAlias = FixedStep | SortedStep | LongStep
+EfdaStep: TypeAlias = FixedStep | SortedStep | LongStep
 
 WIDEST = 112  #: bits of a sum in fixed point
 
@@ -480,7 +480,7 @@ def long_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> LongStep:
 
 def step(
     spec: DotAdd, parameters: Efda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
-) -> Step:
+) -> EfdaStep:
     """One step over L products."""
     a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)

@@ -78,7 +78,7 @@ class Term(NamedTuple):
     significand: BitVec
 
 
-Step = TypeVar("Step")
+StepT = TypeVar("StepT")
 
 
 class Inner(NamedTuple):
@@ -92,10 +92,10 @@ class Inner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace(Generic[Step]):
+class Trace(Generic[StepT]):
     """The trace that an encoding returns: the interfaces of each step of the chain, in order, and the code of d."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[StepT, ...]
     result: BitVec
     stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
     inner: Inner | None = field(default=None, repr=False, compare=False)  #: where signs are changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from mmaformal.encodings.emulated import smt as smt_emulated
 from mmaformal.encodings.emulated.proofs import exactness, portable, stages
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
 
-Step: TypeAlias = smt_emulated.EmulatedStep
 
-
-class EmulatedFacts(Facts[Step]):
+class EmulatedFacts(Facts[smt_emulated.EmulatedStep]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
 

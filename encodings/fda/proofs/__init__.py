@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import z3
 
 from mmaformal.cases.codes import is_nan
@@ -34,8 +32,6 @@ from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
-
-Step: TypeAlias = smt_fda.FdaStep
 
 
 def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -80,7 +76,7 @@ def too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
     return pairing, largest, text
 
 
-class FdaFacts(RoundsOneSum[Step]):
+class FdaFacts(RoundsOneSum[smt_fda.FdaStep]):
     unreachable = (ends_in_zeros, too_large)
 
     def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
@@ -92,10 +88,12 @@ class FdaFacts(RoundsOneSum[Step]):
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         return spec.scale_format is None
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_fda.FdaStep) -> list[StepSum]:
         return self.sums_of(spec, step, largest_product(spec))
 
-    def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
+    def sums_of(
+        self, spec: DotAdd, step: smt_fda.FdaStep, product: int, c: int | None = None
+    ) -> list[StepSum]:
         """Return the sums of a step with another largest significand of products, and of c."""
         F, products = spec.parameters_as(Fda).F, step.products
         parts = aligned_terms(spec, step, F, products, product, product_places(spec), c)

@@ -41,28 +41,28 @@ from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.stages import Stage
 
-Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
+FdrdaSteps: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
 
-class FdrdaFacts(RoundsOneSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+class FdrdaFacts(RoundsOneSum[FdrdaSteps]):
+    def equal(self, argument: Argument, traces: Traces[FdrdaSteps]) -> None:
         stages.link_encodings(argument, traces)
 
-    def related(self, step: RelatedStep[Step]) -> Link:
+    def related(self, step: RelatedStep[FdrdaSteps]) -> Link:
         return stages.link_runs(step)
 
     doubled_links = stages.DOUBLED
 
-    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
+    def stages(self, spec: DotAdd, trace: Trace[FdrdaSteps], c: z3.BitVecRef) -> Sequence[Stage]:
         return stages.stages_of(spec, trace, c)
 
     def never_minus_zero(
-        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[FdrdaSteps], c: z3.BitVecRef
     ) -> Link:
         given = [ranges.places_of(pairing, spec, steps[-1])]
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: FdrdaSteps) -> list[StepSum]:
         p = spec.parameters_as(Fdrda)
         product = largest_product(spec)
         most = aligned(product, product_places(spec), p.F)
