@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, e4m3, format_called, fp64, ue4m3, ue8m0
-from mmaformal.gemm import Codes, values
+from mmaformal.gemm import CodeArray, values
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.scale_layouts import from_tiles, padded_shape, unpadded
 
@@ -33,7 +33,7 @@ _BLOCKS = {ue8m0: (32, 16), ue4m3: (16,)}
 class Way(NamedTuple):
     """Scales of one side as they may have been meant: (rows, blocks), and how they lie."""
 
-    codes: Codes
+    codes: CodeArray
     words: str
 
 
@@ -41,8 +41,8 @@ class Way(NamedTuple):
 class GivenScales(ShortRepr):
     """Scales of A (M, blocks) and of B (blocks, N) as codes of a format, one for `block` products."""
 
-    a: Codes
-    b: Codes
+    a: CodeArray
+    b: CodeArray
     fmt: Format
     block: int
     words: str = "plain"  #: how they lay
@@ -102,7 +102,7 @@ def ways(
     return found
 
 
-def _codes(x: Matrix, name: str) -> tuple[Codes, Format | None]:
+def _codes(x: Matrix, name: str) -> tuple[CodeArray, Format | None]:
     """The bytes of scales, and their format, if their type says it."""
     if is_tensor(x):
         fmt = format_called(str(getattr(x, "dtype", "")))
@@ -131,7 +131,7 @@ def _formats(named: str | Format | None, *given: Format | None) -> list[Format]:
     return list(told or _BLOCKS)
 
 
-def _ways(x: Codes, rows: int, blocks: int, layout: Layout) -> Iterator[Way]:
+def _ways(x: CodeArray, rows: int, blocks: int, layout: Layout) -> Iterator[Way]:
     """How scales of so many rows and blocks may lie."""
     padded = padded_shape(rows, blocks)
     if layout in ("auto", "plain"):

@@ -44,7 +44,7 @@ from mmaformal.structure_plans import (
 )
 from mmaformal.structure_words import structure_text
 
-Codes = NDArray[Any]
+CodeArray = NDArray[Any]
 Floats = NDArray[Any]
 #: Where C enters: the first chain starts from it; it is added before the chains' results, or after them, in their type;
 #: it is added to D, which is rounded before and after.
@@ -384,7 +384,7 @@ def replay(
     scale_b: ArrayLike | None = None,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
-) -> Codes:
+) -> CodeArray:
     """Compute D (M×N) = A (M×K) · B (K×N) + C as the structure makes it: bit patterns of `structure.result`.
 
     A, B: bit patterns of the instruction's types, or floats of exactly these; C, broadcast to D, where the structure
@@ -408,10 +408,10 @@ def replay(
         for x, name in zip(sides, ("scale_a", "scale_b"), strict=True)
     )
 
-    def run(chain: Chain, begin: Codes | None) -> Codes:
+    def run(chain: Chain, begin: CodeArray | None) -> CodeArray:
         taken = products_of(chain, i.k, K)
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        scales: tuple[Codes | None, Codes | None] = (None, None)
+        scales: tuple[CodeArray | None, CodeArray | None] = (None, None)
         if of_a is not None and of_b is not None:
             scales = scales_of(of_a, of_b, i.spec.scale_block, taken, K)
         s, t = scales
@@ -421,7 +421,7 @@ def replay(
     return made_product(structure, K, run, c)
 
 
-def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
+def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> CodeArray:
     """C as codes of `structure.c_format` and of D's shape.
 
     Raises ValueError for another shape and for floats that are not exactly of that format, TypeError as `as_operand`.
@@ -440,7 +440,7 @@ def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes
         ) from None
 
 
-def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
+def exactly(codes: CodeArray, fmt: Format, wanted: Format) -> CodeArray:
     """Codes of a format as those of one that holds it; a NaN becomes its quiet one."""
     if fmt == wanted:
         return codes
@@ -449,8 +449,11 @@ def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
 
 
 def made_product(
-    structure: Structure, K: int, run: Callable[[Chain, Codes | None], Codes], c: Codes | None = None
-) -> Codes:
+    structure: Structure,
+    K: int,
+    run: Callable[[Chain, CodeArray | None], CodeArray],
+    c: CodeArray | None = None,
+) -> CodeArray:
     """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`_addend`)."""
     i, result, wide, enters = structure.instruction, structure.result, structure.total, structure.c_enters
     segments = structure.segments(K)

@@ -33,7 +33,7 @@ from mmaformal.queries.wrong_elements import gross_faults, is_reference, roundin
 from mmaformal.renamed import lines
 from mmaformal.shown_stages import ulps_apart
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.structures import Codes, Structure, structure_or_name
+from mmaformal.structures import CodeArray, Structure, structure_or_name
 
 #: Structures that are told where none is D's.
 _TOLD = 3
@@ -183,7 +183,7 @@ class _Work:
     def __init__(self, given: GivenMatrices, say: Callable[[str], object]) -> None:
         self.given, self._say = given, say
         self.alike: list[Structure] = []
-        self.made: Codes | None = None
+        self.made: CodeArray | None = None
         self.wrong = np.ones(given.d.shape, bool)
         self.rows_compared = 0
         self.accepted = False

@@ -37,7 +37,7 @@ from mmaformal.structure_plans import (
     merged_lanes,
     products_of,
 )
-from mmaformal.structures import Codes, Floats, Structure, exactly
+from mmaformal.structures import CodeArray, Floats, Structure, exactly
 
 #: Lanes of all accumulators together.
 LANES = (2, 4, 8, 16, 32, 64)
@@ -203,14 +203,14 @@ def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
 class SampledElements(ShortRepr):
     """Some elements of a product, each with its products and, if there is one, its C."""
 
-    a: Codes  #: (elements, K)
-    b: Codes  #: (elements, K)
-    d: Codes  #: (elements,)
-    c: tuple[Codes, Format] | None
+    a: CodeArray  #: (elements, K)
+    b: CodeArray  #: (elements, K)
+    d: CodeArray  #: (elements,)
+    c: tuple[CodeArray, Format] | None
 
     @classmethod
     def of(
-        cls, a: Codes, b: Codes, d: Codes, c: tuple[Codes, Format] | None, wanted: Wanted
+        cls, a: CodeArray, b: CodeArray, d: CodeArray, c: tuple[CodeArray, Format] | None, wanted: Wanted
     ) -> SampledElements:
         """Elements of a (m, K), b (K, n), d (m, n) and c (m, n): those wanted, spread, `_MOST` of them at most."""
         places = np.argwhere(wanted)
@@ -355,7 +355,7 @@ class LaneOrders:
             if count >= _ENOUGH * len(self.of.d):
                 yield replace(structure, order=order_called(levels)) if levels else structure
 
-    def _finished(self, x: _Dealt, levels: tuple[Level, ...], sums: Floats | None) -> Codes:
+    def _finished(self, x: _Dealt, levels: tuple[Level, ...], sums: Floats | None) -> CodeArray:
         """The codes of D, from the sums of the lanes of each segment."""
         wide, result = x.structure.total, x.structure.result
         of_lanes, total = iter(() if sums is None else sums), x.c if x.structure.c_enters == "first" else None

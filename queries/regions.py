@@ -18,7 +18,7 @@ from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.queries.likely_structures import Compared, Likely, Tournament
 from mmaformal.queries.structure_search import STAGES
-from mmaformal.structures import Codes, Structure
+from mmaformal.structures import CodeArray, Structure
 
 #: Structures of one product, at most; kinds of rows; and elements that no other structure explains, of each region.
 _MOST, _KINDS, _OWN = 6, 16, 6
@@ -34,7 +34,7 @@ class Regions(ShortRepr):
 
     structures: tuple[Structure, ...]  #: the first is that of the most elements
     which: NDArray[np.intp]  #: (M, N): the number of the structure
-    made: Codes  #: (M, N): what they give
+    made: CodeArray  #: (M, N): what they give
     wrong: Wrong  #: (M, N): where D is not so
 
 

@@ -22,7 +22,7 @@ from mmaformal.apple.elements import ARITHMETIC, Elements, Sides
 from mmaformal.apple.memory import Transfer, move
 from mmaformal.apple.moving import extract, lookup
 from mmaformal.apple.operand import FIELDS, MOVES, NUMBERS, OPS, AmxOperand, Word, disassemble
-from mmaformal.apple.registers import Codes, as_bytes, codes
+from mmaformal.apple.registers import Int64Codes, as_bytes, codes
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.amx import executable as amx
 from mmaformal.encodings.amx_lanes import executable as lanes
@@ -64,7 +64,7 @@ def elements(state: AmxState, name: str, bits: int, generation: int = 1) -> list
     return list(ARITHMETIC[name](Sides(x, y, tables.decode(name, bits), generation)))
 
 
-def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Codes) -> None:
+def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Int64Codes) -> None:
     """Put codes in the places of elements."""
     z.reshape(-1, on.size)[on.places] = as_bytes(values, on.size).reshape(-1, on.size)
 

@@ -20,7 +20,7 @@ from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
 from mmaformal.kernels.floats import single_bits
 from mmaformal.kernels.ieee import flush
-from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.spec import DotAdd
 
 _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
@@ -96,7 +96,14 @@ class PfmaKernel(FlushedKernel):
     products_at_once = 0  #: a step at a time
 
     def steps(
-        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+        self,
+        a: Planes,
+        b: Planes,
+        d: CodeArray,
+        after: CodeArray,
+        doubtful: NDArray[np.bool_],
+        first: int,
+        last: int,
     ) -> None:
         run_step(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last - first)
 

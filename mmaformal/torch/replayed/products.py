@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.structures import Codes, CPlace, Structure, replay
+from mmaformal.structures import CodeArray, CPlace, Structure, replay
 from mmaformal.torch.replayed.lanes import F32, fma_unit
 from mmaformal.torch.tensors import Call, Tensor
 
@@ -72,7 +72,7 @@ class ProductCall:
             f"left of it in {self.left.lanes}, added; the last products by fma from there; rounded to bf16 (RNE)"
         )
 
-    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+    def made(self, a: F32, b: F32, c: F32 | None) -> CodeArray:
         """Returns what it makes of numbers of fp32, as codes of bf16."""
         K = a.shape[1]
         ends = 0, K // self.whole.lanes * self.whole.lanes, K // (2 * self.left.lanes) * 2 * self.left.lanes
@@ -103,7 +103,7 @@ class Dealt:
             "rounded to bf16 (RNE)"
         )
 
-    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+    def made(self, a: F32, b: F32, c: F32 | None) -> CodeArray:
         """Returns what it makes of numbers of fp32, as codes of bf16."""
         K = a.shape[1]
         whole = K // self.lanes * self.lanes
@@ -128,7 +128,7 @@ class ByRegions:
         """In words, for a person."""
         return f"{self.structures[0].text}; and {len(self.structures) - 1} more, by regions of D"
 
-    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+    def made(self, a: F32, b: F32, c: F32 | None) -> CodeArray:
         """Returns what they make of numbers of fp32."""
         return np.asarray(np.choose(self.which, [_made(x, a, b, c) for x in self.structures]))
 
@@ -165,7 +165,7 @@ def bf16_units() -> tuple[Instruction, ...]:
 class ProductSearch(Protocol):
     """Looks for what gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
 
-    def __call__(self, D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None: ...
+    def __call__(self, D: CodeArray, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None: ...
 
 
 @dataclass
@@ -223,7 +223,7 @@ class Products:
         uses = self.structures.setdefault(name, {})
         uses[structure.text] = uses.get(structure.text, 0) + 1
 
-    def _tensor(self, codes: Codes, like: Tensor) -> Tensor:
+    def _tensor(self, codes: CodeArray, like: Tensor) -> Tensor:
         if like.dtype == torch.float32:
             return torch.from_numpy(codes.view(np.float32))
         return torch.from_numpy(codes.view(np.int16)).view(torch.bfloat16)
@@ -267,7 +267,7 @@ class _AskedProduct:
     a: F32
     b: F32
     c: F32 | None
-    d: Codes
+    d: CodeArray
 
     def is_of(self, structure: Made) -> bool:
         """Whether a structure gives its D, of some rows."""
@@ -332,12 +332,12 @@ def _format(x: Tensor) -> Format:
     return fp32 if x.dtype == torch.float32 else bf16
 
 
-def _codes(d: Tensor) -> Codes:
+def _codes(d: Tensor) -> CodeArray:
     words = (torch.int16, np.uint16) if d.dtype == torch.bfloat16 else (torch.int32, np.uint32)
     return np.asarray(d.contiguous().view(words[0]).numpy().view(words[1]))
 
 
-def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
+def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> CodeArray:
     """Returns what a structure makes of numbers of fp32."""
     match structure:
         case ProductCall() | Dealt() | ByRegions():
@@ -348,7 +348,7 @@ def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
     return replay(left, right, structure, c, progress=False)
 
 
-def _factor(x: F32, fmt: Format) -> Codes:
+def _factor(x: F32, fmt: Format) -> CodeArray:
     """Returns numbers of fp32, which hold those of bf16, as an instruction takes them."""
     x = np.ascontiguousarray(x)
     return (x.view(np.uint32) >> 16).astype(np.uint16) if fmt == bf16 else x
