@@ -38,8 +38,8 @@ from mmaformal.kernels import rows
 from mmaformal.spec import DotAdd
 
 CodeArray = NDArray[Any]
-Accumulation = Literal["natural", "random", "grouped", "kahan", "anti-kahan"]
-ACCUMULATIONS: tuple[str, ...] = get_args(Accumulation)
+AccumulationOrder = Literal["natural", "random", "grouped", "kahan", "anti-kahan"]
+ACCUMULATIONS: tuple[str, ...] = get_args(AccumulationOrder)
 
 #: Bits of the fraction that tell bins apart, beside the exponent: two bins to a power of two.
 BIN_BITS = 1

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.accumulation import Accumulation, Ordered, permutation
+from mmaformal.accumulation import AccumulationOrder, Ordered, permutation
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
-from mmaformal.division import Order, check_chain, check_counts, check_orders, counted_seed
+from mmaformal.division import DivisionOrder, check_chain, check_counts, check_orders, counted_seed
 from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
@@ -57,8 +57,8 @@ class Division(TypedDict, total=False):
     split_k: int
     stream_k: int | None
     tile: tuple[int, int]
-    order: Order
-    accumulation: Accumulation
+    order: DivisionOrder
+    accumulation: AccumulationOrder
     seed: int
     jobs: int | None
     progress: bool | Progress | None
@@ -95,8 +95,8 @@ def matmul(
     split_k: int = 1,
     stream_k: int | None = None,
     tile: tuple[int, int] = (128, 128),
-    order: Order = "sequential",
-    accumulation: Accumulation = "natural",
+    order: DivisionOrder = "sequential",
+    accumulation: AccumulationOrder = "natural",
     seed: int = 0,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
@@ -151,8 +151,8 @@ class _How(NamedTuple):
     split_k: int
     stream_k: int | None
     tile: tuple[int, int]
-    order: Order
-    accumulation: Accumulation
+    order: DivisionOrder
+    accumulation: AccumulationOrder
     seed: int
 
     def quick(self, *operands: Matrix | None) -> Matrix | None:
@@ -216,7 +216,7 @@ class _How(NamedTuple):
 
         if self.stream_k is not None:
             raise ValueError("stream_k is for one machine: leave executor out")
-        accumulation: Accumulation = "natural" if self.accumulation == "random" else self.accumulation
+        accumulation: AccumulationOrder = "natural" if self.accumulation == "random" else self.accumulation
         how = Division(
             promote_every=self.promote, split_k=self.split_k, order=self.order, accumulation=accumulation,
             jobs=1, progress=False,
@@ -307,7 +307,7 @@ class _Problem:
     # ---- dividing K ----------------------------------------------------------------------------------------
 
     def divided(
-        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
+        self, pieces: list[tuple[int, int]], promote: int | None, order: DivisionOrder, workers: Workers
     ) -> CodeArray:
         """D as codes, K divided everywhere alike."""
         if self.m <= _FEW_ROWS and self.n > WIDTH:
@@ -321,7 +321,7 @@ class _Problem:
         return d
 
     def _by_columns(
-        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
+        self, pieces: list[tuple[int, int]], promote: int | None, order: DivisionOrder, workers: Workers
     ) -> CodeArray:
         """Return D where there are few rows: the threads take columns then."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
@@ -344,7 +344,7 @@ class _Problem:
         return d
 
     def streamed(
-        self, g: int, tile: tuple[int, int], promote: int | None, order: Order, workers: Workers
+        self, g: int, tile: tuple[int, int], promote: int | None, order: DivisionOrder, workers: Workers
     ) -> CodeArray:
         """D as codes, the instructions of all tiles divided evenly among g workers."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
@@ -367,7 +367,7 @@ class _Problem:
         block: Block,
         pieces: list[tuple[int, int]],
         promote: int | None,
-        order: Order,
+        order: DivisionOrder,
         workers: Workers,
     ) -> CodeArray:
         """A block of D as codes."""

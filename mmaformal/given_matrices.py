@@ -18,7 +18,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format, format_called, fp32, fp64
 from mmaformal.gemm import holds, rounded, values
-from mmaformal.given_scales import GivenScales, Layout, ways
+from mmaformal.given_scales import GivenScales, ScaleLayout, ways
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.scale_layouts import from_pairs
 from mmaformal.structures import CodeArray, exactly
@@ -90,12 +90,12 @@ class OperandScales(NamedTuple):
 
     a: Matrix
     b: Matrix
-    layout: Layout = "auto"
+    layout: ScaleLayout = "auto"
     format: str | Format | None = None
 
 
 def given_scales(
-    scale_a: Matrix | None, scale_b: Matrix | None, layout: Layout, fmt: str | Format | None
+    scale_a: Matrix | None, scale_b: Matrix | None, layout: ScaleLayout, fmt: str | Format | None
 ) -> OperandScales | None:
     """Returns the block scales, if there are any.  Raises ValueError for those of one side alone."""
     if scale_a is not None and scale_b is not None:

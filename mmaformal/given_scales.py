@@ -22,8 +22,8 @@ from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.scale_layouts import from_tiles, padded_shape, unpadded
 
 #: How scales lie; `auto` is by their shape.
-Layout = Literal["auto", "plain", "padded", "tiles"]
-LAYOUTS = get_args(Layout)
+ScaleLayout = Literal["auto", "plain", "padded", "tiles"]
+LAYOUTS = get_args(ScaleLayout)
 #: What types of scales mean: torch has ue4m3 as float8_e4m3fn, whose codes without a sign it is.
 _OF_TYPES = {ue8m0: ue8m0, e4m3: ue4m3}
 #: Products that share a pair of scales, of each format, as units take them.
@@ -68,7 +68,7 @@ def ways(
     scale_b: Matrix,
     shape: tuple[int, int, int],
     formats: tuple[Format, Format],
-    layout: Layout = "auto",
+    layout: ScaleLayout = "auto",
     named: str | Format | None = None,
 ) -> list[GivenScales]:
     """Returns what scales of a product of M, K, N may be, the likeliest first; formats are those of A and B.
@@ -131,7 +131,7 @@ def _formats(named: str | Format | None, *given: Format | None) -> list[Format]:
     return list(told or _BLOCKS)
 
 
-def _ways(x: CodeArray, rows: int, blocks: int, layout: Layout) -> Iterator[Way]:
+def _ways(x: CodeArray, rows: int, blocks: int, layout: ScaleLayout) -> Iterator[Way]:
     """How scales of so many rows and blocks may lie."""
     padded = padded_shape(rows, blocks)
     if layout in ("auto", "plain"):

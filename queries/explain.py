@@ -21,7 +21,7 @@ from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32, fp64
 from mmaformal.given_matrices import GivenMatrices, given_scales, is_of
-from mmaformal.given_scales import Layout
+from mmaformal.given_scales import ScaleLayout
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.queries.explained import Explanation, WrongPart
@@ -63,7 +63,7 @@ def explain(
     d_format: str | Format | None = None,
     scale_a: Matrix | None = None,
     scale_b: Matrix | None = None,
-    scale_layout: Layout = "auto",
+    scale_layout: ScaleLayout = "auto",
     scale_format: str | Format | None = None,
     timeout: float = 60.0,
     progress: Progress | None = None,

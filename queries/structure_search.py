@@ -30,8 +30,8 @@ from mmaformal.structure_plans import Chain, products_of, scales_of
 from mmaformal.structures import CodeArray, CPlace, Structure, exactly, made_product
 
 #: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
-Stage = Literal["usual", "lanes", "wide", "others"]
-STAGES: tuple[Stage, ...] = get_args(Stage)
+SearchStage = Literal["usual", "lanes", "wide", "others"]
+STAGES: tuple[SearchStage, ...] = get_args(SearchStage)
 #: How many chains may take the instructions of K in turn, their results added by a word for an order.
 LANES = (2, 4, 8, 16, 32)
 #: Numbers of instructions of which the first half of what is left is a multiple.
@@ -109,7 +109,7 @@ class StructureSearch:
         """Take note of a structure, and of the elements that are not as it gives them."""
         raise NotImplementedError
 
-    def run(self, instruction: Instruction, stage: Stage | None = None) -> None:
+    def run(self, instruction: Instruction, stage: SearchStage | None = None) -> None:
         """Run all structures of one instruction, or those of one stage of a search; each is `seen`."""
         if instruction not in self._chains:
             self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b, self.scales)

@@ -69,14 +69,14 @@ def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: I
     z.reshape(-1, on.size)[on.places] = as_bytes(values, on.size).reshape(-1, on.size)
 
 
-def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
+def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.LaneElement]) -> list[int]:
     """Returns all elements of an instruction, computed as one array."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
     after: list[int] = amx.alu(x, y, z, on, rho).result.tolist()
     return after
 
 
-def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
+def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.LaneElement]) -> list[int]:
     """Returns all elements of fms, of lanes whose signs are changed."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
     after = lanes.without_all(rho, (on.skip_x, on.skip_y, on.skip_z), x, y, z)
@@ -84,7 +84,7 @@ def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> 
     return found
 
 
-def _fma(state: AmxState, name: str, bits: int, unit: amx.Unit = _at_once) -> AmxState:
+def _fma(state: AmxState, name: str, bits: int, unit: amx.LaneUnit = _at_once) -> AmxState:
     signed = bits - (1 << 64) if bits >> 63 else bits
     x, y, z = (list(getattr(state, name)) for name in SIZES)
     after = amx.execute(name, amx.State(x, y, z), signed, unit).state

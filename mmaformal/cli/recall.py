@@ -56,7 +56,7 @@ class Recordable(Protocol):
     def to_json(self) -> dict[str, object]: ...
 
 
-Asked = TypeVar("Asked", bound=Recordable)
+AnswerT = TypeVar("AnswerT", bound=Recordable)
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,12 @@ class RecallKey:
         self,
         store: EvidenceStore | None,
         timeout: float,
-        work: Callable[[], Asked],
+        work: Callable[[], AnswerT],
         *,
-        whole: Callable[[Asked], object] | None = None,
+        whole: Callable[[AnswerT], object] | None = None,
         improvable: bool = False,
         shipped: bool = False,
-    ) -> Asked | Recalled:
+    ) -> AnswerT | Recalled:
         """Return the answer of before, if it still stands, or that of `work`, which is kept.
 
         whole: whether an answer is one to keep (default: any but Unknown).  improvable: more time may find more, so an

@@ -16,7 +16,7 @@ from mmaformal.cli.running import answered
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
 
-Asked = TypeVar("Asked", bound=Recordable)
+AnswerT = TypeVar("AnswerT", bound=Recordable)
 
 #: Megabytes for each solver process.
 _MEMORY = 4096
@@ -56,12 +56,12 @@ class Solving:
     def recall(
         self,
         key: RecallKey,
-        work: Callable[[], Asked],
+        work: Callable[[], AnswerT],
         *,
         afresh: bool = False,
-        whole: Callable[[Asked], object] | None = None,
+        whole: Callable[[AnswerT], object] | None = None,
         improvable: bool = False,
-    ) -> Asked | Recalled:
+    ) -> AnswerT | Recalled:
         """Return the answer given before, or that of `work`, what is proved for it being recorded.
 
         afresh: do not look for one, as where all of it is to be written to files.  whole, improvable: as `RecallKey`

@@ -23,7 +23,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker, Settled
-from mmaformal.solver.portfolio import Verdict
+from mmaformal.solver.portfolio import SolverVerdict
 
 _SOME = 100  #: cases that are run to see that a relation is about some
 
@@ -203,7 +203,7 @@ def settle(
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
 
-def _some_case(asker: Asker, relation: Relation) -> Verdict:
+def _some_case(asker: Asker, relation: Relation) -> SolverVerdict:
     """Whether any input is allowed, `sat` if so: one of those that are run, or else one that a solver finds."""
     rows = generate(relation.left, _SOME)
     if np.any(relation.allowed(rows.codes)):

@@ -21,7 +21,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import BitVec, Operand, Trace, resize
 from mmaformal.hardware.carry_save import AddedWords, Compressor, added
 from mmaformal.hardware.normalised import Attempting
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link
 from mmaformal.solver.terms import constants_of
 
@@ -37,14 +37,14 @@ class DesignProver(Attempting, Protocol):
     inputs: Inputs
     nodes: list[z3.BitVecRef]  #: of the design
     rows: dict[int, Compressor]  #: its rows of full adders
-    values: dict[int, Value]
+    values: dict[int, CaseValues]
     progress: Callable[[str], None]
 
     @property
     def trace(self) -> Trace[Any]:
         """The model."""
 
-    def seen(self, term: z3.ExprRef) -> Value:
+    def seen(self, term: z3.ExprRef) -> CaseValues:
         """The values of a term in all cases."""
 
 
@@ -85,7 +85,7 @@ def _products(proving: DesignProver) -> Iterator[ModelProduct]:
 
 def _sums(proving: DesignProver) -> Iterator[tuple[BitVec, Compressor | None, AddedWords]]:
     """Nodes that add up what went into rows: additions, and those that have the values of the last row's two words."""
-    by_value: dict[tuple[int, Value], list[Compressor]] = {}
+    by_value: dict[tuple[int, CaseValues], list[Compressor]] = {}
     for row in proving.rows.values():
         bits, columns = row.sum.size(), [proving.values[x.get_id()] for x in (row.sum, row.carry)]
         seen = tuple((x + y) % (1 << bits) for x, y in zip(*columns, strict=True))
@@ -164,7 +164,7 @@ def _as_product(proving: DesignProver, product: ModelProduct, total: BitVec, nam
     return None
 
 
-def _place(seen: Value, least: Value, product: Value, bits: int) -> int | None:
+def _place(seen: CaseValues, least: CaseValues, product: CaseValues, bits: int) -> int | None:
     """By how much the product is shifted in a sum; None if the sum is not what is left without it, and the product."""
     rest = [(x - y) % (1 << bits) for x, y in zip(seen, least, strict=True)]
     some = next(((x, y) for x, y in zip(rest, product, strict=True) if y), None)

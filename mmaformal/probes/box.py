@@ -20,7 +20,7 @@ from mmaformal.solver.deadline import check
 from mmaformal.spaces.common import Types
 
 #: A unit that is probed: codes of a and b of shape (n, K) and of c, (n,), give codes of d, (n,).
-Unit: TypeAlias = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
+ProbedUnit: TypeAlias = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
 
 #: Divisors up to this are tried.
 _DIVISORS = 1 << 12
@@ -57,7 +57,7 @@ class Response(ShortRepr):
 class Box(ShortRepr):
     """A unit with its types and K, and how many rows it was asked."""
 
-    unit: Unit
+    unit: ProbedUnit
     types: Types
     k: int
     asked: int = field(default=0, init=False)

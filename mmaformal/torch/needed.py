@@ -24,7 +24,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels.compiled import driver
 from mmaformal.quantise import Quantised
 
-Plane: TypeAlias = NDArray[np.int16]
+CountPlane: TypeAlias = NDArray[np.int16]
 Values: TypeAlias = NDArray[np.float64]
 
 #: An exponent below all, and a place above all, of a term that is zero; two of them and a scale fit 16 bits.
@@ -64,7 +64,9 @@ class Needed:
             self.bits, int((np.maximum(np.maximum(top, of_c), self.e_zero) - low)[some].max(initial=0))
         )
 
-    def _terms(self, x: Quantised, shape: tuple[int, int, int], fmt: Format) -> tuple[Plane, Plane, Values]:
+    def _terms(
+        self, x: Quantised, shape: tuple[int, int, int], fmt: Format
+    ) -> tuple[CountPlane, CountPlane, Values]:
         """Exponents, lowest places and magnitudes, batch × K × rows."""
         exponents, places, magnitudes = (table[x.codes] for table in _tables(fmt))
         if x.scales is not None and self.spec.scale_format is not None:
@@ -86,7 +88,15 @@ class Needed:
 
 @driver
 def _look(
-    ea: Plane, eb: Plane, la: Plane, lb: Plane, va: Values, vb: Values, top: Plane, low: Plane, size: Values
+    ea: CountPlane,
+    eb: CountPlane,
+    la: CountPlane,
+    lb: CountPlane,
+    va: Values,
+    vb: Values,
+    top: CountPlane,
+    low: CountPlane,
+    size: Values,
 ) -> None:
     """The largest ea + eb, the lowest la + lb, and the sum of va · vb, over K, of each output."""
     batch, k, m = ea.shape
@@ -101,7 +111,7 @@ def _look(
 
 
 @lru_cache
-def _tables(fmt: Format) -> tuple[Plane, Plane, Values]:
+def _tables(fmt: Format) -> tuple[CountPlane, CountPlane, Values]:
     """Exponent, place of the lowest bit, and magnitude of each code; NaN of what is no number."""
     exponents, places = np.full(fmt.codes, -FAR, np.int16), np.full(fmt.codes, FAR, np.int16)
     magnitudes = np.zeros(fmt.codes)

@@ -41,7 +41,7 @@ ALLOWED = {
         "Value",
     ): "either encoding's codes, operands, terms and sums: a stage's name says which",
     ("mmaformal/solver/terms.py", "_function"): "functions of z3's library, by ctypes, which has no types",
-    ("mmaformal/kernels/words.py", "Word"): "a word of compiled code, or a symbolic one",
+    ("mmaformal/kernels/words.py", "CompiledWord"): "a word of compiled code, or a symbolic one",
     (
         "mmaformal/torch/triton_kernel.py",
         "kernel_of",

@@ -21,7 +21,7 @@ from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import executable
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
-from mmaformal.encodings.dpa_e9s12.proofs.losses import Places, prove_exact, prove_losses
+from mmaformal.encodings.dpa_e9s12.proofs.losses import LossPlaces, prove_exact, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -122,8 +122,8 @@ def test_a_break_of_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_break_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least product's last place is all that a loss lacks to a unit."""
-    right = Places.losses.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Places, "losses", property(lambda self: tuple(x - 1 for x in right(self))))
+    right = LossPlaces.losses.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(LossPlaces, "losses", property(lambda self: tuple(x - 1 for x in right(self))))
     assert not proved(lambda proving, spec: prove_losses(proving, spec)[1], e9s12["DP4A.BF16"].spec)
 
 

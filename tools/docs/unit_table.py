@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.analysis import operands
-from mmaformal.analysis.operands import KINDS, Operands, draw_scales, operands_of
+from mmaformal.analysis.operands import KINDS, OperandArrays, draw_scales, operands_of
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit
 from mmaformal.architectures import ARCHITECTURES
@@ -96,7 +96,9 @@ def measure(instruction: Instruction, elements: int) -> Row:
     )
 
 
-def _compare(unit: Unit, made: Operands, scales: dict[str, NDArray[np.unsignedinteger]]) -> tuple[int, float]:
+def _compare(
+    unit: Unit, made: OperandArrays, scales: dict[str, NDArray[np.unsignedinteger]]
+) -> tuple[int, float]:
     """How many results are finite, and the largest of their errors over its bound."""
     A, B, C = made
     scale_a, scale_b = scales.get("scale_a"), scales.get("scale_b")

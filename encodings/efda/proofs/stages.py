@@ -14,7 +14,7 @@ from mmaformal.encodings.efda import LIMB, smt
 from mmaformal.encodings.executable import blocks, limbs
 from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, link_sorted_runs
-from mmaformal.lanes import Lane, fit
+from mmaformal.lanes import SymbolicLane, fit
 from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum
 from mmaformal.proof.doubled_stages import link_doubled_round_sum
 from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
@@ -96,7 +96,7 @@ def _sorted_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     return total
 
 
-def _row(lanes: Sequence[Lane], term: z3.BitVecRef, *, signed: bool) -> Link:
+def _row(lanes: Sequence[SymbolicLane], term: z3.BitVecRef, *, signed: bool) -> Link:
     """Return the link that says that a row of limbs is a number, the highest limb with its sign."""
     top, claims, defined = len(lanes) - 1, list[z3.BoolRef](), list[tuple[z3.BitVecRef, z3.BitVecRef]]()
     for i, lane in enumerate(lanes):

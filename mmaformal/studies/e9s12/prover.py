@@ -67,7 +67,7 @@ UNITS = ARCHITECTURES["e9s12"]
 _16, _FP32 = ("DP4A.FP16", "DP16A.FP16"), ("DP1A.FP32", "DP4A.FP32")
 _LOSSY = ("DP4A.BF16", "DP16A.BF16", "DP4A.FP32")
 
-Settle = Callable[[Instruction, Asker], Answer]
+SettleProduct = Callable[[Instruction, Asker], Answer]
 Prove = Callable[[Composing, DotAdd], z3.BoolRef]
 
 
@@ -117,7 +117,9 @@ class E9s12Prover(ProverOfMany):
 # ---- what holds --------------------------------------------------------------------------------------------------
 
 
-def _holds(*proves: Prove, numbers: tuple[Number, ...] = (), accumulator_bits: int | None = None) -> Settle:
+def _holds(
+    *proves: Prove, numbers: tuple[Number, ...] = (), accumulator_bits: int | None = None
+) -> SettleProduct:
     """Settle by theorems about a step, all of them."""
 
     def settle(instruction: Instruction, asker: Asker) -> Answer:
@@ -220,7 +222,7 @@ def _fails(
     judge: Callable[[int, Fraction], bool],
     change: Callable[[Instruction], Instruction] = lambda i: i,
     minimal: tuple[str, ...] = (),
-) -> Settle:
+) -> SettleProduct:
     """Settle by a case whose result `judge` refuses, of the exact sum."""
 
     def settle(instruction: Instruction, asker: Asker) -> Answer:

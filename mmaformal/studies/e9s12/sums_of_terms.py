@@ -31,7 +31,7 @@ from mmaformal.studies.e9s12.same_sums import argue_same_sums, constants_of_term
 from mmaformal.studies.e9s12.sum_claims import prove_near, prove_sum_rounded, prove_two, spread_of_sum
 from mmaformal.witness import WitnessError
 
-Settle = Callable[[MultiAddition, Asker], Answer]
+SettleSum = Callable[[MultiAddition, Asker], Answer]
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ def _both(operator: MultiAddition, asker: Asker) -> Answer:
 def _holds(
     claims: Callable[[Composing, MultiAddition], z3.BoolRef],
     accumulator_bits: Callable[[MultiAddition], int] | None = None,
-) -> Settle:
+) -> SettleSum:
     def settle(operator: MultiAddition, asker: Asker) -> Answer:
         operator = (
             operator
@@ -123,7 +123,7 @@ def _fails(
     why: str,
     judge: Callable[[int, Fraction], bool],
     accumulator_bits: Callable[[MultiAddition], int] | None = None,
-) -> Settle:
+) -> SettleSum:
     """Settle by a case whose result `judge` refuses, of the exact sum."""
 
     def settle(operator: MultiAddition, asker: Asker) -> Answer:

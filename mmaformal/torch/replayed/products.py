@@ -134,10 +134,10 @@ class ByRegions:
 
 
 #: The maker of a product.
-Made = Structure | ProductCall | Dealt | ByRegions
+ProductMaker = Structure | ProductCall | Dealt | ByRegions
 
 
-def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
+def _usual(dtype: Tensor, added: bool, K: int) -> list[ProductMaker]:
     """Returns what PyTorch's libraries do most often: MKL in fp32, and in bf16 oneDNN and kernels of PyTorch's own.
 
     MKL takes K in blocks of 192, and what is less than two of them in halves; oneDNN, where the processor has
@@ -165,7 +165,9 @@ def bf16_units() -> tuple[Instruction, ...]:
 class ProductSearch(Protocol):
     """Looks for what gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
 
-    def __call__(self, D: CodeArray, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None: ...
+    def __call__(
+        self, D: CodeArray, A: F32, B: F32, C: F32 | None, d_format: Format
+    ) -> ProductMaker | None: ...
 
 
 @dataclass
@@ -177,7 +179,7 @@ class Products:
         default_factory=dict
     )  #: by operator: a structure's text and its uses
     looked_for: int = 0  #: structures that were none of the usual ones
-    _learnt: dict[_Layout, Made | None] = field(default_factory=dict)
+    _learnt: dict[_Layout, ProductMaker | None] = field(default_factory=dict)
 
     def run(self, function: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
         """Returns a·b + c of one product or of a batch.
@@ -219,7 +221,7 @@ class Products:
         self._use("attention", structure)
         return _made(structure, a, b, c).view(np.float32)
 
-    def _use(self, name: str, structure: Made) -> None:
+    def _use(self, name: str, structure: ProductMaker) -> None:
         uses = self.structures.setdefault(name, {})
         uses[structure.text] = uses.get(structure.text, 0) + 1
 
@@ -230,7 +232,7 @@ class Products:
 
     # ---- learning ----------------------------------------------------------------------------------------------------
 
-    def _structure(self, name: str, function: Call, a: Tensor, b: Tensor, c: Tensor | None) -> Made:
+    def _structure(self, name: str, function: Call, a: Tensor, b: Tensor, c: Tensor | None) -> ProductMaker:
         given = [x for x in (c, a, b) if x is not None]
         shapes, strides = (
             tuple(tuple(of(x)) for x in given) for of in (torch.Tensor.size, torch.Tensor.stride)
@@ -244,7 +246,7 @@ class Products:
             raise NoRuleError(f"no structure that was tried makes this library's {sizes} in {a.dtype}")
         return found
 
-    def _learn(self, function: Call, given: list[Tensor]) -> Made | None:
+    def _learn(self, function: Call, given: list[Tensor]) -> ProductMaker | None:
         """Returns the structure of torch's products of random operands, the usual ones tried first.
 
         Few elements fit many structures: then several products have to be of the one that is found.
@@ -269,7 +271,7 @@ class _AskedProduct:
     c: F32 | None
     d: CodeArray
 
-    def is_of(self, structure: Made) -> bool:
+    def is_of(self, structure: ProductMaker) -> bool:
         """Whether a structure gives its D, of some rows."""
         some = np.arange(len(self.a))
         if not isinstance(structure, ByRegions):  # which are of all rows
@@ -337,7 +339,7 @@ def _codes(d: Tensor) -> CodeArray:
     return np.asarray(d.contiguous().view(words[0]).numpy().view(words[1]))
 
 
-def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> CodeArray:
+def _made(structure: ProductMaker, a: F32, b: F32, c: F32 | None) -> CodeArray:
     """Returns what a structure makes of numbers of fp32."""
     match structure:
         case ProductCall() | Dealt() | ByRegions():
