@@ -22,7 +22,7 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp64
 from mmaformal.gemm import rounded, values
 from mmaformal.kernels import rows
-from mmaformal.solver.deadline import check
+from mmaformal.solver.deadline import check_time
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import (
     Chain,
@@ -328,7 +328,7 @@ class LaneOrders:
         return lanes.reshape(sums.shape)
 
     def _leaf(self, x: _Dealt, levels: tuple[Level, ...], sums: RealArray | None) -> None:
-        check()
+        check_time()
         self.tried += 1
         d = self._finished(x, levels, sums)
         alike = d == self.of.d

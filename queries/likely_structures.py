@@ -16,7 +16,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.queries.structure_search import ChainsOfRows, StructureSearch, codes_differ
-from mmaformal.solver.deadline import check
+from mmaformal.solver.deadline import check_time
 from mmaformal.structures import CodeArray, Structure, exactly, replay
 
 #: Rows of each half of D, and columns of each, with which every structure is compared.
@@ -151,7 +151,7 @@ class Tournament:
         each = max(_AT_ONCE // (k * n), 1)
         found = Compared(structure, np.zeros((m, n), structure.result.word), np.zeros((m, n), bool), 0)
         for first in range(0, m, each):
-            check()
+            check_time()
             some = self.given.part(np.arange(first, min(first + each, m)), np.arange(n))
             d = made_by_structure(some, structure)
             found.made[first : first + each] = d
@@ -172,7 +172,7 @@ def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tup
     chains = dict[Instruction, ChainsOfRows]()
     made = []
     for x in structures:
-        check()
+        check_time()
         if x.instruction not in chains:
             chains[x.instruction] = ChainsOfRows(x.instruction, given.a, given.b, given.scales)
         made.append((x, chains[x.instruction].made(x, _addend(given, x))))

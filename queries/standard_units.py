@@ -151,7 +151,7 @@ class Standard:
 
     def __init__(self, spec: DotAdd) -> None:
         """Raises ValueError where the standard has no dot product of these types, or of as many products."""
-        self.spec, self.is_fp32 = spec, riscv_fp32.is_of_standard(spec)
+        self.spec, self.is_fp32 = spec, riscv_fp32.is_fp32_of_standard(spec)
         if not (self.is_fp32 or is_of_standard(spec)):
             raise ValueError(
                 f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16, fp8, fp32, into fp32"
@@ -162,7 +162,7 @@ class Standard:
     def allowed(self, codes: Codes) -> set[int]:
         """Returns the results that are allowed of an input.  Raises TooManyError."""
         if self.is_fp32:
-            return riscv_fp32.allowed(codes.a, codes.b, codes.c, _LISTED)
+            return riscv_fp32.allowed_fp32(codes.a, codes.b, codes.c, _LISTED)
         return allowed(self.spec, codes.a, codes.b, codes.c, _LISTED)
 
     def is_outside(self, codes: Codes, result: int, any_nan: bool) -> bool:

@@ -24,7 +24,7 @@ from mmaformal.kernels import kernel_for
 from mmaformal.kernels.kernel import Planes
 from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, is_vector, ways_to_deal
 from mmaformal.queries.structure_classes import ORDERS
-from mmaformal.solver.deadline import check
+from mmaformal.solver.deadline import check_time
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import Chain, products_of, scales_of
 from mmaformal.structures import CodeArray, CPlace, Structure, exactly, made_product
@@ -115,7 +115,7 @@ class StructureSearch:
             self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b, self.scales)
         chains, K = self._chains[instruction], self.a.shape[1]
         for structure in self._all(instruction) if stage in (None, "usual", "others") else ():
-            check()
+            check_time()
             if stage is not None and (stage == "usual") != is_usual(structure, K):
                 continue
             self.tried += 1

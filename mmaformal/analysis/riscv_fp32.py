@@ -31,7 +31,7 @@ _LAST: Final = fp32.min_exponent - fp32.fraction_bits  #: the place of fp32's le
 _TERMS = 9
 
 
-def is_of_standard(spec: DotAdd) -> bool:
+def is_fp32_of_standard(spec: DotAdd) -> bool:
     """Whether a unit is one of fp32 throughout, with a power of two of products."""
     formats = {spec.a_format, spec.b_format, spec.c_format, spec.d_format}
     return formats == {fp32} and spec.k & (spec.k - 1) == 0 and not spec.scale_block
@@ -132,7 +132,7 @@ def _single(x: Fp32Number) -> int:
     return NAN if math.isnan(x) else (fp32.sign_mask if x < 0 else 0) | 0x7F800000
 
 
-def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
+def allowed_fp32(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
     """Returns the codes of d that a conforming unit may give for an input.
 
     Of more than eight products, zeros are left out but one of each sign, and a number may be rounded as often as one
@@ -153,7 +153,7 @@ def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> 
     return {_single(x) for x in trees(leaves, limit, rounded, _add)}
 
 
-def off_at_most(k: int) -> Fraction:
+def fp32_off_at_most(k: int) -> Fraction:
     """Returns how far a conforming unit of k products is off the exact sum at most, relative to |c| + Σ|a·b|.
 
     Where no number on the way is too small or too large.  A product is rounded, added k times at most, and the sum is

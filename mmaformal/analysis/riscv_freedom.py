@@ -50,7 +50,7 @@ def last_bit_place(x: Fraction) -> int:
     return (x.numerator & -x.numerator).bit_length() - x.denominator.bit_length()
 
 
-def to_odd(x: Fraction, place: int) -> Fraction:
+def number_to_odd(x: Fraction, place: int) -> Fraction:
     """Returns x cut toward zero at 2^place, its last bit set if anything was lost."""
     grid = Fraction(2) ** place
     whole, lost = divmod(abs(x), grid)
@@ -66,7 +66,7 @@ def cuts(x: ExtendedNumber) -> Iterator[ExtendedNumber]:
         yield math.copysign(math.inf, x)
     last = max(exponent_of(x) - _Q + 1, fp32.min_exponent - _Q + 1)
     for place in range(last_bit_place(x) + 1, last + 1):
-        yield to_odd(x, place)
+        yield number_to_odd(x, place)
 
 
 def single(x: ExtendedNumber) -> int:
@@ -80,7 +80,7 @@ def single(x: ExtendedNumber) -> int:
         return sign | 0x7F800000
     e = max(exponent_of(x), fp32.min_exponent)
     place = e - _Q + 1
-    whole = int(abs(to_odd(x, place)) / Fraction(2) ** place)
+    whole = int(abs(number_to_odd(x, place)) / Fraction(2) ** place)
     return sign | whole + ((e - fp32.min_exponent) << fp32.fraction_bits)
 
 
@@ -129,7 +129,7 @@ def _bulk(products: Sequence[tuple[ExtendedNumber, int]], size: int) -> set[Exte
     numbers = [x for x, _ in products if isinstance(x, Fraction)]
     exact = largest + 1 - guard - min(map(last_bit_place, numbers))
     return {
-        sum((to_odd(x, largest - (q - 1) - guard) for x in numbers), Fraction(0))
+        sum((number_to_odd(x, largest - (q - 1) - guard) for x in numbers), Fraction(0))
         for q in range(_Q, max(_Q, exact) + 1)
     }
 

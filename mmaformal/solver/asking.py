@@ -12,7 +12,7 @@ from dataclasses import InitVar, dataclass, fields
 import z3
 
 from mmaformal.solver.answers import Answer, Failed, Obligation, Unknown, made_by
-from mmaformal.solver.deadline import Deadline, check
+from mmaformal.solver.deadline import Deadline, check_time
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio, SolverVerdict
 from mmaformal.solver.script import smtlib as smtlib
@@ -202,7 +202,7 @@ class Asker:
         `limit`, in seconds, shortens what is left of the budget for this question alone.  whole: whether the statement
         tells all that is asserted; what holds under premises that it does not tell is no proof by itself (`direct`).
         """
-        check()
+        check_time()
         if self.left <= 0:
             return _unsettled(_USED_UP)
         question = z3.And(*assertions)
@@ -227,7 +227,7 @@ class Asker:
 
         Nothing is recorded.  Raises RuntimeError if the values that a solver gives do not meet them.
         """
-        check()
+        check_time()
         simplified = z3.simplify(premises, timeout=_SIMPLIFYING)
         if z3.is_true(simplified) or z3.is_false(simplified):
             verdict: SolverVerdict = "sat" if z3.is_true(simplified) else "unsat"

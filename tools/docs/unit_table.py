@@ -26,7 +26,7 @@ from mmaformal.analysis.units import Unit
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.inputs import Codes
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
+from mmaformal.cli.running import REFUTED, SETTLED, answered, run_command
 from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fdrda.proofs import error_bound as reaching_down
@@ -213,7 +213,7 @@ def command(elements: int, file: Path, out: Path | None) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "unit_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "unit_table")
 
 
 if __name__ == "__main__":
