@@ -20,6 +20,7 @@ from mmaformal import e9s12
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as compiled
+from mmaformal.losses import LossModel
 
 KINDS = ("any", "cancellation", "one product", "subnormal", "extreme c", "zeros beside large factors")
 LOW, LIMBS = 400, 24  #: the accumulator's last place is 2^-LOW; limbs of 32 bits
@@ -208,7 +209,7 @@ def main(rows: int, seed: int, batch: int) -> None:
     counts: dict[tuple[str, str], list[int]] = {}
     done = wrong = 0
     while done < rows:
-        for i in [each for each in e9s12 if each.algorithm == "dpa_e9s12"]:
+        for i in [each for each in e9s12 if each.parameters.loss is LossModel.HALVES]:
             for kind in KINDS:
                 a, b, c = cases(rng, i, kind, batch)
                 fmt, p = i.a_format, i.parameters

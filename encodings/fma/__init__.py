@@ -29,6 +29,7 @@ class Fma(Parameters):
     )
 
     algorithm: ClassVar[str] = "fma"
+    has_flags: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.NOTHING
     saturates: ClassVar[bool] = True
     gives_e4m3: ClassVar[bool] = True

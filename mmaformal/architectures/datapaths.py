@@ -150,7 +150,7 @@ def flags(
 def flags_of(instruction: Instruction) -> Instruction:
     """The exceptions of one fma, which are tiny after rounding.  Raises ValueError for another instruction."""
     spec, p = instruction.spec, instruction.spec.parameters
-    if p.algorithm not in ("fma", "sfma", "wfma") or spec.k != 1 or spec.is_signed:
+    if not p.has_flags or spec.k != 1 or spec.is_signed:
         raise ValueError(f"{instruction.label} is no single fma, whose exceptions are known")
     own = dict(zip(p.keys(), map(p.__getitem__, p.keys()), strict=True))
     if own.get("tiny") is not None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FOLDER, MOST = "answers", 1000
 
 #: Files outside `encodings` that models are made of.
-_OF_MODELS = {"formats.py", "rounding.py", "spec.py", "instruction.py"}
+_OF_MODELS = {"formats.py", "rounding.py", "losses.py", "spec.py", "instruction.py"}
 
 #: The columns of the narrower of the two texts that are kept.
 _NARROW = 80

@@ -248,7 +248,7 @@ def _terms(spec: DotAdd) -> tuple[list[list[FormatFactor]], Operand, z3.BitVecRe
     x = symbolic_inputs(spec)
     if p.loss is LossModel.ROUND_DOWN:
         assert isinstance(p, Fdrda)
-        module = gfdrda if p.algorithm == "gfdrda" else fdrda
+        module = gfdrda if p.groups > 1 else fdrda
         one = module.step(spec, p, x.a, x.b, x.c)
         return _pairs(spec, one.a, one.b), one.c, one.e_max, fdrda.exponents_of(spec).low
     if p.loss is LossModel.HALVES:

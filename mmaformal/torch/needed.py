@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.compiled import driver
+from mmaformal.losses import LossModel
 from mmaformal.quantise import Quantised
 
 CountPlane: TypeAlias = NDArray[np.int16]
@@ -75,7 +76,7 @@ class Needed:
                 each.repeat(self.spec.scale_block, axis=1)[:, : shape[2]] for each in scales
             )
             # the exponent of a group is that of its scales
-            exponents = of_e if self.spec.parameters.algorithm == "gdfs" else exponents + of_e
+            exponents = of_e if self.spec.parameters.loss is LossModel.GROUPS else exponents + of_e
             places, magnitudes = np.minimum(places + of_place, FAR), magnitudes * of_value
         if not np.isfinite(magnitudes).all():
             raise ValueError("an operand is not finite, so that no width gives the exact sum")

@@ -102,7 +102,7 @@ def nearest_product(
     Raises NoSolverError without a solver; ValueError for another instruction than an emulation.
     """
     checked_timeout(timeout)
-    if x.algorithm != "emulated":
+    if not x.parameters.is_program:
         raise ValueError(f"{x.label} is no emulation")
     question = (
         f"{x.label}: of one nonzero product a·b, with c = 0, d is a·b rounded to nearest, so that no number of fp32 is "
