@@ -16,7 +16,7 @@ from mmaformal.recordings.check import (
 )
 from mmaformal.recordings.read import Recording, RowBlock, read
 from mmaformal.recordings.write import write
-from mmaformal.renamed import names
+from mmaformal.renamed import names as renamed_names
 
 __all__ = [
     "CheckReport",
@@ -37,4 +37,4 @@ __all__ = [
     "write",
 ]
 
-__getattr__ = names("mmaformal.recordings", Outcome="FileOutcome")
+__getattr__ = renamed_names("mmaformal.recordings", Outcome="FileOutcome")
