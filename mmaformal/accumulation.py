@@ -37,9 +37,9 @@ from mmaformal.formats import Format
 from mmaformal.kernels import rows
 from mmaformal.spec import DotAdd
 
-Codes = NDArray[Any]
-Accumulation = Literal["natural", "random", "grouped", "kahan", "anti-kahan"]
-ACCUMULATIONS: tuple[str, ...] = get_args(Accumulation)
+CodeArray = NDArray[Any]
+AccumulationOrder = Literal["natural", "random", "grouped", "kahan", "anti-kahan"]
+ACCUMULATIONS: tuple[str, ...] = get_args(AccumulationOrder)
 
 #: Bits of the fraction that tell bins apart, beside the exponent: two bins to a power of two.
 BIN_BITS = 1
@@ -59,11 +59,11 @@ class Ordered(ShortRepr):
     """Products that each output takes in an order of its own."""
 
     spec: DotAdd
-    a: Codes  #: (m, K)
-    b: Codes  #: (n, K)
-    widened: Callable[[Codes], Codes]  #: codes of d in the type of totals
+    a: CodeArray  #: (m, K)
+    b: CodeArray  #: (n, K)
+    widened: Callable[[CodeArray], CodeArray]  #: codes of d in the type of totals
 
-    def grouped(self, outputs: slice, total: Codes) -> None:
+    def grouped(self, outputs: slice, total: CodeArray) -> None:
         """Add the sums of bins to the totals of some outputs, counted row by row.  In place."""
         from mmaformal.kernels import ordering
 
@@ -83,7 +83,7 @@ class Ordered(ShortRepr):
         with np.errstate(all="ignore"):
             ordering.add_bins(bins[0], self.widened(d), total)
 
-    def anti_kahan(self, outputs: slice, total: Codes) -> None:
+    def anti_kahan(self, outputs: slice, total: CodeArray) -> None:
         """Add products by falling magnitude, and what was lost, to the totals of some outputs.  In place."""
         from mmaformal.kernels import ordering
 
@@ -103,7 +103,7 @@ class Ordered(ShortRepr):
         each = max(min(_AT_ONCE // max(self.a.shape[1], 1), -(-count // threads)), 1)
         return [slice(start, min(start + each, count)) for start in range(0, count, each)]
 
-    def _ordered(self, outputs: slice, *, falling: bool) -> tuple[Codes, Codes, Codes]:
+    def _ordered(self, outputs: slice, *, falling: bool) -> tuple[CodeArray, CodeArray, CodeArray]:
         from mmaformal.kernels import ordering
 
         shape = (outputs.stop - outputs.start, self.a.shape[1])
@@ -119,7 +119,7 @@ class Ordered(ShortRepr):
         return _magnitudes(self.a, self.spec.a_format), _magnitudes(self.b, self.spec.b_format)
 
 
-def _magnitudes(codes: Codes, fmt: Format) -> NDArray[np.float64]:
+def _magnitudes(codes: CodeArray, fmt: Format) -> NDArray[np.float64]:
     """|x| of codes, as float64; a NaN is infinite."""
     x = decode(codes.astype(np.int64), fmt.layout)
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from mmaformal.renderers.rows import Row, code_text
 from mmaformal.shown_stages import NumberedStep, shown_steps
 
 #: a, b, c and the block scales of both sides, as codes.
-Case: TypeAlias = tuple[Sequence[int], Sequence[int], int, Sequence[int], Sequence[int]]
+CaseCodes: TypeAlias = tuple[Sequence[int], Sequence[int], int, Sequence[int], Sequence[int]]
 
 #: The most places that are drawn of what is cut off.
 _CUT_PLACES = 24
@@ -66,7 +66,7 @@ def draw_alignment(
     return drawn_steps(shown_steps(instruction, a, b, c, scale_a, scale_b))
 
 
-def draw_witness(models: Sequence[Instruction], case: Case, columns: int, lines: int = 15) -> str:
+def draw_witness(models: Sequence[Instruction], case: CaseCodes, columns: int, lines: int = 15) -> str:
     """The terms of several models on one input; nothing of a model whose drawing is larger than that."""
     drawn = ((i.label, draw_alignment(i, *case)) for i in models)
     return "\n\n".join(
@@ -81,7 +81,7 @@ def drawn_steps(steps: Sequence[NumberedStep]) -> str:
     lines: list[str] = []
     for step in steps:
         cut = [row for row in step.rows if row.exact is not None]
-        if cut and not step.idle:
+        if cut and not step.passes_c:
             of_step = f"step {step.numbers.start + 1}, " if steps[-1].numbers.stop > 1 else ""
             for stage in dict.fromkeys((row.stage, row.unit) for row in cut):
                 together = [row for row in cut if (row.stage, row.unit) == stage]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import TypeVar
 
-Key = TypeVar("Key", bound=Hashable)
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 #: The most lines of stages, groups of equal inputs and places in a list that are shown where not all is asked for.
 MOST_LINES, MOST_GROUPS, MOST_PLACES = 36, 8, 6
@@ -30,9 +30,9 @@ def places_text(numbers: Sequence[int], whole: bool = True) -> str:
     return f"{', '.join(texts[: MOST_PLACES - 1])}, … ({len(numbers)} of them)"
 
 
-def places_by_key(keys: Iterable[tuple[int, Key]]) -> dict[Key, list[int]]:
+def places_by_key(keys: Iterable[tuple[int, KeyT]]) -> dict[KeyT, list[int]]:
     """The places of each key, in the order in which the keys come."""
-    found: dict[Key, list[int]] = {}
+    found: dict[KeyT, list[int]] = {}
     for place, key in keys:
         found.setdefault(key, []).append(place)
     return found
@@ -83,7 +83,7 @@ def first_rows(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]
 
 
 def products_text(
-    products: Mapping[int, Key], name: Callable[[str, Key], str], single: Callable[[int, Key], str]
+    products: Mapping[int, KeyT], name: Callable[[str, KeyT], str], single: Callable[[int, KeyT], str]
 ) -> list[str]:
     """Products in one line: each by itself, or, of many, equal ones together by their places."""
     if len(products) <= MOST_GROUPS:

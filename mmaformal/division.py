@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mmaformal.accumulation import ACCUMULATIONS, Accumulation
+from mmaformal.accumulation import ACCUMULATIONS, AccumulationOrder
 from mmaformal.checked import integer
 from mmaformal.instruction import Instruction
 
-Order = Literal["sequential", "pairwise"]
+DivisionOrder = Literal["sequential", "pairwise"]
 
 
 def counted_seed(seed: int) -> int:
@@ -39,7 +39,11 @@ def check_counts(**counts: int | None) -> None:
 
 
 def check_orders(
-    instruction: Instruction, accumulation: Accumulation, order: Order, tile: tuple[int, int], divided: bool
+    instruction: Instruction,
+    accumulation: AccumulationOrder,
+    order: DivisionOrder,
+    tile: tuple[int, int],
+    divided: bool,
 ) -> None:
     """Raise TypeError, ValueError for an order, accumulation or tile that is none, and where one excludes another."""
     if not isinstance(order, str) or order not in ("sequential", "pairwise"):

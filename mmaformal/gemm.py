@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.accumulation import Accumulation, Ordered, permutation
+from mmaformal.accumulation import AccumulationOrder, Ordered, permutation
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
-from mmaformal.division import Order, check_chain, check_counts, check_orders, counted_seed
+from mmaformal.division import DivisionOrder, check_chain, check_counts, check_orders, counted_seed
 from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
@@ -47,7 +47,7 @@ from mmaformal.renamed import keywords
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.workers import ProgressReport, Workers
 
-Codes = NDArray[Any]
+CodeArray = NDArray[Any]
 
 
 class Division(TypedDict, total=False):
@@ -57,8 +57,8 @@ class Division(TypedDict, total=False):
     split_k: int
     stream_k: int | None
     tile: tuple[int, int]
-    order: Order
-    accumulation: Accumulation
+    order: DivisionOrder
+    accumulation: AccumulationOrder
     seed: int
     jobs: int | None
     progress: bool | Progress | None
@@ -95,8 +95,8 @@ def matmul(
     split_k: int = 1,
     stream_k: int | None = None,
     tile: tuple[int, int] = (128, 128),
-    order: Order = "sequential",
-    accumulation: Accumulation = "natural",
+    order: DivisionOrder = "sequential",
+    accumulation: AccumulationOrder = "natural",
     seed: int = 0,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
@@ -151,8 +151,8 @@ class _How(NamedTuple):
     split_k: int
     stream_k: int | None
     tile: tuple[int, int]
-    order: Order
-    accumulation: Accumulation
+    order: DivisionOrder
+    accumulation: AccumulationOrder
     seed: int
 
     def quick(self, *operands: Matrix | None) -> Matrix | None:
@@ -216,7 +216,7 @@ class _How(NamedTuple):
 
         if self.stream_k is not None:
             raise ValueError("stream_k is for one machine: leave executor out")
-        accumulation: Accumulation = "natural" if self.accumulation == "random" else self.accumulation
+        accumulation: AccumulationOrder = "natural" if self.accumulation == "random" else self.accumulation
         how = Division(
             promote_every=self.promote, split_k=self.split_k, order=self.order, accumulation=accumulation,
             jobs=1, progress=False,
@@ -231,7 +231,7 @@ class _How(NamedTuple):
                 d[where] = found.reshape(d[where].shape)
         return given.give_back(d, self.instruction.d_format)
 
-    def made(self, problem: _Problem, workers: Workers) -> Codes:
+    def made(self, problem: _Problem, workers: Workers) -> CodeArray:
         """Return D of one product, as codes."""
         if self.accumulation in ("grouped", "anti-kahan"):
             return _ordered(problem, self.accumulation == "grouped", workers)
@@ -252,7 +252,7 @@ def _lines_of(progress: bool | Progress | None) -> Progress | None:
     return progress or None
 
 
-def block_made(instruction: Instruction, x: ProductCodes, how: Division) -> Codes:
+def block_made(instruction: Instruction, x: ProductCodes, how: Division) -> CodeArray:
     """A block of D, in a worker."""
     made = matmul(x.a, x.b, x.c, instruction=instruction, scale_a=x.scale_a, scale_b=x.scale_b, **how)
     return np.ascontiguousarray(made)
@@ -287,7 +287,7 @@ class _Problem:
         self.word = max((fmt.word for fmt in ends), key=lambda word: word.itemsize)  #: of c and d
         self.wide = fp32 if all(holds(fp32, fmt) for fmt in ends) else fp64  #: of totals
 
-    def either_way(self, make: Callable[[_Problem], Codes]) -> Codes:
+    def either_way(self, make: Callable[[_Problem], CodeArray]) -> CodeArray:
         """D as codes, or the transposed product's turned back, where that is the same and sooner made.
 
         That is so of few columns, where b·a is a·b, NaNs included.
@@ -298,7 +298,7 @@ class _Problem:
         return make(self)
 
     @property
-    def start(self) -> Codes:
+    def start(self) -> CodeArray:
         """C in the type of totals."""
         if self.c is None:
             return np.zeros((self.m, self.n), self.wide.dtype)
@@ -307,8 +307,8 @@ class _Problem:
     # ---- dividing K ----------------------------------------------------------------------------------------
 
     def divided(
-        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
-    ) -> Codes:
+        self, pieces: list[tuple[int, int]], promote: int | None, order: DivisionOrder, workers: Workers
+    ) -> CodeArray:
         """D as codes, K divided everywhere alike."""
         if self.m <= _FEW_ROWS and self.n > WIDTH:
             return self._by_columns(pieces, promote, order, workers)
@@ -321,8 +321,8 @@ class _Problem:
         return d
 
     def _by_columns(
-        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
-    ) -> Codes:
+        self, pieces: list[tuple[int, int]], promote: int | None, order: DivisionOrder, workers: Workers
+    ) -> CodeArray:
         """Return D where there are few rows: the threads take columns then."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
         alone = Workers(1, ProgressReport(False, 0))
@@ -344,8 +344,8 @@ class _Problem:
         return d
 
     def streamed(
-        self, g: int, tile: tuple[int, int], promote: int | None, order: Order, workers: Workers
-    ) -> Codes:
+        self, g: int, tile: tuple[int, int], promote: int | None, order: DivisionOrder, workers: Workers
+    ) -> CodeArray:
         """D as codes, the instructions of all tiles divided evenly among g workers."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
         tiles = [
@@ -367,9 +367,9 @@ class _Problem:
         block: Block,
         pieces: list[tuple[int, int]],
         promote: int | None,
-        order: Order,
+        order: DivisionOrder,
         workers: Workers,
-    ) -> Codes:
+    ) -> CodeArray:
         """A block of D as codes."""
         fmt = self.spec.d_format
         shape = (block.rows.stop - block.rows.start, block.columns.stop - block.columns.start)
@@ -384,7 +384,7 @@ class _Problem:
             total = np.zeros(shape, self.wide.dtype) if start is None else start
             self._chain(total, block, *pieces[0], promote, workers)
             return self._rounded(total)
-        sums: Iterator[Codes] = (self._sum(shape, block, piece, promote, workers) for piece in pieces)
+        sums: Iterator[CodeArray] = (self._sum(shape, block, piece, promote, workers) for piece in pieces)
         if order == "sequential":
             total = next(sums) if start is None else start
             for each in sums:
@@ -405,7 +405,7 @@ class _Problem:
         piece: tuple[int, int],
         promote: int | None,
         workers: Workers,
-    ) -> Codes:
+    ) -> CodeArray:
         """The sum of one piece, in the type of totals."""
         if promote is not None:
             total = np.zeros(shape, self.wide.dtype)
@@ -415,11 +415,11 @@ class _Problem:
         self._chain(d, block, *piece, None, workers)
         return self._widened(d)
 
-    def _widened(self, d: Codes) -> Codes:
+    def _widened(self, d: CodeArray) -> CodeArray:
         """Codes of d in the type of totals, which holds them."""
         return values(d.astype(self.spec.d_format.word, copy=False), self.spec.d_format, self.wide)
 
-    def _rounded(self, total: Codes) -> Codes:
+    def _rounded(self, total: CodeArray) -> CodeArray:
         """Totals as codes of d; NaNs as the model has them."""
         fmt = self.spec.d_format
         nan = canonical_nan(fmt) if self.spec.nan_is_canonical else quiet_nan(fmt)
@@ -435,13 +435,13 @@ class _Problem:
 
     def _chain(
         self,
-        out: Codes,
+        out: CodeArray,
         block: Block,
         start: int,
         stop: int,
         promote: int | None,
         workers: Workers,
-        lost: Codes | None = None,
+        lost: CodeArray | None = None,
     ) -> None:
         """Take accumulators `out` through the instructions start … stop - 1, or with `promote` totals, which are
         compensated if there is room for what they have `lost`.
@@ -460,13 +460,13 @@ class _Problem:
 
     def _some(
         self,
-        out: Codes,
+        out: CodeArray,
         block: Block,
         first: int,
         last: int,
         promote: int | None,
         workers: Workers,
-        lost: Codes | None,
+        lost: CodeArray | None,
     ) -> None:
         """Take accumulators through the instructions first … last - 1, as `_chain`, B's planes being made once."""
         k = (last - first) * self.spec.k
@@ -496,7 +496,7 @@ class _Problem:
         workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
 
     def _promoted(
-        self, total: Codes, a: Planes, b: Planes, steps: int, promote: int, lost: Codes | None = None
+        self, total: CodeArray, a: Planes, b: Planes, steps: int, promote: int, lost: CodeArray | None = None
     ) -> None:
         for first in range(0, steps, promote):
             d = np.zeros(total.shape, self.word)
@@ -509,7 +509,7 @@ class _Problem:
             with np.errstate(all="ignore"):
                 total += self._widened(d)
 
-    def _scales(self, side: int, where: tuple[slice, slice], first: int, last: int) -> Codes | None:
+    def _scales(self, side: int, where: tuple[slice, slice], first: int, last: int) -> CodeArray | None:
         """The scales of one side for a range of instructions, those of padding 1."""
         scales, fmt = self.scales[side], self.spec.scale_format
         if scales is None or fmt is None:
@@ -525,7 +525,7 @@ class _Problem:
 # ---- orders of accumulation ------------------------------------------------------------
 
 
-def padded(codes: Codes, k: int, axis: int) -> Codes:
+def padded(codes: CodeArray, k: int, axis: int) -> CodeArray:
     """Return `codes` with zeros at the end of K; +0 is the code 0 in every format of operands."""
     missing = k - codes.shape[axis]
     if not missing:
@@ -535,7 +535,7 @@ def padded(codes: Codes, k: int, axis: int) -> Codes:
     return padded
 
 
-def _ordered(x: _Problem, grouped: bool, workers: Workers) -> Codes:
+def _ordered(x: _Problem, grouped: bool, workers: Workers) -> CodeArray:
     """D as codes, the products of each output in an order of their own."""
     k = max(x.b.shape[0], 1)  # without products, one that is zero
     a, b = (np.ascontiguousarray(padded(side, k, 1)) for side in (x.a, x.b.T))
@@ -552,7 +552,7 @@ def _ordered(x: _Problem, grouped: bool, workers: Workers) -> Codes:
     return x._rounded(total.reshape(x.m, x.n))
 
 
-def _compensated(x: _Problem, workers: Workers) -> Codes:
+def _compensated(x: _Problem, workers: Workers) -> CodeArray:
     """D as codes, what each addition to the total loses being taken from the next."""
     total = x.start
     lost = np.zeros_like(total)
@@ -575,7 +575,7 @@ def holds(wide: Format, fmt: Format) -> bool:
     )
 
 
-def values(codes: Codes, fmt: Format, wide: Format) -> NDArray[Any]:
+def values(codes: CodeArray, fmt: Format, wide: Format) -> NDArray[Any]:
     """Codes as floats of a format, fp32 or fp64, that holds their numbers."""
     if fmt.dtype is not None and not fmt.ignored_low_bits:
         return codes.view(fmt.dtype).astype(wide.dtype, order="C")
@@ -585,7 +585,7 @@ def values(codes: Codes, fmt: Format, wide: Format) -> NDArray[Any]:
     return np.copysign(magnitude, np.where(x.sign == 1, -1.0, 1.0)).astype(wide.dtype)
 
 
-def rounded(total: NDArray[Any], wide: Format, fmt: Format, nan: int) -> Codes:
+def rounded(total: NDArray[Any], wide: Format, fmt: Format, nan: int) -> CodeArray:
     """Floats of the format `wide` as codes of another, to nearest even; a NaN is the code `nan`."""
     if fmt in (fp16, fp32, fp64):
         with np.errstate(all="ignore"):

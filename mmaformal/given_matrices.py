@@ -18,10 +18,10 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format, format_called, fp32, fp64
 from mmaformal.gemm import holds, rounded, values
-from mmaformal.given_scales import GivenScales, Layout, ways
+from mmaformal.given_scales import GivenScales, ScaleLayout, ways
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.scale_layouts import from_pairs
-from mmaformal.structures import Codes, exactly
+from mmaformal.structures import CodeArray, exactly
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def format_named(x: str | Format | None, matrix: Matrix, name: str) -> Format:
     return fmt
 
 
-def given_codes(x: Matrix, fmt: Format, name: str) -> Codes:
+def given_codes(x: Matrix, fmt: Format, name: str) -> CodeArray:
     """The codes of a matrix of a format: of its floats, of wider floats that are all numbers of it, of bit patterns.
 
     Raises ValueError for a wider float that is no number of the format, and for what is no array of its codes.
@@ -76,7 +76,7 @@ def given_codes(x: Matrix, fmt: Format, name: str) -> Codes:
         raise ValueError(str(error)) from None
 
 
-def is_of(codes: Codes, given: Format, fmt: Format) -> bool:
+def is_of(codes: CodeArray, given: Format, fmt: Format) -> bool:
     """Whether codes of a format are all of numbers of a narrower one."""
     try:
         given_codes(codes.view(given.dtype), fmt, "")
@@ -90,12 +90,12 @@ class OperandScales(NamedTuple):
 
     a: Matrix
     b: Matrix
-    layout: Layout = "auto"
+    layout: ScaleLayout = "auto"
     format: str | Format | None = None
 
 
 def given_scales(
-    scale_a: Matrix | None, scale_b: Matrix | None, layout: Layout, fmt: str | Format | None
+    scale_a: Matrix | None, scale_b: Matrix | None, layout: ScaleLayout, fmt: str | Format | None
 ) -> OperandScales | None:
     """Returns the block scales, if there are any.  Raises ValueError for those of one side alone."""
     if scale_a is not None and scale_b is not None:
@@ -109,10 +109,10 @@ def given_scales(
 class GivenMatrices(ShortRepr):
     """D (M, N), A (M, K), B (K, N) and C (M, N) as codes."""
 
-    d: Codes
-    a: Codes
-    b: Codes
-    c: Codes | None
+    d: CodeArray
+    a: CodeArray
+    b: CodeArray
+    c: CodeArray | None
     d_format: Format
     a_format: Format
     b_format: Format
@@ -207,7 +207,7 @@ class GivenMatrices(ShortRepr):
         )
 
     @property
-    def scale_codes(self) -> tuple[Codes | None, Codes | None]:
+    def scale_codes(self) -> tuple[CodeArray | None, CodeArray | None]:
         """Scales of A and B, as `matmul` takes them."""
         return (None, None) if self.scales is None else (self.scales.a, self.scales.b)
 
@@ -279,7 +279,9 @@ def _of_pairs(given: Mapping[str, Matrix | None], fmt: Format, name: str) -> tup
     return np.ascontiguousarray(found), f"from_pairs({name}.T).T" if first else f"from_pairs({name})"
 
 
-def _arranged(a: Codes, b: Codes, d: Codes) -> tuple[Codes, list[tuple[Codes, Codes, list[str]]]]:
+def _arranged(
+    a: CodeArray, b: CodeArray, d: CodeArray
+) -> tuple[CodeArray, list[tuple[CodeArray, CodeArray, list[str]]]]:
     """D as a matrix, and A and B as they fit, with which of them are turned."""
     shown = f"A {a.shape}, B {b.shape}, D {d.shape}"
     if b.ndim > 2:
@@ -292,7 +294,7 @@ def _arranged(a: Codes, b: Codes, d: Codes) -> tuple[Codes, list[tuple[Codes, Co
         a, d = a.reshape(-1, a.shape[-1]), d.reshape(-1, d.shape[-1])
     if not (a.size and b.size and d.size):
         raise ValueError(f"{shown}: a product without elements, or of no products, tells nothing")
-    fitting = list[tuple[Codes, Codes, list[str]]]()
+    fitting = list[tuple[CodeArray, CodeArray, list[str]]]()
     for turn_b, turn_a in product((False, True), (False, True)):
         x, y = a.T if turn_a else a, b.T if turn_b else b
         if a.ndim == d.ndim == 2 and x.shape[1] == y.shape[0] and d.shape == (len(x), y.shape[1]):
@@ -305,7 +307,7 @@ def _arranged(a: Codes, b: Codes, d: Codes) -> tuple[Codes, list[tuple[Codes, Co
     return np.ascontiguousarray(d), fitting
 
 
-def _exchanged(a: Codes, b: Codes, d: Codes) -> str:
+def _exchanged(a: CodeArray, b: CodeArray, d: CodeArray) -> str:
     """Returns a hint where one of the factors has the shape of the product of the other two matrices."""
     for words, of, x, y in (("A, B, D", b, d, a), ("A, D, B", a, d, b), ("B, A, D", b, a, d)):
         if of.ndim == x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] and of.shape == (len(x), y.shape[1]):

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, e4m3, format_called, fp64, ue4m3, ue8m0
-from mmaformal.gemm import Codes, values
+from mmaformal.gemm import CodeArray, values
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.scale_layouts import from_tiles, padded_shape, unpadded
 
 #: How scales lie; `auto` is by their shape.
-Layout = Literal["auto", "plain", "padded", "tiles"]
-LAYOUTS = get_args(Layout)
+ScaleLayout = Literal["auto", "plain", "padded", "tiles"]
+LAYOUTS = get_args(ScaleLayout)
 #: What types of scales mean: torch has ue4m3 as float8_e4m3fn, whose codes without a sign it is.
 _OF_TYPES = {ue8m0: ue8m0, e4m3: ue4m3}
 #: Products that share a pair of scales, of each format, as units take them.
@@ -33,7 +33,7 @@ _BLOCKS = {ue8m0: (32, 16), ue4m3: (16,)}
 class Way(NamedTuple):
     """Scales of one side as they may have been meant: (rows, blocks), and how they lie."""
 
-    codes: Codes
+    codes: CodeArray
     words: str
 
 
@@ -41,8 +41,8 @@ class Way(NamedTuple):
 class GivenScales(ShortRepr):
     """Scales of A (M, blocks) and of B (blocks, N) as codes of a format, one for `block` products."""
 
-    a: Codes
-    b: Codes
+    a: CodeArray
+    b: CodeArray
     fmt: Format
     block: int
     words: str = "plain"  #: how they lay
@@ -68,7 +68,7 @@ def ways(
     scale_b: Matrix,
     shape: tuple[int, int, int],
     formats: tuple[Format, Format],
-    layout: Layout = "auto",
+    layout: ScaleLayout = "auto",
     named: str | Format | None = None,
 ) -> list[GivenScales]:
     """Returns what scales of a product of M, K, N may be, the likeliest first; formats are those of A and B.
@@ -102,7 +102,7 @@ def ways(
     return found
 
 
-def _codes(x: Matrix, name: str) -> tuple[Codes, Format | None]:
+def _codes(x: Matrix, name: str) -> tuple[CodeArray, Format | None]:
     """The bytes of scales, and their format, if their type says it."""
     if is_tensor(x):
         fmt = format_called(str(getattr(x, "dtype", "")))
@@ -131,7 +131,7 @@ def _formats(named: str | Format | None, *given: Format | None) -> list[Format]:
     return list(told or _BLOCKS)
 
 
-def _ways(x: Codes, rows: int, blocks: int, layout: Layout) -> Iterator[Way]:
+def _ways(x: CodeArray, rows: int, blocks: int, layout: ScaleLayout) -> Iterator[Way]:
     """How scales of so many rows and blocks may lie."""
     padded = padded_shape(rows, blocks)
     if layout in ("auto", "plain"):

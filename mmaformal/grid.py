@@ -15,7 +15,7 @@ from mmaformal.operands import ProductCodes
 if TYPE_CHECKING:
     from mmaformal.gemm import Division
 
-Codes = NDArray[Any]
+CodeArray = NDArray[Any]
 
 #: Products of a block, at most: a second or so; and rows and columns, whose operands are sent to the worker.
 _PRODUCTS, _SIDE = 1 << 31, 4096
@@ -30,9 +30,9 @@ def blocks(m: int, n: int, k: int) -> list[tuple[slice, slice]]:
 
 def on_workers(
     executor: Executor,
-    make: Callable[[ProductCodes, Division], Codes],
+    make: Callable[[ProductCodes, Division], CodeArray],
     operands: ProductCodes,
-    d: Codes,
+    d: CodeArray,
     how: Division,
     progress: Progress | None,
 ) -> None:

@@ -5,10 +5,16 @@ A repr is for people, and leaves out what a person need not see; a name may be g
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
+
+
+def recorded_name(field: Field[Any]) -> str:
+    """Returns a field's name in keys: the one it had when answers were first kept by them."""
+    return str(field.metadata.get("digest", field.name))
 
 
 def identity(value: object) -> str:
@@ -22,7 +28,7 @@ def identity(value: object) -> str:
     if isinstance(value, Enum):
         return f"{kind.__qualname__}.{value.name}"
     if is_dataclass(value):
-        parts = (f"{f.name}={identity(getattr(value, f.name))}" for f in fields(value))
+        parts = (f"{recorded_name(f)}={identity(getattr(value, f.name))}" for f in fields(value))
         return f"{kind.__qualname__}({', '.join(parts)})"
     if isinstance(value, tuple):
         return f"({', '.join(map(identity, value))})"

@@ -19,6 +19,7 @@ from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, 
 from mmaformal.formats import Format
 from mmaformal.kernels import rows as kernels
 from mmaformal.quick import Quick
+from mmaformal.renamed import new_names
 from mmaformal.spec import DotAdd, Parameters, parameter_text, with_changes
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
@@ -140,6 +141,7 @@ class Instruction:
         own: dict[str, object] = {
             n: changes.pop(n) for n in ("name", "architecture", "m", "n") if n in changes
         }
+        changes = new_names(changes, self.parameters.renamed, self.algorithm)
         spec = self.spec.replace(**changes)
         if changes:
             new = {n: getattr(spec, n, None) if n in _OF_SPEC else spec.parameters[n] for n in changes}
@@ -229,7 +231,7 @@ class Instruction:
         codes, kind = self._operands(given)
         return self._returned(_dot_add(self, codes), kind)
 
-    def _operands(self, given: Mapping[str, ArrayLike | None]) -> tuple[dict[str, NDArray[Any]], Kind]:
+    def _operands(self, given: Mapping[str, ArrayLike | None]) -> tuple[dict[str, NDArray[Any]], OperandKind]:
         """The codes of operands, by name (a, b, c, scale_a, scale_b; upper case too), and what they are."""
         self.check_scales(*(given[name] is not None for name in ("scale_a", "scale_b")))
         read = {
@@ -244,7 +246,7 @@ class Instruction:
         assert isinstance(fmt, Format)
         return fmt
 
-    def _returned(self, d: NDArray[Any], kind: Kind) -> NDArray[Any]:
+    def _returned(self, d: NDArray[Any], kind: OperandKind) -> NDArray[Any]:
         return d.view(self.d_format.dtype) if kind == "floats" and self.d_format.dtype is not None else d
 
     def run(
@@ -315,14 +317,14 @@ def respell(shape: re.Match[str], m: int, n: int) -> str:
 
 
 #: what operands are: floats of their formats, or bit patterns
-Kind = Literal["floats", "codes"]
+OperandKind = Literal["floats", "codes"]
 
 
 class GivenOperand(NamedTuple):
     """Bit patterns, and what they were given as."""
 
     codes: NDArray[Any]
-    kind: Kind
+    kind: OperandKind
     python: bool  #: Python numbers, or lists of them
     fmt: Format
 
@@ -359,7 +361,7 @@ def read_operand(x: ArrayLike, fmt: Format, what: str) -> GivenOperand:
     return GivenOperand(array.astype(fmt.word, copy=False), "codes", False, fmt)
 
 
-def kind_of(operands: Mapping[str, GivenOperand]) -> Kind:
+def kind_of(operands: Mapping[str, GivenOperand]) -> OperandKind:
     """Return the kind that all operands are of.  Raises TypeError where numbers stand beside bit patterns.
 
     Bit patterns of a format that NumPy has no floats of go with numbers, and so do arrays of scales.

@@ -249,8 +249,11 @@ def _width(rows: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
     return sum(max(len(row[i]) for row in rows) + 2 for i in shown) - 2
 
 
+_IN_BRIEF = ("F", "L", "G", "accumulator_bits")
+
+
 def _brief(i: Instruction) -> str:
-    return " ".join(f"{name}={i.parameters[name]}" for name in ("F", "L", "G") if name in i.parameters.keys())  # noqa: SIM118
+    return " ".join(f"{name}={i.parameters[name]}" for name in _IN_BRIEF if name in i.parameters.keys())  # noqa: SIM118
 
 
 _LEGEND = (

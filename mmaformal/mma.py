@@ -340,7 +340,7 @@ def _of_types(instruction: Instruction) -> list[Mma]:
 def _elsewhere(instruction: Instruction) -> str:
     """Why the instruction is no `mma.sync` that is known here, going by its name; empty if it may be one."""
     name = instruction.name.upper()
-    if instruction.algorithm == "emulated":
+    if instruction.parameters.is_program:
         return "it is a program over an instruction, not one of the GPU's"
     if name.startswith("V_MFMA") or instruction.architecture.startswith("cdna"):
         return "it is AMD's and would need HIP, which is not written here"

@@ -16,7 +16,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, format_called, format_of_dtype
 from mmaformal.instruction import GivenOperand, Instruction, check_meant, kind_of, read_operand
 
-Codes = NDArray[Any]
+CodeArray = NDArray[Any]
 #: an array, numbers or lists of them, or a tensor of torch, which need not be there
 Matrix: TypeAlias = Any
 
@@ -68,11 +68,11 @@ def float_format(x: Matrix) -> Format | None:
 class ProductCodes(ShortRepr):
     """The codes of one product of matrices."""
 
-    a: Codes  #: (M, K)
-    b: Codes  #: (K, N)
-    c: Codes | None  #: (M, N)
-    scale_a: Codes | None  #: (M, blocks)
-    scale_b: Codes | None  #: (blocks, N)
+    a: CodeArray  #: (M, K)
+    b: CodeArray  #: (K, N)
+    c: CodeArray | None  #: (M, N)
+    scale_a: CodeArray | None  #: (M, blocks)
+    scale_b: CodeArray | None  #: (blocks, N)
 
     def turned(self) -> ProductCodes:
         """The transposed product, its factors exchanged."""
@@ -84,11 +84,11 @@ class ProductCodes(ShortRepr):
 class Operands(ShortRepr):
     """Products of matrices, with the axes before the last two broadcast; each operand has all of its axes."""
 
-    a: Codes
-    b: Codes
-    c: Codes | None
-    scale_a: Codes | None
-    scale_b: Codes | None
+    a: CodeArray
+    b: CodeArray
+    c: CodeArray | None
+    scale_a: CodeArray | None
+    scale_b: CodeArray | None
     batch: tuple[int, ...]
     dropped: tuple[int, ...]  #: axes of D that a vector has not
     kind: str
@@ -157,7 +157,7 @@ class Operands(ShortRepr):
         if shared and (together or not self.batch):
             rows = prod(self.batch) * m
 
-            def as_rows(x: Codes | None) -> Codes | None:
+            def as_rows(x: CodeArray | None) -> CodeArray | None:
                 return None if x is None else self._whole(x).reshape(rows, x.shape[-1])
 
             a, scale_b = as_rows(self.a), self.scale_b
@@ -175,18 +175,18 @@ class Operands(ShortRepr):
             assert b is not None
             yield index, ProductCodes(a, b, c, scale_a, scale_b)
 
-    def _whole(self, x: Codes) -> Codes:
+    def _whole(self, x: CodeArray) -> CodeArray:
         """An operand with the axes of the batch."""
         return np.broadcast_to(x, (*self.batch, *x.shape[-2:]))
 
-    def give_back(self, d: Codes, fmt: Format) -> Matrix:
+    def give_back(self, d: CodeArray, fmt: Format) -> Matrix:
         """D as what the operands are, without the axes that vectors have not."""
         d = d.reshape([size for axis, size in enumerate(d.shape, -d.ndim) if axis not in self.dropped])
         out = d.view(fmt.dtype) if self.kind.endswith("floats") and fmt.dtype is not None else d
         return sys.modules["torch"].from_dlpack(out) if self.kind.startswith("torch") else out
 
 
-def _scales(x: Codes, name: str, side: tuple[int, ...], blocks: int) -> Codes:
+def _scales(x: CodeArray, name: str, side: tuple[int, ...], blocks: int) -> CodeArray:
     """Scales with all axes.  Raises ValueError unless there is one for each block of each row or column."""
     row = name == "scale_a"
     one = len(side) == 1
@@ -206,7 +206,7 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
-def _addend(c: Codes, outputs: tuple[int, ...], dropped: tuple[int, ...]) -> Codes:
+def _addend(c: CodeArray, outputs: tuple[int, ...], dropped: tuple[int, ...]) -> CodeArray:
     """C broadcast to D.  Raises ValueError where it is not of D's shape, or one that is broadcast to it."""
     seen = tuple(size for axis, size in enumerate(outputs, -len(outputs)) if axis not in dropped)
     if not _broadcasts(c.shape, seen):

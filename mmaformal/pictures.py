@@ -22,7 +22,7 @@ def alignment_svg(steps: Sequence[NumberedStep]) -> str:
     drawn, y = [], 0.0
     for step in steps:
         of_step = f"step {step.numbers.start + 1}: " if steps[-1].numbers.stop > 1 else ""
-        cut = [] if step.idle else [row for row in step.rows if row.exact is not None]
+        cut = [] if step.passes_c else [row for row in step.rows if row.exact is not None]
         for stage, unit in dict.fromkeys((row.stage, row.unit) for row in cut):
             rows = [row for row in cut if (row.stage, row.unit) == (stage, unit)]
             title = f"{of_step}{stage}; what is below 2^{unit} is cut off"

@@ -30,7 +30,7 @@ from mmaformal.display import short_repr
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.conversion import has_nan, largest_code, round_to
-from mmaformal.kernels.kernel import Codes
+from mmaformal.kernels.kernel import CodeArray
 
 Scaling = Literal["none", "tensor", "row", "block"]
 Floats: TypeAlias = NDArray[np.float64]
@@ -39,8 +39,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class Quantised(NamedTuple):
     """One operand, K last: rows of A, or columns of B."""
 
-    codes: Codes  #: (rows, K)
-    scales: Codes | None  #: (rows, ⌈K/S⌉), where the instruction takes any
+    codes: CodeArray  #: (rows, K)
+    scales: CodeArray | None  #: (rows, ⌈K/S⌉), where the instruction takes any
     factor: Floats | None  #: (rows or 1,), to be multiplied by; None for 1
 
     def __repr__(self) -> str:

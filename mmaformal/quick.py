@@ -23,7 +23,7 @@ from mmaformal.spec import DotAdd
 if TYPE_CHECKING:
     from mmaformal.kernels import Kernel
 
-Codes: TypeAlias = NDArray[Any]
+CodeArray: TypeAlias = NDArray[Any]
 
 #: Products of more products than this are not small: threads share them.
 MOST = 1 << 20
@@ -53,9 +53,9 @@ class OperandTypes:
     def __repr__(self) -> str:
         return short_text(self, str(self.spec))
 
-    def codes(self, *given: object) -> tuple[list[Codes], np.dtype[Any]] | None:
+    def codes(self, *given: object) -> tuple[list[CodeArray], np.dtype[Any]] | None:
         """Operands as codes, and the type of d; None where they are not common."""
-        found: list[Codes] = []
+        found: list[CodeArray] = []
         for x in given:
             if x.__class__ is not np.ndarray and not isinstance(x, np.generic):
                 return None
@@ -67,7 +67,7 @@ class OperandTypes:
         return None
 
 
-def _are(given: Sequence[Codes], types: Sequence[np.dtype[Any] | None]) -> bool:
+def _are(given: Sequence[CodeArray], types: Sequence[np.dtype[Any] | None]) -> bool:
     """Whether arrays are of these types, of which there may be more."""
     return all(x.dtype == y for x, y in zip(given, types, strict=False))
 
@@ -101,7 +101,7 @@ class Quick:
             return found
         return self.kernel
 
-    def product(self, A: object, B: object, C: object) -> Codes | None:
+    def product(self, A: object, B: object, C: object) -> CodeArray | None:
         """A (M×K) · B (K×N) + C (M×N), without C if it is None; small, and K in whole instructions."""
         given = self.sides.codes(A, B) if C is None else self.sides.codes(A, B, C)
         if given is None or self.sides.scaled:
@@ -125,7 +125,7 @@ class Quick:
             d = self._made(a, b, addend)
         return d.view(kind)
 
-    def _made(self, a: Codes, b: Codes, c: Codes | None) -> Codes:
+    def _made(self, a: CodeArray, b: CodeArray, c: CodeArray | None) -> CodeArray:
         """A product as codes."""
         kernel, word = self.kernel or self.kernel_of(len(a) * b.size), self.sides.word
         shape = len(a), b.shape[1]
@@ -133,7 +133,7 @@ class Quick:
         kernel.run(kernel.rows(a), kernel.columns(b), d, 0, a.shape[1] // self.spec.k)
         return d.astype(self.spec.d_format.word, copy=False)
 
-    def dot_add(self, a: object, b: object, c: object) -> Codes | None:
+    def dot_add(self, a: object, b: object, c: object) -> CodeArray | None:
         """c + Σ a_k·b_k of two vectors and a number, once compiled rows pay."""
         given = self.sides.codes(a, b, c)
         if given is None or self.sides.scaled or not kernels.compiled_pays(self.spec, self.spec.k):
@@ -142,5 +142,5 @@ class Quick:
         if x.shape != (self.spec.k,) or y.shape != x.shape or z.ndim:
             return None
         d = kernels.one_row(self.spec, x, y, z)
-        result: Codes = d.view(kind)[0]
+        result: CodeArray = d.view(kind)[0]
         return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
 from types import ModuleType
@@ -87,6 +87,19 @@ class _Moved(ModuleType):
             raise AttributeError(name)
         warn(f"{self.__name__} is {self._new} now")
         return getattr(import_module(self._new), name)
+
+
+def new_names(values: Mapping[str, R], renamed: Mapping[str, str], owner: str) -> dict[str, R]:
+    """Returns values by the names that an owner's parameters have now, which may be by old ones, `{old: new}`.
+
+    Warns of those, as of the line that called what calls this.
+    """
+    found = {}
+    for name, value in values.items():
+        if name in renamed:
+            warn(f"{name} of {owner} is {renamed[name]} now", above=3)
+        found[renamed.get(name, name)] = value
+    return found
 
 
 def warn(message: str, above: int = 2) -> None:

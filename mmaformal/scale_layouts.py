@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Scales = NDArray[Any]
+ScaleArray = NDArray[Any]
 #: Rows and blocks of a tile, and rows that lie one after the other.
 _ROWS, _BLOCKS, _APART = 128, 4, 32
 
 
-def from_tiles(tiles: ArrayLike, rows: int, blocks: int) -> Scales:
+def from_tiles(tiles: ArrayLike, rows: int, blocks: int) -> ScaleArray:
     """Scales (rows, blocks) of tiles, whatever their shape.  Raises ValueError for another number of them."""
     given = np.asarray(tiles).ravel()
     down, across = _tiles(rows, blocks)
@@ -39,7 +39,7 @@ def from_tiles(tiles: ArrayLike, rows: int, blocks: int) -> Scales:
     return np.ascontiguousarray(whole[:rows, :blocks])
 
 
-def to_tiles(scales: ArrayLike) -> Scales:
+def to_tiles(scales: ArrayLike) -> ScaleArray:
     """Scales (rows, blocks) as one row of tiles, 0 where there are none."""
     given = np.asarray(scales)
     down, across = _tiles(*given.shape)
@@ -49,7 +49,7 @@ def to_tiles(scales: ArrayLike) -> Scales:
     return np.ascontiguousarray(split.transpose(0, 3, 2, 1, 4)).ravel()
 
 
-def unpadded(scales: ArrayLike, rows: int, blocks: int) -> Scales:
+def unpadded(scales: ArrayLike, rows: int, blocks: int) -> ScaleArray:
     """Scales (rows, blocks) of what was padded to whole tiles, or not.  Raises ValueError for another shape."""
     given = np.asarray(scales)
     down, across = _tiles(rows, blocks)

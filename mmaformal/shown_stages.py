@@ -138,7 +138,7 @@ def numbered_steps(
         shown = [Row("signs", label, code_text(operand_code(x, fmt), fmt)) for label, x, fmt in start]
         rendered[0].rows[:0] = shown
     return [
-        NumberedStep([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, of)
+        NumberedStep([replace(row, label=_placed(row.label, places)) for row in step.rows], step.passes_c, of)
         for step, of in zip(rendered, numbers, strict=True)
     ]
 
@@ -169,7 +169,7 @@ def explain_case(
     rendered = [_step_lines(step, count, whole=True) for step in steps]
     if whole or sum(map(len, rendered)) <= MOST_LINES:
         return "\n".join(line for lines in rendered for line in lines)
-    shown = next((step for step in steps if not step.idle and _cuts(step)), steps[0])
+    shown = next((step for step in steps if not step.passes_c and _cuts(step)), steps[0])
     lines = _step_lines(shown, count, whole=False)
     if len(steps) > 1:
         d = steps[-1].rows[-1]
@@ -184,7 +184,7 @@ def _step_lines(step: NumberedStep, count: int, whole: bool) -> list[str]:
     title = f"step {first} of {count}" if count > 1 else "the step"
     if last > first:
         title = f"steps {first} to {last} of {count}, all alike"
-    if step.idle:
+    if step.passes_c:
         return [f"{title}: all products are zero, c passes unchanged"]
     given = [("", row.stage, row.label, row.text) for row in step.rows]
     rows = rows_together(given, 2) if whole else first_rows(given, 2)
@@ -263,13 +263,13 @@ def _shown(
 
 
 def foldable(sides: Sequence[list[NumberedStep]]) -> list[list[NumberedStep]]:
-    """Each side without its idle steps; where all have equally many steps, without those that are idle on all."""
+    """Each side without steps that only pass c on; where all have equally many steps, without those that do on all."""
     if len({steps[-1].numbers.stop for steps in sides}) == 1:
         numbered = [{step.numbers.start: step for step in steps} for steps in sides]
         common = [number for number in numbered[0] if all(number in each for each in numbered)]
-        busy = [number for number in common if not all(each[number].idle for each in numbered)]
+        busy = [number for number in common if not all(each[number].passes_c for each in numbered)]
         return [[each[number] for number in busy] for each in numbered]
-    return [[step for step in steps if not step.idle] or steps[-1:] for steps in sides]
+    return [[step for step in steps if not step.passes_c] or steps[-1:] for steps in sides]
 
 
 def _merged(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -14,8 +14,11 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from mmaformal.checked import integer, some_text, truth
-from mmaformal.display import LINE, ShortRepr, clipped
+from mmaformal.display import LINE, clipped
 from mmaformal.formats import Format, Specials
+from mmaformal.losses import Flushing as Flushing
+from mmaformal.losses import LossModel as LossModel
+from mmaformal.renamed import new_names
 from mmaformal.rounding import Conversion, NanRule, Rounding, Tininess
 from mmaformal.summation import Node
 
@@ -109,35 +112,6 @@ def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
     return replace(data, **changes)
 
 
-class LossModel(Enum):
-    """The loss of a step against the exact sum of its products and c, before it rounds to the code that it gives."""
-
-    NOTHING = "nothing: the exact sum is rounded"
-    OVERFLOW = "nothing, but where an integer is too large: it is clamped, or wraps around"
-    OPERATIONS = "what each of several IEEE operations rounds away"
-    PRODUCTS = "what each product is rounded by, before it is added"
-    TERMS = "what each product, and c, lose where they are aligned to the largest of them"
-    GROUPS = "what the exact sums of groups, and c, lose where they are aligned to the largest of them"
-    TERMS_AND_GROUPS = "what products lose in their group, and groups and c where they are aligned"
-    ROUND_DOWN = (
-        "what products lose where they are aligned, and their sum and c where they are aligned and added"
-    )
-    HALVES = "what products of halves lose where they are aligned; c is added exactly"
-    PASSES = "what products of halves, and the accumulator, lose in each pass"
-    INNER = "what the steps of another algorithm lose, to whose result c is added"
-    PROGRAM = "what instructions lose, and what is lost between them"
-
-
-@dataclass(frozen=True, repr=False)
-class Flushing(ShortRepr):
-    """Roundings of a unit that takes subnormal numbers for zero, on a product's way to d."""
-
-    first: int  #: before it is added to what c became
-    operations: (
-        int  #: for so many products as are added to c at once, each of which may put a tiny result to zero
-    )
-
-
 @dataclass(frozen=True, repr=False)
 class Parameters:
     """Parameters of an algorithm; readable as attributes and, like a mapping, by name.
@@ -168,10 +142,14 @@ class Parameters:
     rounds_randomly: ClassVar[bool] = False
     #: whether no unit is known to have it: it is looked for where it is named, and not by default
     is_design: ClassVar[bool] = False
+    #: whether a step is a fused multiply-add whose exceptions are known (`fma_flags`)
+    has_flags: ClassVar[bool] = False
     #: whether it is a program over another instruction
     is_program: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
     meanings: ClassVar[Mapping[str, str]] = {}
+    #: old names of parameters, taken for one version more, and the new ones
+    renamed: ClassVar[Mapping[str, str]] = {}
     #: what makes a value of a type that only this algorithm's parameters have, as `_KINDS`
     kinds: ClassVar[Mapping[str, Callable[[object, str], object]]] = {}
 
@@ -188,6 +166,8 @@ class Parameters:
         return len(self.keys())
 
     def __getitem__(self, name: str) -> object:
+        if name in self.renamed:
+            (name,) = new_names({name: None}, self.renamed, self.algorithm)
         if name not in self.keys():
             raise KeyError(f"{self.algorithm} has no parameter {name!r}: it has {', '.join(self.keys())}")
         return getattr(self, name)
@@ -584,6 +564,7 @@ class DotAdd:
         """
         _parameters(changes.get("parameters", self.parameters), "parameters")
         own = _names(type(self))
+        changes = new_names(changes, self.parameters.renamed, self.parameters.algorithm)
         mine = {n: v for n, v in changes.items() if n in own}
         theirs = {n: v for n, v in changes.items() if n not in own}
         unknown = sorted(set(theirs) - set(self.parameters.keys()))

@@ -24,11 +24,11 @@ Merging = Literal["sequential", "pairwise", "halves"]
 #: left.  `turn`: to the lanes anew, the first of which goes on from the sum.  `level`: to the lanes that are left after
 #: the first level of the order, each going on from its sum.  `eighth`: to an eighth of the lanes, two turns at a time,
 #: whose sums are added to the sum; the last ones onto that.
-Rest = Literal["first", "head", "lane", "onto", "apart", "turn", "level", "eighth"]
+RestPlan = Literal["first", "head", "lane", "onto", "apart", "turn", "level", "eighth"]
 Short = Literal["last", "first"]
 #: How chains are made: of instructions, one after the other; with the second product before the first, as compilers
 #: contract a·b + c·d to fma(a, b, c·d); or not, each product being rounded and then added.
-Fused = Literal["yes", "second first", "no"]
+FusedPlan = Literal["yes", "second first", "no"]
 #: The instructions that a chain takes, run after run.
 Chain = tuple[range, ...]
 #: Lanes that are added: so many, each so far from the next one, in order.
@@ -188,10 +188,10 @@ class Dealing(ShortRepr):
 
     lanes: int
     unit: int | None  #: instructions: lanes take a multiple of it; None: all
-    rest: Rest | None  #: where the others go
+    rest: RestPlan | None  #: where the others go
     short: Short  #: which turn is one of fewer lanes, where one is
-    fused: Fused  #: how the rest is a chain
-    chained: Fused = "yes"  #: how the others are
+    fused: FusedPlan  #: how the rest is a chain
+    chained: FusedPlan = "yes"  #: how the others are
     left: int = 0  #: lanes that the first level of the order leaves
 
     def segments(self, taken: range, peeled: int = 0) -> list[Segment]:
@@ -258,7 +258,7 @@ def second_first(chain: Chain) -> Chain:
     return tuple(range(step, step + 1) for step in (steps[1], steps[0], *steps[2:]))
 
 
-def rest_of(left: range, *, onto: bool, fused: Fused) -> Segment:
+def rest_of(left: range, *, onto: bool, fused: FusedPlan) -> Segment:
     """Return what is left, onto the sum or apart: a chain, or each from +0 and then added."""
     chain = second_first((left,)) if fused == "second first" else (left,)
     return Segment((chain,), onto, apart=fused == "no")

@@ -29,8 +29,8 @@ from mmaformal.renamed import keywords
 from mmaformal.structure_plans import (
     Chain,
     Dealing,
-    Fused,
-    Rest,
+    FusedPlan,
+    RestPlan,
     Segment,
     Short,
     blocks_of,
@@ -44,8 +44,8 @@ from mmaformal.structure_plans import (
 )
 from mmaformal.structure_words import structure_text
 
-Codes = NDArray[Any]
-Floats = NDArray[Any]
+CodeArray = NDArray[Any]
+RealArray = NDArray[Any]
 #: Where C enters: the first chain starts from it; it is added before the chains' results, or after them, in their type;
 #: it is added to D, which is rounded before and after.
 CPlace = Literal["start", "first", "last", "after"]
@@ -76,11 +76,11 @@ class Structure(ShortRepr):
     unit: int | None = None  #: lanes take a multiple of so many products of a block.  None: all
     #: Where the products go that `unit` leaves, or, without it, those that fill no block.  None: there are none, or
     #: they are a shorter turn, a shorter block.
-    rest: Rest | None = None
-    fused: Fused = "yes"  #: how the rest is a chain
+    rest: RestPlan | None = None
+    fused: FusedPlan = "yes"  #: how the rest is a chain
     short: Short = "last"  #: which turn of the lanes it is that has fewer of them
     stored: Format | None = None  #: what the sum is rounded to after each block, to nearest even
-    chained: Fused = "yes"  #: how chains are made, but for the rest
+    chained: FusedPlan = "yes"  #: how chains are made, but for the rest
     dealt_from: int = 1  #: blocks of fewer products than these are one chain, and not dealt to lanes
     #: Products that the first lane takes before the others are dealt, as where vectors start at an aligned address.
     peeled: int = 0
@@ -125,11 +125,11 @@ class Structure(ShortRepr):
         c_enters: CPlace | None = None,
         smaller: tuple[int, ...] = (),
         unit: int | None = None,
-        rest: Rest | None = None,
-        fused: Fused = "yes",
+        rest: RestPlan | None = None,
+        fused: FusedPlan = "yes",
         short: Short = "last",
         stored: str | None = None,
-        chained: Fused = "yes",
+        chained: FusedPlan = "yes",
         dealt_from: int = 1,
         peeled: int = 0,
         onto: int = 0,
@@ -266,9 +266,9 @@ class Structure(ShortRepr):
 def _check_rest(x: Structure) -> None:
     """Raises ValueError if what is said of a rest does not fit the structure."""
     i = x.instruction
-    if x.rest not in (None, *get_args(Rest)) or x.short not in get_args(Short):
+    if x.rest not in (None, *get_args(RestPlan)) or x.short not in get_args(Short):
         raise ValueError(
-            f"rest is {', '.join(get_args(Rest))}, and short {', '.join(get_args(Short))}, not {x.rest!r}, "
+            f"rest is {', '.join(get_args(RestPlan))}, and short {', '.join(get_args(Short))}, not {x.rest!r}, "
             f"{x.short!r}"
         )
     for name, sizes in (("unit", (x.unit,)), ("smaller", x.smaller)):
@@ -299,8 +299,8 @@ def _check_rest(x: Structure) -> None:
     if goes_on and (x.total != i.d_format or x.stored is not None):
         raise ValueError(f"a chain of {i.label} goes on from {i.d_format}, not from a sum of {x.total}")
     for name, how in (("fused", x.fused), ("chained", x.chained)):
-        if how not in get_args(Fused):
-            raise ValueError(f"{name} is {', '.join(get_args(Fused))}, not {how!r}")
+        if how not in get_args(FusedPlan):
+            raise ValueError(f"{name} is {', '.join(get_args(FusedPlan))}, not {how!r}")
     if integer(x.dealt_from, "dealt_from") != 1 and (x.block is None or x.lanes == 1):
         raise ValueError("dealt_from is of blocks that are dealt to lanes; there are none")
     _check_beginnings(x)
@@ -384,7 +384,7 @@ def replay(
     scale_b: ArrayLike | None = None,
     jobs: int | None = None,
     progress: bool | Progress | None = None,
-) -> Codes:
+) -> CodeArray:
     """Compute D (M×N) = A (M×K) · B (K×N) + C as the structure makes it: bit patterns of `structure.result`.
 
     A, B: bit patterns of the instruction's types, or floats of exactly these; C, broadcast to D, where the structure
@@ -408,10 +408,10 @@ def replay(
         for x, name in zip(sides, ("scale_a", "scale_b"), strict=True)
     )
 
-    def run(chain: Chain, begin: Codes | None) -> Codes:
+    def run(chain: Chain, begin: CodeArray | None) -> CodeArray:
         taken = products_of(chain, i.k, K)
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        scales: tuple[Codes | None, Codes | None] = (None, None)
+        scales: tuple[CodeArray | None, CodeArray | None] = (None, None)
         if of_a is not None and of_b is not None:
             scales = scales_of(of_a, of_b, i.spec.scale_block, taken, K)
         s, t = scales
@@ -421,7 +421,7 @@ def replay(
     return made_product(structure, K, run, c)
 
 
-def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes:
+def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> CodeArray:
     """C as codes of `structure.c_format` and of D's shape.
 
     Raises ValueError for another shape and for floats that are not exactly of that format, TypeError as `as_operand`.
@@ -440,7 +440,7 @@ def _addend(C: ArrayLike, structure: Structure, shape: tuple[int, int]) -> Codes
         ) from None
 
 
-def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
+def exactly(codes: CodeArray, fmt: Format, wanted: Format) -> CodeArray:
     """Codes of a format as those of one that holds it; a NaN becomes its quiet one."""
     if fmt == wanted:
         return codes
@@ -449,8 +449,11 @@ def exactly(codes: Codes, fmt: Format, wanted: Format) -> Codes:
 
 
 def made_product(
-    structure: Structure, K: int, run: Callable[[Chain, Codes | None], Codes], c: Codes | None = None
-) -> Codes:
+    structure: Structure,
+    K: int,
+    run: Callable[[Chain, CodeArray | None], CodeArray],
+    c: CodeArray | None = None,
+) -> CodeArray:
     """D's bit patterns, by what `run` gives of a chain, from +0 or from codes; c: those of C (`_addend`)."""
     i, result, wide, enters = structure.instruction, structure.result, structure.total, structure.c_enters
     segments = structure.segments(K)
@@ -458,7 +461,7 @@ def made_product(
     if alone and result == i.d_format and structure.stored is None and enters in (None, "start"):
         return run(segments[0].present[0], c)
 
-    def floats(chain: Chain, begin: Floats | None) -> Floats:
+    def floats(chain: Chain, begin: RealArray | None) -> RealArray:
         codes = None if begin is None else rounded(begin, wide, i.c_format, quiet_nan(i.c_format))
         return values(run(chain, codes), i.d_format, wide)
 
@@ -480,11 +483,11 @@ def made_product(
     return d
 
 
-def _stored(wide: Format, fmt: Format, total: Floats) -> Floats:
+def _stored(wide: Format, fmt: Format, total: RealArray) -> RealArray:
     return values(rounded(total, wide, fmt, quiet_nan(fmt)), fmt, wide)
 
 
-def _added(x: Floats, y: Floats) -> Floats:
+def _added(x: RealArray, y: RealArray) -> RealArray:
     """Floats added by IEEE 754 in their type."""
     with np.errstate(all="ignore"):
         return np.asarray(x + y)

@@ -20,6 +20,7 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.first import MANY, UNCOMPILED, lanes_of
+from mmaformal.losses import LossModel
 from mmaformal.solver.pool import processes
 
 
@@ -51,16 +52,19 @@ def warm_up(instructions: Sequence[Instruction], jobs: int, told: Callable[[str]
         groups.setdefault(i.algorithm, []).append(i)
     functions, done = 0, 0
     with processes(min(jobs, len(groups))) as executor:
-        running = {executor.submit(_compile, groups[name]): name for name in sorted(groups, key=_work)}
+        running = {
+            executor.submit(_compile, groups[name]): name
+            for name in sorted(groups, key=lambda name: _work(groups[name][0]))
+        }
         for future in as_completed(running):
             functions, done = functions + future.result(), done + 1
             told(f"{running[future]}: ready; {counted(len(groups) - done, 'algorithm')} to compile")
     return WarmUp(len(distinct), functions, monotonic() - start)
 
 
-def _work(algorithm: str) -> int:
+def _work(instruction: Instruction) -> int:
     """A place in the order of work: the fused sums have the most ways through their code."""
-    return 0 if algorithm == "fda" else 1
+    return 0 if instruction.parameters.loss is LossModel.TERMS else 1
 
 
 def _compile(instructions: Sequence[Instruction]) -> int:

@@ -29,13 +29,13 @@ _DRAWN_FOR = 8
 _COMPARED = 4096
 
 #: bit patterns a (n, K), b (n, K), c (n,), and block scales (n, K / block) of a and b, if there are any → d (n,)
-Unit = Callable[..., ArrayLike]
+AskedUnit = Callable[..., ArrayLike]
 
 
 class Asked:
     """A unit, and all that it was asked."""
 
-    def __init__(self, unit: Unit, types: Types) -> None:
+    def __init__(self, unit: AskedUnit, types: Types) -> None:
         self.unit, self.types, self.calls = unit, types, 0
         self.kept: list[tuple[Rows, NDArray[np.uint64]]] = []
 

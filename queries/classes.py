@@ -19,7 +19,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Proof
-from mmaformal.solver.deadline import Deadline, check
+from mmaformal.solver.deadline import Deadline, check_time
 from mmaformal.spec import DotAdd, parameter_text
 
 #: Random cases to tell models apart by, and how many of them all models are run on first.
@@ -123,7 +123,7 @@ class Classes:
         if cases:
             rows, given = Rows.of(cases), []
             for spec in self.specs:
-                check()
+                check_time()
                 given.append(self._results(spec, rows))
             self.given, self.cases = np.hstack([self.given, given]), [*self.cases, *cases]
 
@@ -166,7 +166,7 @@ class Classes:
         specs, given = [self.specs[i] for i in firsts], self.given[list(firsts)]
         left = [list(range(len(specs)))]  #: classes that the tests so far do not distinguish
         while any(len(part) > 1 for part in left):
-            check()
+            check_time()
             part = max(left, key=len)
             codes = np.sort(given[part], axis=0)
             kinds = 1 + (codes[1:] != codes[:-1]).sum(axis=0)

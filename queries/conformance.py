@@ -24,13 +24,13 @@ from dataclasses import replace
 import z3
 
 from mmaformal.analysis.riscv_freedom import NAN
-from mmaformal.cases.alike import Symmetries, Zeros, symmetry_classes
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs, with_products, zeros
 from mmaformal.cases.numerical import find_case, shown_exact
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
+from mmaformal.cases.symmetries import Symmetries, Zeros, symmetry_classes
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.encodings.rvbna import Rvbna
@@ -63,15 +63,15 @@ def conforming(spec: DotAdd, standard: Standard, asker: Asker) -> tuple[str, Pro
     """Returns in words which conforming unit a unit is proved to be, and the proof; None if it is not proved."""
     step = spec.parameters.step_products
     for of in () if standard.is_fp32 else (member(spec, 1 << i) for i in range(spec.k.bit_length())):
-        if of != spec and facts_of(of).alike(of, spec):
-            proof = facts_of(of).prove_alike(asker, of, spec, symbolic_inputs(spec))
+        if of != spec and facts_of(of).may_agree(of, spec):
+            proof = facts_of(of).prove_agreement(asker, of, spec, symbolic_inputs(spec))
             if proof is not None:
                 return _sets_of(spec, of.parameters_as(Rvbna).n), proof
     text = standard.step_of(spec)
     proof = _proved_chain(spec, step, asker) if text else None
     if proof is None:
         return None
-    if spec.parameters.algorithm == Rvbna.algorithm:
+    if spec == member(spec, step):
         return _sets_of(spec, step), proof
     rule = f"conforming steps: by its definition a step is one that the standard allows: {text}"
     return f"the conforming unit whose steps are: {text}", by_rule(rule, proof)

@@ -33,7 +33,7 @@ from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.structures import Codes, Structure, plain_name, replay
+from mmaformal.structures import CodeArray, Structure, plain_name, replay
 
 #: Rows that a structure has to reproduce before it is run on all.
 _FIRST_ROWS = 2
@@ -227,7 +227,9 @@ def diagnose_gemm(
     )
 
 
-def _checked(arrays: Sequence[ArrayLike], formats: Sequence[Format]) -> tuple[Codes, Codes, Codes]:
+def _checked(
+    arrays: Sequence[ArrayLike], formats: Sequence[Format]
+) -> tuple[CodeArray, CodeArray, CodeArray]:
     """A, B and D as codes.  Raises ValueError for shapes that do not fit or are empty, TypeError for other types."""
     a, b, d = (as_operand(x, fmt, name).codes for x, fmt, name in zip(arrays, formats, "ABD", strict=True))
     if not (a.ndim == b.ndim == d.ndim == 2 and a.shape[1] == b.shape[0] and d.shape == (len(a), b.shape[1])):
@@ -262,7 +264,7 @@ def _tried(instructions: Iterable[Instruction] | None, given: _Formats) -> list[
 class _Exact(StructureSearch):
     """Structures that explain a few rows, run on the whole product."""
 
-    def __init__(self, a: Codes, b: Codes, d: Codes, d_format: Format) -> None:
+    def __init__(self, a: CodeArray, b: CodeArray, d: CodeArray, d_format: Format) -> None:
         rows = np.unique(np.linspace(0, len(a) - 1, _FIRST_ROWS).astype(np.intp))
         super().__init__(a[rows], b, d[rows], d_format)
         self.whole = a, b, d

@@ -21,7 +21,7 @@ from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.formats import Format, bf16, e4m3, fp16, fp32, fp64
 from mmaformal.given_matrices import GivenMatrices, given_scales, is_of
-from mmaformal.given_scales import Layout
+from mmaformal.given_scales import ScaleLayout
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.queries.explained import Explanation, WrongPart
@@ -33,7 +33,7 @@ from mmaformal.queries.wrong_elements import gross_faults, is_reference, roundin
 from mmaformal.renamed import lines
 from mmaformal.shown_stages import ulps_apart
 from mmaformal.solver.deadline import Deadline, checked_timeout
-from mmaformal.structures import Codes, Structure, structure_or_name
+from mmaformal.structures import CodeArray, Structure, structure_or_name
 
 #: Structures that are told where none is D's.
 _TOLD = 3
@@ -63,7 +63,7 @@ def explain(
     d_format: str | Format | None = None,
     scale_a: Matrix | None = None,
     scale_b: Matrix | None = None,
-    scale_layout: Layout = "auto",
+    scale_layout: ScaleLayout = "auto",
     scale_format: str | Format | None = None,
     timeout: float = 60.0,
     progress: Progress | None = None,
@@ -183,7 +183,7 @@ class _Work:
     def __init__(self, given: GivenMatrices, say: Callable[[str], object]) -> None:
         self.given, self._say = given, say
         self.alike: list[Structure] = []
-        self.made: Codes | None = None
+        self.made: CodeArray | None = None
         self.wrong = np.ones(given.d.shape, bool)
         self.rows_compared = 0
         self.accepted = False

@@ -17,7 +17,7 @@ from mmaformal.queries.structure_search import SPACE
 from mmaformal.result import Result
 from mmaformal.shown_stages import code_text, ulps_apart
 from mmaformal.structure_words import order_words
-from mmaformal.structures import Codes, Structure, plain_name, replay
+from mmaformal.structures import CodeArray, Structure, plain_name, replay
 from mmaformal.where_wrong import where_wrong
 
 #: Structures, units and lines that are told, at most.
@@ -38,7 +38,7 @@ class Explanation(Result):
 
     given: GivenMatrices
     structures: tuple[Structure, ...]  #: the plainest first; all give the same D, of these operands
-    made: Codes | None  #: (M, N): what they give, of the rows compared
+    made: CodeArray | None  #: (M, N): what they give, of the rows compared
     wrong: NDArray[np.bool_]  #: (M, N): what they do not give
     rows_compared: int  #: of D; all but where the time was up
     accepted: bool  #: whether they are D's structure, all but what is wrong
@@ -77,7 +77,7 @@ class Explanation(Result):
         """The plainest structure that explains D, all but what is wrong; None if nothing does."""
         return self.structures[0] if self.accepted else None
 
-    def remade(self, A: Matrix, B: Matrix, C: Matrix | None = None) -> Codes:
+    def remade(self, A: Matrix, B: Matrix, C: Matrix | None = None) -> CodeArray:
         """Bit patterns of the product of other factors of the M and N of D, or of one call, by D's regions' structures.
 
         A, B and C as `replay` takes them; raises ValueError where nothing explains D, and as `replay`.

@@ -20,13 +20,13 @@ import z3
 from mmaformal.architectures.base import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
-from mmaformal.cases.alike import Symmetries, Zeros, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.symmetries import Symmetries, Zeros, symmetry_classes
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.encodings import smt
@@ -290,7 +290,7 @@ def _proved_alike(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> bool:
     """Whether both are proved equal on inputs, within a share of the time left; the proof's obligations are kept."""
     own = Asker(asker.portfolio, _ARGUED * asker.left)
     own.store = asker.store
-    proof = facts_of(x).prove_alike(own, x, y, inputs)
+    proof = facts_of(x).prove_agreement(own, x, y, inputs)
     asker.proved += proof.obligations if proof is not None else ()
     return proof is not None
 
@@ -408,7 +408,7 @@ class _Search(SmallestSearch):
     def nothing_at(self, active: Places) -> bool:
         """Whether both are proved equal, stage by stage, where nonzero products are only at `active`."""
         x, y = self.x.spec, self.y.spec
-        if not active or not facts_of(x).alike_of_few(x, y, len(active)):
+        if not active or not facts_of(x).may_agree_on_few(x, y, len(active)):
             return False
         self.progress(f"{self.asker.elapsed:5.1f} s  {counted(len(active), 'product')}, stage by stage")
         return _proved_alike(self.asker, x, y, self.inputs(active)[0])
@@ -565,9 +565,11 @@ def _prove_equal_quickly(search: _Search) -> Equal | None:
         except (ArgumentError, NotProvedError):
             return None
     facts = facts_of(search.x.spec)
-    if facts.alike(search.x.spec, search.y.spec):
+    if facts.may_agree(search.x.spec, search.y.spec):
         search.progress(f"{search.asker.elapsed:5.1f} s  proving equality stage by stage")
-        known = facts.prove_alike(search.asker, search.x.spec, search.y.spec, symbolic_inputs(search.spec))
+        known = facts.prove_agreement(
+            search.asker, search.x.spec, search.y.spec, symbolic_inputs(search.spec)
+        )
         if known is not None:
             return Equal(search.question, known, search.asker.elapsed)
     if long_chains.block_of(search.x.spec, search.y.spec) < search.spec.k and not search.constraints:

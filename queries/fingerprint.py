@@ -36,7 +36,7 @@ from mmaformal.queries.elimination import RecordedRows, types_of_recording
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
 from mmaformal.result import Result
-from mmaformal.solver.deadline import check, checked_timeout, checking, last_within
+from mmaformal.solver.deadline import check_time, checked_timeout, checking, last_within
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
@@ -324,7 +324,7 @@ def _smaller(specs: Sequence[DotAdd], cases: Sequence[Codes]) -> Iterator[list[C
         def shows(
             some: Sequence[Codes], fixed: NDArray[np.uint64] = fixed, numbers: bool = numbers
         ) -> list[bool]:
-            check()
+            check_time()
             table = _results(specs, Rows.of(some))
             good = _finite(table, fmt) | (not numbers)
             apart = [len(np.unique(np.column_stack([fixed, x]), axis=0)) == len(specs) for x in table.T]

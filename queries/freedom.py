@@ -123,7 +123,7 @@ def _settle(instruction: Instruction, asker: Asker) -> Answer:
     nearest = standard.is_fp32
     u = Fraction(1, 1 << fp32.fraction_bits + nearest)
     f = (1 + u) ** most_roundings(spec, nearest) - 1
-    said = (riscv_fp32 if nearest else riscv_freedom).off_at_most(k)
+    said = riscv_fp32.fp32_off_at_most(k) if nearest else riscv_freedom.off_at_most(k)
     if f > said:
         raise WitnessError(f"{k} products: the proved bound {f} is above {said}, which is said of them")
     claims = (*(() if nearest else (prove_set,)), _prove_rounded, prove_added, prove_apart)

@@ -32,10 +32,10 @@ from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.report import own_types
-from mmaformal.queries.asking_units import Asked, Unit
+from mmaformal.queries.asking_units import Asked, AskedUnit
 from mmaformal.queries.classes import ModelClass
 from mmaformal.queries.identify_narrowing import Narrowing
-from mmaformal.queries.identify_search import Identification, Search, Verdict
+from mmaformal.queries.identify_search import Identification, IdentifyVerdict, Search
 from mmaformal.recordings.check import row_sizes
 from mmaformal.renamed import keywords
 from mmaformal.result import Result
@@ -62,7 +62,7 @@ class Identified(Result):
         return self.verdict == "one"
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> IdentifyVerdict:
         """The kind of answer that was found.
 
         `one` function; `several` that no case distinguishes and that are not proved to be one; a model but for
@@ -229,7 +229,7 @@ class Identified(Result):
 
 @keywords(solver_timeout="solving")
 def identify(
-    unit: Unit | Instruction,
+    unit: AskedUnit | Instruction,
     *,
     a_format: str | Format | None = None,
     b_format: str | Format | None = None,
@@ -282,7 +282,7 @@ def identify(
 
 
 def _takes(
-    unit: Unit | Instruction,
+    unit: AskedUnit | Instruction,
     formats: Sequence[str | Format | None],
     k: int | None,
     scale_format: str | Format | None,

@@ -45,14 +45,14 @@ _NAMED = 1000
 #: One function; several that no case distinguishes and that are not proved to be one; one but for special values; a
 #: model whose answers are otherwise when asked again; two models; none of the models; the time was up before one was
 #: settled.
-Verdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "none", "unknown"]
+IdentifyVerdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "none", "unknown"]
 
 
 @dataclass(frozen=True, repr=False)
 class Identification(ShortRepr):
     """The result of a search for what a unit is."""
 
-    verdict: Verdict
+    verdict: IdentifyVerdict
     #: of "mixture" both, of "noise" and "none" the nearest, of "unknown" one that is left, if that is known
     classes: tuple[ModelClass, ...]
     findings: tuple[str, ...] = ()  #: what the unit does of its own with special values
@@ -71,7 +71,7 @@ class Identification(ShortRepr):
 class _Found(ShortRepr):
     """The class or classes that a unit is of, before anything is said of its rows."""
 
-    verdict: Verdict
+    verdict: IdentifyVerdict
     classes: Sequence[ModelClass]
 
 
@@ -227,7 +227,7 @@ class Search:
             rows, d = self.asked.all()
             ordinary = rows_without_special(rows, d, self.types)
             shown = ordinary.sum() >= FEW and not (self.by.wrong(best) & ordinary).any()
-            verdict: Verdict = "special" if shown else "none"
+            verdict: IdentifyVerdict = "special" if shown else "none"
             return _Found(verdict, [_alone(best)])
         rows, d = self.asked.all()
         model = classes[0].model
@@ -301,7 +301,7 @@ class Search:
         return in_common((*self.types[:4], *scales), rows, wrong, self.types.scale_block)
 
 
-def _settled_as(classes: Sequence[ModelClass]) -> Verdict:
+def _settled_as(classes: Sequence[ModelClass]) -> IdentifyVerdict:
     return "one" if len(classes) == 1 and not classes[0].open else "several"
 
 

@@ -22,14 +22,14 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp64
 from mmaformal.gemm import rounded, values
 from mmaformal.kernels import rows
-from mmaformal.solver.deadline import check
+from mmaformal.solver.deadline import check_time
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import (
     Chain,
-    Fused,
+    FusedPlan,
     Level,
     Merging,
-    Rest,
+    RestPlan,
     Segment,
     Short,
     level_words,
@@ -37,7 +37,7 @@ from mmaformal.structure_plans import (
     merged_lanes,
     products_of,
 )
-from mmaformal.structures import Codes, Floats, Structure, exactly
+from mmaformal.structures import CodeArray, RealArray, Structure, exactly
 
 #: Lanes of all accumulators together.
 LANES = (2, 4, 8, 16, 32, 64)
@@ -62,14 +62,14 @@ _TELLING = 64
 _KEPT = 32
 
 #: Ways with products that fill no block.
-_RESTS: tuple[tuple[Rest | None, Fused], ...] = (
+_RESTS: tuple[tuple[RestPlan | None, FusedPlan], ...] = (
     (None, "yes"),
     ("onto", "yes"),
     ("apart", "yes"),
     ("onto", "no"),
     ("apart", "no"),
 )
-Wanted = NDArray[np.bool_]
+WantedMask = NDArray[np.bool_]
 
 
 def is_vector(structure: Structure) -> bool:
@@ -154,9 +154,9 @@ def _with_rest(structure: Structure, K: int, units: Sequence[int]) -> Iterator[S
             elif unit <= K:
                 yield from (
                     replace(structure, unit=unit, rest=rest, fused=fused, short=short)
-                    for rest in get_args(Rest)
+                    for rest in get_args(RestPlan)
                     if rest not in ("turn", "level", "eighth")
-                    for fused in (get_args(Fused) if rest in ("onto", "apart") else ("yes",))
+                    for fused in (get_args(FusedPlan) if rest in ("onto", "apart") else ("yes",))
                 )
 
 
@@ -203,14 +203,14 @@ def _small_blocks(structure: Structure, K: int) -> Iterator[Structure]:
 class SampledElements(ShortRepr):
     """Some elements of a product, each with its products and, if there is one, its C."""
 
-    a: Codes  #: (elements, K)
-    b: Codes  #: (elements, K)
-    d: Codes  #: (elements,)
-    c: tuple[Codes, Format] | None
+    a: CodeArray  #: (elements, K)
+    b: CodeArray  #: (elements, K)
+    d: CodeArray  #: (elements,)
+    c: tuple[CodeArray, Format] | None
 
     @classmethod
     def of(
-        cls, a: Codes, b: Codes, d: Codes, c: tuple[Codes, Format] | None, wanted: Wanted
+        cls, a: CodeArray, b: CodeArray, d: CodeArray, c: tuple[CodeArray, Format] | None, wanted: WantedMask
     ) -> SampledElements:
         """Elements of a (m, K), b (K, n), d (m, n) and c (m, n): those wanted, spread, `_MOST` of them at most."""
         places = np.argwhere(wanted)
@@ -226,13 +226,13 @@ class LaneOrders:
     def __init__(self, of: SampledElements, d_format: Format) -> None:
         self.of, self.d_format, self.K, self.tried = of, d_format, of.a.shape[1], 0
         self._nan = is_nan(of.d.astype(np.int64), d_format)
-        self._known = dict[tuple[DotAdd, Chain, bool], Floats]()  #: whether each product is a chain, too
+        self._known = dict[tuple[DotAdd, Chain, bool], RealArray]()  #: whether each product is a chain, too
         self._best, self._least = list[tuple[int, int, Structure, tuple[Level, ...]]](), 1
 
     def run(self, structure: Structure) -> None:
         """Run one way to deal K in all orders of the lanes; `best` has what explains the most."""
         x = _Dealt(structure, self._c(structure), structure.segments(self.K))
-        lanes = list[Floats]()
+        lanes = list[RealArray]()
         for number, segment in enumerate(x.segments):
             begin = x.c if structure.c_enters == "start" and number == 0 else None
             if segment.onto and len(segment.chains) > 1:
@@ -254,12 +254,12 @@ class LaneOrders:
         sums = np.stack(lanes).reshape((len(lanes), *(2,) * n, -1))
         self._descend(x, sums, tuple(range(n - 1, -1, -1)), ())
 
-    def _c(self, structure: Structure) -> Floats | None:
+    def _c(self, structure: Structure) -> RealArray | None:
         if self.of.c is None:
             return None
         return values(exactly(*self.of.c, structure.c_format), structure.c_format, structure.total)
 
-    def _value(self, x: _Dealt, segment: Segment, chain: Chain, begin: Floats | None) -> Floats:
+    def _value(self, x: _Dealt, segment: Segment, chain: Chain, begin: RealArray | None) -> RealArray:
         """Return what a chain of a segment gives."""
         run = partial(self._chain, x.structure)
         if not segment.apart or begin is not None:
@@ -269,7 +269,7 @@ class LaneOrders:
             self._known[key] = segment.value(chain, None, run, np.add)
         return self._known[key]
 
-    def _chain(self, structure: Structure, chain: Chain, begin: Floats | None) -> Floats:
+    def _chain(self, structure: Structure, chain: Chain, begin: RealArray | None) -> RealArray:
         """Return what a chain gives from +0, or from floats."""
         i, wide = structure.instruction, structure.total
         if begin is None and (i.spec, chain, False) in self._known:
@@ -284,7 +284,7 @@ class LaneOrders:
             self._known[i.spec, chain, False] = found
         return found
 
-    def _lanes(self, x: _Dealt, segment: Segment, begin: Floats | None) -> Floats:
+    def _lanes(self, x: _Dealt, segment: Segment, begin: RealArray | None) -> RealArray:
         """(lanes, elements); a lane without a product is −0, which changes no sum."""
         none = np.full(len(self.of.d), -0.0, x.structure.total.dtype)
         return np.stack(
@@ -294,7 +294,7 @@ class LaneOrders:
             ]
         )
 
-    def _descend(self, x: _Dealt, sums: Floats, bits: tuple[int, ...], levels: tuple[Level, ...]) -> None:
+    def _descend(self, x: _Dealt, sums: RealArray, bits: tuple[int, ...], levels: tuple[Level, ...]) -> None:
         """Sum over the digits that are left, highest first on the axes after the first, in every order."""
         if not bits:
             self._leaf(x, levels, sums)
@@ -320,15 +320,15 @@ class LaneOrders:
                     total = self._gone_on(x, x.further, total)
                 self._descend(x, total, bits[:first] + bits[end:], below)
 
-    def _gone_on(self, x: _Dealt, segment: Segment, sums: Floats) -> Floats:
+    def _gone_on(self, x: _Dealt, segment: Segment, sums: RealArray) -> RealArray:
         """The lanes that a first level leaves, after what they go on with."""
         lanes = np.array(sums).reshape((-1, len(self.of.d)))
         for lane, chain in enumerate(segment.further):
             lanes[lane] = self._value(x, segment, chain, lanes[lane])
         return lanes.reshape(sums.shape)
 
-    def _leaf(self, x: _Dealt, levels: tuple[Level, ...], sums: Floats | None) -> None:
-        check()
+    def _leaf(self, x: _Dealt, levels: tuple[Level, ...], sums: RealArray | None) -> None:
+        check_time()
         self.tried += 1
         d = self._finished(x, levels, sums)
         alike = d == self.of.d
@@ -355,7 +355,7 @@ class LaneOrders:
             if count >= _ENOUGH * len(self.of.d):
                 yield replace(structure, order=order_called(levels)) if levels else structure
 
-    def _finished(self, x: _Dealt, levels: tuple[Level, ...], sums: Floats | None) -> Codes:
+    def _finished(self, x: _Dealt, levels: tuple[Level, ...], sums: RealArray | None) -> CodeArray:
         """The codes of D, from the sums of the lanes of each segment."""
         wide, result = x.structure.total, x.structure.result
         of_lanes, total = iter(() if sums is None else sums), x.c if x.structure.c_enters == "first" else None
@@ -384,10 +384,10 @@ class _Dealt(ShortRepr):
     """A way to deal K, and what segments of one chain give that begin at +0."""
 
     structure: Structure
-    c: Floats | None
+    c: RealArray | None
     segments: list[Segment]
-    own: dict[int, Floats] = field(default_factory=dict)
-    turns: dict[int, list[Floats | None]] = field(
+    own: dict[int, RealArray] = field(default_factory=dict)
+    turns: dict[int, list[RealArray | None]] = field(
         default_factory=dict
     )  #: of a turn anew, but for the first lane
     further: Segment | None = None  #: whose lanes go on after the first level

@@ -16,8 +16,8 @@ from mmaformal.display import ShortRepr
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.queries.structure_search import ChainsOfRows, StructureSearch, codes_differ
-from mmaformal.solver.deadline import check
-from mmaformal.structures import Codes, Structure, exactly, replay
+from mmaformal.solver.deadline import check_time
+from mmaformal.structures import CodeArray, Structure, exactly, replay
 
 #: Rows of each half of D, and columns of each, with which every structure is compared.
 _ROWS, _COLUMNS = 8, 64
@@ -104,7 +104,7 @@ class Compared(ShortRepr):
     """A structure, what it gives of the first rows of D, and where D is not so."""
 
     structure: Structure
-    made: Codes  #: (M, N)
+    made: CodeArray  #: (M, N)
     wrong: NDArray[np.bool_]  #: (M, N)
     rows: int  #: compared
 
@@ -151,7 +151,7 @@ class Tournament:
         each = max(_AT_ONCE // (k * n), 1)
         found = Compared(structure, np.zeros((m, n), structure.result.word), np.zeros((m, n), bool), 0)
         for first in range(0, m, each):
-            check()
+            check_time()
             some = self.given.part(np.arange(first, min(first + each, m)), np.arange(n))
             d = made_by_structure(some, structure)
             found.made[first : first + each] = d
@@ -160,26 +160,26 @@ class Tournament:
             self.compared[structure] = found
 
 
-def made_by_structure(given: GivenMatrices, structure: Structure) -> Codes:
+def made_by_structure(given: GivenMatrices, structure: Structure) -> CodeArray:
     """Returns what a structure gives."""
     of_a, of_b = given.scale_codes
     c = _addend(given, structure)
     return replay(given.a, given.b, structure, c, scale_a=of_a, scale_b=of_b, progress=False)
 
 
-def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tuple[Structure, Codes]]:
+def _all_made(given: GivenMatrices, structures: Sequence[Structure]) -> list[tuple[Structure, CodeArray]]:
     """Runs structures; chains that they share are run once."""
     chains = dict[Instruction, ChainsOfRows]()
     made = []
     for x in structures:
-        check()
+        check_time()
         if x.instruction not in chains:
             chains[x.instruction] = ChainsOfRows(x.instruction, given.a, given.b, given.scales)
         made.append((x, chains[x.instruction].made(x, _addend(given, x))))
     return made
 
 
-def _addend(given: GivenMatrices, structure: Structure) -> Codes | None:
+def _addend(given: GivenMatrices, structure: Structure) -> CodeArray | None:
     if given.c is None or given.c_format is None:
         return None
     return exactly(given.c, given.c_format, structure.c_format)

@@ -55,7 +55,7 @@ _BY_INDUCTION = (
     "accumulator"
 )
 
-_NOT_MERGED = "that idle steps merge is not proved"
+_NOT_MERGED = "that steps of zero products merge is not proved"
 
 
 class Searching(Protocol):
@@ -64,7 +64,9 @@ class Searching(Protocol):
     def _idle_steps_pass(self, spec: DotAdd) -> bool: ...
 
 
-Search = Callable[[Instruction, Instruction, tuple[Constraint, ...], Asker, "Progress | None"], Searching]
+ChainSearch = Callable[
+    [Instruction, Instruction, tuple[Constraint, ...], Asker, "Progress | None"], Searching
+]
 
 
 def block_of(x: DotAdd, y: DotAdd) -> int:
@@ -283,7 +285,7 @@ class LongChains:
 
     def __init__(
         self,
-        search: Search,
+        search: ChainSearch,
         x: Instruction,
         y: Instruction,
         constraints: tuple[Constraint, ...],

@@ -57,7 +57,7 @@ from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.deadline import Deadline, check, checked_timeout, checking, last_within
+from mmaformal.solver.deadline import Deadline, check_time, checked_timeout, checking, last_within
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
 from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.spec import LossModel
@@ -495,7 +495,7 @@ def _search(
     scores = _scores(x, y, pool, allowed)
     while (best_case := _best(pool, scores)) and without < _PATIENCE:
         yield best_case
-        check()
+        check_time()
         order = np.lexsort((rng.random(len(scores)), scores))  # of cases alike, others each time
         kept = order[-_KEPT:]
         best, pool = float(scores[kept[-1]]), pool.at(kept)

@@ -31,9 +31,9 @@ from mmaformal.spec import DotAdd
 
 T = TypeVar("T")
 #: what is said of a mismatch, and the change that explains it
-Kind: TypeAlias = tuple[str, tuple[str, object] | None]
+MismatchKind: TypeAlias = tuple[str, tuple[str, object] | None]
 #: what gives a model's results
-Run: TypeAlias = Callable[[DotAdd, Columns], NDArray[np.uint64]]
+RunModel: TypeAlias = Callable[[DotAdd, Columns], NDArray[np.uint64]]
 
 #: Rows that changes are tried on: mismatches, and as many that match.
 TRIED = 4096
@@ -51,6 +51,7 @@ STAGES = {
     "detects_zeros": "alignment: zero products",
     "minus_zero": "signs: of a sum of zeros",
     "L": "products of a step",
+    "accumulator_bits": "accumulator: its bits",
     "N": "products of a step",
     "D": "products in all",
     "G": "products of a group",
@@ -83,7 +84,7 @@ class RecordingRows:
         self.recording, self.model, self.spec, self.executor = recording, model, model.spec, executor
         self.types = Types.of(self.spec)
         #: what runs the model: NumPy's lanes, or compiled rows where there are many
-        self.run: Run = compiled_results if recording.rows * model.k >= MANY else results
+        self.run: RunModel = compiled_results if recording.rows * model.k >= MANY else results
         self.seen = recording.rows  #: those that were read in time
 
     def over(self, function: Callable[..., T], *given: object) -> Generator[T, None, None]:
@@ -124,11 +125,11 @@ class RecordingRows:
 
     def groups(
         self, changes: dict[str, object], causes: bool
-    ) -> tuple[dict[Kind, Smallest], Counter[tuple[str, object]]]:
+    ) -> tuple[dict[MismatchKind, Smallest], Counter[tuple[str, object]]]:
         """The mismatching rows, each by the first change that explains it alone, by all, or by what is seen; and how
         many rows a change spoils, unless the changes together explain every row (`causes`)."""
         spoils: Counter[tuple[str, object]] = Counter()
-        kinds: dict[Kind, Smallest] = {}
+        kinds: dict[MismatchKind, Smallest] = {}
         possible = list(self._possible(changes))
         for mine, each in self.over(_grouped, self.run, possible, changes, causes):
             spoils.update(mine)
@@ -150,7 +151,7 @@ class RecordingRows:
 
 
 def _halves(
-    model: DotAdd, first: int, rows: RecordedRows, run: Run
+    model: DotAdd, first: int, rows: RecordedRows, run: RunModel
 ) -> tuple[int, list[tuple[int, RecordedRows]]]:
     """How many rows there are; of those that are wrong, and of the others: how many, and the first of them."""
     wrong = rows_differ(model, run(model, rows.rows.codes), rows.d)
@@ -167,21 +168,21 @@ def _grouped(
     model: DotAdd,
     first: int,
     block: RecordedRows,
-    run: Run,
+    run: RunModel,
     possible: list[tuple[str, object]],
     changes: dict[str, object],
     causes: bool,
-) -> tuple[Counter[tuple[str, object]], dict[Kind, Smallest]]:
+) -> tuple[Counter[tuple[str, object]], dict[MismatchKind, Smallest]]:
     """How many rows each possible change spoils, and the mismatching rows by what explains them."""
     spoils: Counter[tuple[str, object]] = Counter()
-    kinds: dict[Kind, Smallest] = {}
+    kinds: dict[MismatchKind, Smallest] = {}
     modelled = run(model, block.rows.codes)
     wrong = rows_differ(model, modelled, block.d)
     where = np.nonzero(wrong)[0]
     right, rows, gives = block.at(np.nonzero(~wrong)[0]), block.at(where), modelled[where]
     left = np.ones(len(where), np.bool_)
 
-    def take(kind: Kind, which: NDArray[np.bool_]) -> None:
+    def take(kind: MismatchKind, which: NDArray[np.bool_]) -> None:
         chosen = np.nonzero(left & which)[0]
         left[chosen] = False
         if len(chosen):

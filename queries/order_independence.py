@@ -13,7 +13,7 @@ from dataclasses import replace
 from mmaformal.cases.codes import same_code
 from mmaformal.cases.relations import Relation
 from mmaformal.facts.orders import (
-    Order,
+    Permutation,
     across_blocks,
     argue_order,
     products_together,
@@ -29,7 +29,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def relation(spec: DotAdd, order: Order) -> Relation:
+def relation(spec: DotAdd, order: Permutation) -> Relation:
     moved = [k for k in range(spec.k) if order[k] != k]
     if len(moved) == 2:
         second = f"products {moved[0]} and {moved[1]} exchanged"
@@ -50,7 +50,7 @@ _GENERATED = (
 )
 
 
-def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[Order]) -> Answer:
+def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[Permutation]) -> Answer:
     spec = instruction.spec
     if not orders:
         said = f"{question}: there is nothing to permute"

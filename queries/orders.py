@@ -29,7 +29,7 @@ from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.kernels.rows import dot_add
 from mmaformal.queries.elimination import RecordedRows, ordinary_rows, refuting, rows_differ, step_sums
-from mmaformal.queries.paths import Path, Paths, Places, marked
+from mmaformal.queries.paths import Paths, PlaceArray, StepPath, marked
 from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
@@ -222,7 +222,7 @@ def explaining(spec: DotAdd, rows: RecordedRows, deadline: float) -> Iterator[tu
     Raises _TimeUpError.
     """
     search, rng = _Orders(spec, rows, deadline), np.random.default_rng(0)
-    paths, known, used = search.everything(), set[Path](), Counter[int]()
+    paths, known, used = search.everything(), set[StepPath](), Counter[int]()
     while len(paths) and paths.count > _LISTED + len(known):
         path = paths.some(rng)
         wrong = search.wrong(path)
@@ -273,7 +273,7 @@ class _Orders:
         same = ~rows_differ(self.spec, d, recorded)
         return same | (d == self.unknown) if self.detailed else same
 
-    def wrong(self, path: Path) -> NDArray[np.intp]:
+    def wrong(self, path: StepPath) -> NDArray[np.intp]:
         """The rows that an order does not explain."""
         x = self.rows.rows
         d, fillings = x.c, self.everything().fillings
@@ -308,7 +308,7 @@ class _Orders:
         return replace(finer, filled=tuple(x[y] for x, y in zip(paths.filled, finer.filled, strict=True)))
 
 
-def _joined(at: Places, begin: Places) -> tuple[Places, Places]:
+def _joined(at: PlaceArray, begin: PlaceArray) -> tuple[PlaceArray, PlaceArray]:
     """Each sum with each step from its place; both are ordered by places."""
     first, last = np.searchsorted(begin, at, "left"), np.searchsorted(begin, at, "right")
     count = last - first
@@ -317,7 +317,7 @@ def _joined(at: Places, begin: Places) -> tuple[Places, Places]:
     return source, steps.astype(np.int32)
 
 
-def _distinct(at: Places, sums: NDArray[np.uint64]) -> tuple[Places, NDArray[np.uint64], Places]:
+def _distinct(at: PlaceArray, sums: NDArray[np.uint64]) -> tuple[PlaceArray, NDArray[np.uint64], PlaceArray]:
     """Each pair of a place and a sum once, ordered by places, and which of them each was."""
     order = np.lexsort((sums, at))
     x, y = at[order], sums[order]

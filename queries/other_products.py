@@ -30,32 +30,32 @@ def other_products(given: GivenMatrices) -> list[str]:
     some = looked_at(given)
     d, total = some.sums()
     with np.errstate(all="ignore"):
-        lack = d - total
-    finite = np.isfinite(lack)
+        excess = d - total
+    finite = np.isfinite(excess)
     if not finite.all():
         return []
     size = float(np.median(np.abs(total)))
-    if float(np.median(np.abs(lack))) < _ROUNDINGS * 2.0**-given.d_format.fraction_bits * size:
+    if float(np.median(np.abs(excess))) < _ROUNDINGS * 2.0**-given.d_format.fraction_bits * size:
         return []
-    return [*_bias(some, lack), *_without_a_tile(some, lack), *_rounded_before(some, d, lack)][:1]
+    return [*_bias(some, excess), *_without_a_tile(some, excess), *_rounded_before(some, d, excess)][:1]
 
 
-def _bias(given: GivenMatrices, lack: Floats) -> list[str]:
+def _bias(given: GivenMatrices, excess: Floats) -> list[str]:
     """One number for each column, or row, that D has more than A·B."""
     what = "A·B" if given.c is None else "A·B + C"
     for name, axis, shape in (("column", 0, "(N,)"), ("row", 1, "(M, 1)")):
-        line = np.median(lack, axis=axis, keepdims=True)
-        if lack.shape[axis] >= _LINES and _small(lack - line, lack):
+        line = np.median(excess, axis=axis, keepdims=True)
+        if excess.shape[axis] >= _LINES and _small(excess - line, excess):
             give = f": a bias of shape {shape}? Give it as C" if given.c is None else ""
             return [f"D is {what} and one number for each {name}{give}"]
     return []
 
 
-def _without_a_tile(given: GivenMatrices, lack: Floats) -> list[str]:
+def _without_a_tile(given: GivenMatrices, excess: Floats) -> list[str]:
     """A part of K without which A·B is D."""
     a, b = values(given.a, given.a_format, fp64), values(given.b, given.b_format, fp64)
     for first, stop in _tiles(a.shape[1]):
-        if _small(lack + a[:, first:stop] @ b[first:stop], lack):
+        if _small(excess + a[:, first:stop] @ b[first:stop], excess):
             return [f"D is near A·B without products {first} to {stop - 1}: a part of K that was not added"]
     return []
 
@@ -67,7 +67,7 @@ def _tiles(K: int) -> Iterator[tuple[int, int]]:
         size //= 2
 
 
-def _rounded_before(given: GivenMatrices, d: Floats, lack: Floats) -> list[str]:
+def _rounded_before(given: GivenMatrices, d: Floats, excess: Floats) -> list[str]:
     """A narrower format of A and B, whose product D is nearer to."""
     for fmt in (tf32, bf16, fp16, e4m3, e5m2):
         if not all(fmt.fraction_bits < x.fraction_bits for x in (given.a_format, given.b_format)):
@@ -78,7 +78,7 @@ def _rounded_before(given: GivenMatrices, d: Floats, lack: Floats) -> list[str]:
             - a @ b
             - (0 if given.c is None or given.c_format is None else values(given.c, given.c_format, fp64))
         )
-        if _small(left, lack, _NEARER):
+        if _small(left, excess, _NEARER):
             named = f'a_format="{fmt}", b_format="{fmt}"'
             return [f"D is nearer to the product of A and B rounded to {fmt} first: give these, with {named}"]
     return []

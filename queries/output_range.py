@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.codes import Code, Fact, both, is_finite, is_nan, negation
+from mmaformal.cases.codes import CodeOrFact, Fact, both, is_finite, is_nan, negation
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Condition, Relation
 from mmaformal.display import HtmlText, counted, short_text
@@ -31,7 +31,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def _runs(spec: DotAdd, related: Callable[[Code], Fact], allowed: Condition) -> Relation:
+def _runs(spec: DotAdd, related: Callable[[CodeOrFact], Fact], allowed: Condition) -> Relation:
     return Relation(spec, spec, None, lambda x, _: related(x), "", allowed)
 
 

@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 #: Pairs of a set and a step that are compared at once.
 _CHUNK = 1 << 24
 
-Places = NDArray[np.int32]
-Path = tuple[int, ...]  #: of each step, the way in which it is filled
+PlaceArray = NDArray[np.int32]
+StepPath = tuple[int, ...]  #: of each step, the way in which it is filled
 
 
 @dataclass(frozen=True, repr=False)
 class Paths:
     """Steps, level by level, ordered by the places where they begin; each is on a path from the first to the last."""
 
-    fillings: Places  #: ways to fill a step: the products in the order in which it takes them, a row each
+    fillings: PlaceArray  #: ways to fill a step: the products in the order in which it takes them, a row each
     places: tuple[int, ...]  #: how many there are before, between and after the steps: 1, …, 1
-    begin: tuple[Places, ...]  #: of the steps of a level, where each begins
-    end: tuple[Places, ...]  #: where it ends
-    filled: tuple[Places, ...]  #: and its filling
+    begin: tuple[PlaceArray, ...]  #: of the steps of a level, where each begins
+    end: tuple[PlaceArray, ...]  #: where it ends
+    filled: tuple[PlaceArray, ...]  #: and its filling
 
     def __repr__(self) -> str:
         return f"<Paths of {len(self.filled)} steps each, through {len(self):,} steps>"
@@ -91,7 +91,7 @@ class Paths:
             tuple(self.filled[i][keep] for i, keep in enumerate(kept)),
         )
 
-    def some(self, rng: np.random.Generator) -> Path:
+    def some(self, rng: np.random.Generator) -> StepPath:
         """One of the paths, by chance."""
         path, at = [], 0
         for begin, end, filled in zip(self.begin, self.end, self.filled, strict=True):
@@ -100,7 +100,7 @@ class Paths:
             at = int(end[step])
         return tuple(path)
 
-    def each(self, level: int = 0, at: int = 0) -> Iterator[Path]:
+    def each(self, level: int = 0, at: int = 0) -> Iterator[StepPath]:
         """All paths, from a place on."""
         if level == len(self.filled):
             yield ()
@@ -109,7 +109,7 @@ class Paths:
             for rest in self.each(level + 1, int(self.end[level][step])):
                 yield (int(self.filled[level][step]), *rest)
 
-    def order(self, path: Path) -> tuple[int, ...]:
+    def order(self, path: StepPath) -> tuple[int, ...]:
         """The products as a path takes them."""
         return tuple(int(x) for filling in path for x in self.fillings[filling])
 
@@ -125,7 +125,7 @@ def _fillings(k: int, classes: Sequence[Hashable], taken: tuple[int, ...] = ()) 
             yield from _fillings(k, classes, (*taken, x))
 
 
-def _apart(sets: NDArray[np.uint64], bits: NDArray[np.uint64]) -> tuple[Places, Places]:
+def _apart(sets: NDArray[np.uint64], bits: NDArray[np.uint64]) -> tuple[PlaceArray, PlaceArray]:
     """Pairs of a set and a filling that have no product in common, ordered by sets."""
     some = max(1, _CHUNK // len(bits))
     pairs = [np.nonzero((sets[low : low + some, None] & bits) == 0) for low in range(0, len(sets), some)]
@@ -133,7 +133,7 @@ def _apart(sets: NDArray[np.uint64], bits: NDArray[np.uint64]) -> tuple[Places, 
     return first.astype(np.int32), np.concatenate([y for _, y in pairs]).astype(np.int32)
 
 
-def marked(count: int, which: Places) -> NDArray[np.bool_]:
+def marked(count: int, which: PlaceArray) -> NDArray[np.bool_]:
     """Return an array of so many truth values, true in these places."""
     marks = np.zeros(count, np.bool_)
     marks[which] = True

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.cases.codes import Code, Fact, both, is_finite, same_code
+from mmaformal.cases.codes import CodeOrFact, Fact, both, is_finite, same_code
 from mmaformal.cases.inputs import Columns, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.relations import CaseT, Image, Relation
@@ -48,7 +48,7 @@ def _image_of(spec: DotAdd) -> Image:
     return image
 
 
-def results_of_steps(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
+def results_of_steps(spec: DotAdd, x: Columns | Inputs) -> list[CodeOrFact]:
     """The codes of all steps' results, those of inner steps among them: a lowered instruction's, esda's exact sum."""
     if isinstance(x, Inputs):
         return _of_steps(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps)

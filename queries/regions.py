@@ -18,14 +18,14 @@ from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.queries.likely_structures import Compared, Likely, Tournament
 from mmaformal.queries.structure_search import STAGES
-from mmaformal.structures import Codes, Structure
+from mmaformal.structures import CodeArray, Structure
 
 #: Structures of one product, at most; kinds of rows; and elements that no other structure explains, of each region.
 _MOST, _KINDS, _OWN = 6, 16, 6
 #: Rows and columns with elements that are left, in which another structure is looked for.
 _ROWS, _COLUMNS = 16, 128
 
-Wrong = NDArray[np.bool_]
+WrongMask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,8 +34,8 @@ class Regions(ShortRepr):
 
     structures: tuple[Structure, ...]  #: the first is that of the most elements
     which: NDArray[np.intp]  #: (M, N): the number of the structure
-    made: Codes  #: (M, N): what they give
-    wrong: Wrong  #: (M, N): where D is not so
+    made: CodeArray  #: (M, N): what they give
+    wrong: WrongMask  #: (M, N): where D is not so
 
 
 def in_regions(
@@ -73,7 +73,7 @@ def in_regions(
     return Regions(tuple(found[x].structure for x in there), place[which], made, wrong)
 
 
-def _search_of(given: GivenMatrices, left: Wrong, instructions: Sequence[Instruction]) -> Likely:
+def _search_of(given: GivenMatrices, left: WrongMask, instructions: Sequence[Instruction]) -> Likely:
     """Search structures of the elements that are left, in some rows and columns that have many."""
     rows = _fullest(left.sum(axis=1), _ROWS)
     columns = _fullest(left[rows].sum(axis=0), _COLUMNS)
@@ -91,7 +91,7 @@ def _fullest(counts: NDArray[np.integer], most: int) -> NDArray[np.intp]:
     return np.sort(there[np.argsort(-counts[there], kind="stable")[:most]])
 
 
-def placed(right: Wrong, call: tuple[int, int] | None = None) -> NDArray[np.intp]:
+def placed(right: WrongMask, call: tuple[int, int] | None = None) -> NDArray[np.intp]:
     """(M, N): which structure each element is of, of `right` (structures, M, N): which explain it.
 
     call: rows and columns of one call, where D is of several, which have the same regions.  An element that one
@@ -102,7 +102,7 @@ def placed(right: Wrong, call: tuple[int, int] | None = None) -> NDArray[np.intp
     calls = right.reshape(count, size[0] // M, M, size[1] // N, N)
     explained = calls.sum(axis=(1, 3))
     likely = explained == explained.max(axis=0)  # all of them, where nothing explains an element
-    kinds, kind_of = list[Wrong](), np.zeros(M, np.intp)
+    kinds, kind_of = list[WrongMask](), np.zeros(M, np.intp)
     for row in range(M):
         for number, kind in enumerate(kinds):
             both = kind & likely[:, row]
@@ -120,7 +120,7 @@ def placed(right: Wrong, call: tuple[int, int] | None = None) -> NDArray[np.intp
     return np.tile(which, (size[0] // M, size[1] // N))
 
 
-def _with_own(columns: NDArray[np.intp], right: Wrong) -> NDArray[np.intp]:
+def _with_own(columns: NDArray[np.intp], right: WrongMask) -> NDArray[np.intp]:
     """The columns, those of the first structure where a run has too few elements that no other explains."""
     for run in np.split(np.arange(len(columns)), np.flatnonzero(np.diff(columns)) + 1):
         others = np.flatnonzero(np.arange(len(right)) != columns[run[0]])
@@ -130,7 +130,7 @@ def _with_own(columns: NDArray[np.intp], right: Wrong) -> NDArray[np.intp]:
     return columns
 
 
-def _columns(kind: Wrong) -> NDArray[np.intp]:
+def _columns(kind: WrongMask) -> NDArray[np.intp]:
     """The structure of each column: the fewest runs there may be, and their edges at the roundest places.
 
     One row tells a column at an edge from its neighbours by one element, which both structures may explain; tiles are

@@ -21,12 +21,12 @@ from mmaformal.formats import Format, fp32
 from mmaformal.queries.explain import explain
 from mmaformal.renamed import lines
 from mmaformal.result import Result
-from mmaformal.structures import Codes
+from mmaformal.structures import CodeArray
 
 if TYPE_CHECKING:
     from mmaformal.torch.replayed.again import Wrong
     from mmaformal.torch.replayed.lanes import F32
-    from mmaformal.torch.replayed.products import Made
+    from mmaformal.torch.replayed.products import ProductMaker
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,7 +135,7 @@ def _told(first: Wrong) -> list[str]:
 _SEARCHING = 20.0
 
 
-def _search(D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None:
+def _search(D: CodeArray, A: F32, B: F32, C: F32 | None, d_format: Format) -> ProductMaker | None:
     """Returns what explains a whole product, the first that is found: a structure, or those of regions; or None.
 
     Of bf16 it is one of VDPBF16PS or TDPBF16PS, or, as of fp32, of IEEE 754's fma; of vectors of fp32, of its

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mmaformal.cases.codes import (
-    Code,
+    CodeOrFact,
     Fact,
     both,
     either,
@@ -18,12 +18,12 @@ from mmaformal.cases.codes import (
 from mmaformal.formats import Format
 
 
-def _is_subnormal(x: Code, d: Format) -> Fact:
+def _is_subnormal(x: CodeOrFact, d: Format) -> Fact:
     return both(exponent_field(x, d) == 0, negation(is_zero(x, d)))
 
 
 #: Sights of two results that differ, the first that fits to be taken; the last one always does.
-SEEN: dict[str, Callable[[Code, Code, Format], Fact]] = {
+SEEN: dict[str, Callable[[CodeOrFact, CodeOrFact, Format], Fact]] = {
     "another NaN": lambda x, y, d: both(is_nan(x, d), is_nan(y, d)),
     "a special value": lambda x, y, d: negation(both(is_finite(x, d), is_finite(y, d))),
     "the sign of zero": lambda x, y, d: both(is_zero(x, d), is_zero(y, d)),

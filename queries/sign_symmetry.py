@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.cases.codes import Code, either, same_number, select
+from mmaformal.cases.codes import CodeOrFact, either, same_number, select
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
 from mmaformal.facts.related import argue_related
@@ -23,7 +23,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def _negative(code: Code, fmt: Format) -> Code:
+def _negative(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     """The code of −x; where there is no −0, zero is its own, and so is the NaN that has its code."""
     if fmt.has_minus_zero:
         return code ^ fmt.sign_mask

@@ -11,7 +11,6 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.cases.aimed import KINDS_OF_ROWS
-from mmaformal.cases.alike import Symmetries
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
@@ -19,6 +18,7 @@ from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.shrink import fewer_products, shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
+from mmaformal.cases.symmetries import Symmetries
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress
 from mmaformal.display import counted

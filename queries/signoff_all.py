@@ -66,7 +66,7 @@ _DESCENDING, _EACH, _REST = 0.3, 0.4, 0.7
 _READING, _LEAST = 60.0, 1.0
 _SEED = 5
 
-Change = tuple[str, object]
+NamedChange = tuple[str, object]
 _S = TypeVar("_S", bound=Comparing)
 
 
@@ -75,7 +75,7 @@ class DifferenceKind(ShortRepr):
     """One kind of difference."""
 
     kind: str  #: the stage and what of it, or what is seen
-    change: Change | None  #: the parameter of the model and its value that explain it
+    change: NamedChange | None  #: the parameter of the model and its value that explain it
     rows: int  #: random rows that are of it
     answer: (
         Fails | None
@@ -259,7 +259,7 @@ class _Class(ShortRepr):
     """A kind of difference: a changed model explains it, or none does and a test says what is seen."""
 
     name: str
-    change: Change | None
+    change: NamedChange | None
     explaining: tuple[DotAdd, ...] = ()  #: of these models one gives the design's d
     other: tuple[DotAdd, ...] = ()  #: and none of these
     seen: str = ""  #: which of `SEEN` fits first, if nothing explains it

@@ -86,13 +86,15 @@ def _tree(spec: DotAdd) -> str:
 
 _ONE = "an exact product, added to c"
 
-Step: TypeAlias = Callable[[DotAdd], str]  #: what a step is, in words; nothing where it is none that is meant
+StepText: TypeAlias = Callable[
+    [DotAdd], str
+]  #: what a step is, in words; nothing where it is none that is meant
 
 #: Steps of RVBNA, and those that add c last, by algorithm; roundings are among what they look at.
-_OF_SETS: dict[str, Step] = {"rvbna": _text, "lowered": _set_in_more_bits, "esda": _exact_then_c}
+_OF_SETS: dict[str, StepText] = {"rvbna": _text, "lowered": _set_in_more_bits, "esda": _exact_then_c}
 
 #: Steps of IEEE 754's operations, or several, by algorithm; how they round is not looked at.
-_OF_OPERATIONS: dict[str, Step] = {
+_OF_OPERATIONS: dict[str, StepText] = {
     "muladd": lambda _: "a product, converted, then added to c",
     "sfma": lambda _: _ONE,
     "wfma": lambda _: _ONE,
@@ -149,7 +151,7 @@ class Standard:
 
     def __init__(self, spec: DotAdd) -> None:
         """Raises ValueError where the standard has no dot product of these types, or of as many products."""
-        self.spec, self.is_fp32 = spec, riscv_fp32.is_of_standard(spec)
+        self.spec, self.is_fp32 = spec, riscv_fp32.is_fp32_of_standard(spec)
         if not (self.is_fp32 or is_of_standard(spec)):
             raise ValueError(
                 f"the standard has no dot product of {spec.k} products, {spec.types}: it has bf16, fp8, fp32, into fp32"
@@ -160,7 +162,7 @@ class Standard:
     def allowed(self, codes: Codes) -> set[int]:
         """Returns the results that are allowed of an input.  Raises TooManyError."""
         if self.is_fp32:
-            return riscv_fp32.allowed(codes.a, codes.b, codes.c, _LISTED)
+            return riscv_fp32.allowed_fp32(codes.a, codes.b, codes.c, _LISTED)
         return allowed(self.spec, codes.a, codes.b, codes.c, _LISTED)
 
     def is_outside(self, codes: Codes, result: int, any_nan: bool) -> bool:

@@ -24,14 +24,14 @@ from mmaformal.kernels import kernel_for
 from mmaformal.kernels.kernel import Planes
 from mmaformal.queries.lane_search import LARGE, LaneOrders, SampledElements, is_vector, ways_to_deal
 from mmaformal.queries.structure_classes import ORDERS
-from mmaformal.solver.deadline import check
+from mmaformal.solver.deadline import check_time
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import Chain, products_of, scales_of
-from mmaformal.structures import Codes, CPlace, Structure, exactly, made_product
+from mmaformal.structures import CodeArray, CPlace, Structure, exactly, made_product
 
 #: Stages of the search: the usual structures, those of few vector lanes, of many, and all others.
-Stage = Literal["usual", "lanes", "wide", "others"]
-STAGES: tuple[Stage, ...] = get_args(Stage)
+SearchStage = Literal["usual", "lanes", "wide", "others"]
+STAGES: tuple[SearchStage, ...] = get_args(SearchStage)
 #: How many chains may take the instructions of K in turn, their results added by a word for an order.
 LANES = (2, 4, 8, 16, 32)
 #: Numbers of instructions of which the first half of what is left is a multiple.
@@ -92,11 +92,11 @@ class StructureSearch:
 
     def __init__(
         self,
-        a: Codes,
-        b: Codes,
-        d: Codes,
+        a: CodeArray,
+        b: CodeArray,
+        d: CodeArray,
         d_format: Format,
-        c: tuple[Codes, Format] | None = None,
+        c: tuple[CodeArray, Format] | None = None,
         scales: GivenScales | None = None,
     ) -> None:
         """a (m, K), b (K, n), d (m, n) as codes, and c (m, n) with its format, and block scales, if there are any."""
@@ -109,13 +109,13 @@ class StructureSearch:
         """Take note of a structure, and of the elements that are not as it gives them."""
         raise NotImplementedError
 
-    def run(self, instruction: Instruction, stage: Stage | None = None) -> None:
+    def run(self, instruction: Instruction, stage: SearchStage | None = None) -> None:
         """Run all structures of one instruction, or those of one stage of a search; each is `seen`."""
         if instruction not in self._chains:
             self._chains[instruction] = ChainsOfRows(instruction, self.a, self.b, self.scales)
         chains, K = self._chains[instruction], self.a.shape[1]
         for structure in self._all(instruction) if stage in (None, "usual", "others") else ():
-            check()
+            check_time()
             if stage is not None and (stage == "usual") != is_usual(structure, K):
                 continue
             self.tried += 1
@@ -208,7 +208,7 @@ class ChainsOfRows:
     """Chains of one instruction over any part of K, of a few rows; operands are decoded once, each chain run once."""
 
     def __init__(
-        self, instruction: Instruction, a: Codes, b: Codes, scales: GivenScales | None = None
+        self, instruction: Instruction, a: CodeArray, b: CodeArray, scales: GivenScales | None = None
     ) -> None:
         k = instruction.k
         self.K = a.shape[1]
@@ -219,17 +219,19 @@ class ChainsOfRows:
         self._codes = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
         self.a, self.b = self._planes(*self._codes, self._scales)
         self.shape, self.word = (len(a), b.shape[1]), instruction.d_format.word
-        self._known: dict[Chain, Codes] = {}
+        self._known: dict[Chain, CodeArray] = {}
 
-    def _planes(self, a: Codes, b: Codes, scales: tuple[Codes, Codes] | None) -> tuple[Planes, Planes]:
+    def _planes(
+        self, a: CodeArray, b: CodeArray, scales: tuple[CodeArray, CodeArray] | None
+    ) -> tuple[Planes, Planes]:
         of_a, of_b = (None, None) if scales is None else scales
         return self.kernel.rows(a, of_a), self.kernel.columns(b, of_b)
 
-    def made(self, structure: Structure, c: Codes | None = None) -> Codes:
+    def made(self, structure: Structure, c: CodeArray | None = None) -> CodeArray:
         """The codes of D that a structure of the instruction gives."""
         return made_product(structure, self.K, self.run, c)
 
-    def run(self, chain: Chain, begin: Codes | None = None) -> Codes:
+    def run(self, chain: Chain, begin: CodeArray | None = None) -> CodeArray:
         """The codes of one chain's results, from +0 or from codes."""
         if begin is None and chain in self._known:
             return self._known[chain]
@@ -250,16 +252,16 @@ class ChainsOfRows:
         return d
 
 
-def _padded(scales: GivenScales, blocks: int) -> tuple[Codes, Codes]:
+def _padded(scales: GivenScales, blocks: int) -> tuple[CodeArray, CodeArray]:
     """Scales of so many blocks: those that there are not are as the last."""
     more = blocks - scales.a.shape[1]
     return np.pad(scales.a, ((0, 0), (0, more)), "edge"), np.pad(scales.b, ((0, more), (0, 0)), "edge")
 
 
-def codes_differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
+def codes_differ(x: CodeArray, y: CodeArray, fmt: Format) -> NDArray[np.bool_]:
     """Where codes differ; NaNs are one."""
     return np.asarray((x != y) & ~(_nan(x, fmt) & _nan(y, fmt)))
 
 
-def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
+def _nan(x: CodeArray, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(is_nan(x.astype(np.int64), fmt))

@@ -20,7 +20,7 @@ from mmaformal.queries.other_products import exchanged, other_products
 from mmaformal.queries.structure_search import ChainsOfRows, codes_differ
 from mmaformal.shown_stages import code_text
 from mmaformal.structure_plans import Chain, instructions_of
-from mmaformal.structures import Codes, Structure, exactly, made_product
+from mmaformal.structures import CodeArray, Structure, exactly, made_product
 
 #: Wrong elements that are looked at: of so many rows and columns; and so many parts of K that may be missing.
 _ROWS, _COLUMNS, _PARTS = 4, 64, 1024
@@ -85,7 +85,7 @@ def is_reference(given: GivenMatrices) -> list[str]:
 
 
 def what_they_are(
-    given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool_], unit: Codes
+    given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool_], unit: CodeArray
 ) -> list[str]:
     """Returns what wrong elements are instead, a line each; empty where it is not seen.
 
@@ -99,7 +99,7 @@ def what_they_are(
     return _moved(given, wrong, unit) or _left_out(given, structure, wrong)
 
 
-def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], unit: Codes) -> list[str]:
+def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], unit: CodeArray) -> list[str]:
     """Returns a line where wrong elements are so near to what the structure gives as another order of sums is."""
     d, by_unit = (values(x[wrong], given.d_format, fp64) for x in (given.d, unit))
     with np.errstate(all="ignore"):
@@ -109,7 +109,7 @@ def roundings_off(given: GivenMatrices, wrong: NDArray[np.bool_], unit: Codes) -
     return []
 
 
-def _moved(given: GivenMatrices, wrong: NDArray[np.bool_], unit: Codes) -> list[str]:
+def _moved(given: GivenMatrices, wrong: NDArray[np.bool_], unit: CodeArray) -> list[str]:
     """Rows, or columns, that hold what another one should."""
     for name, d, should, bad in (
         ("row", given.d, unit, wrong.any(axis=1)),
@@ -136,7 +136,7 @@ def _left_out(given: GivenMatrices, structure: Structure, wrong: NDArray[np.bool
     return []
 
 
-def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes, str]]:
+def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[CodeArray, str]]:
     """Yield what the structure gives without each of its parts, with what is left out."""
     i, K = structure.instruction, part.shape[1]
     rows, chains = ChainsOfRows(i, part.a, part.b, part.scales), structure.chains(K)
@@ -145,10 +145,10 @@ def _without(part: GivenMatrices, structure: Structure) -> Iterator[tuple[Codes,
         c = exactly(part.c, part.c_format, structure.c_format)
         yield rows.made(replace(structure, c_enters=None, d_format=structure.result)), "C"
 
-    def shortened(which: Chain, left: Chain) -> Codes:
+    def shortened(which: Chain, left: Chain) -> CodeArray:
         """D with a part of one chain, or none of it."""
 
-        def run(chain: Chain, begin: Codes | None) -> Codes:
+        def run(chain: Chain, begin: CodeArray | None) -> CodeArray:
             return rows.run(left if chain == which else chain, begin)
 
         return made_product(structure, K, run, c)

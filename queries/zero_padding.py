@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, same_code, same_number
+from mmaformal.cases.codes import CodeOrFact, Fact, both, either, is_finite, magnitude, same_code, same_number
 from mmaformal.cases.inputs import Columns, Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.relations import CaseT, Relation
@@ -22,7 +22,7 @@ from mmaformal.facts.settling import settle
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Lenient, Pairing, Runs, same
+from mmaformal.proof.related_runs import Pairing, Runs, SameButZeroSigns, same
 from mmaformal.queries.property import Property, nans_aside
 from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
@@ -41,7 +41,7 @@ class Padding:
     def kept(self) -> tuple[int, ...]:
         return tuple(k for k in range(self.longer.k) if k not in self.zeros)
 
-    def further_scales(self, x: Columns | Inputs) -> list[tuple[Code, Format]]:
+    def further_scales(self, x: Columns | Inputs) -> list[tuple[CodeOrFact, Format]]:
         """Return the longer one's scales, among its inputs, that the shorter one does not have."""
         n, fmt = self.shorter.scales, self.longer.scale_format
         return [(scale, fmt) for scale in (*x.scale_a[n:], *x.scale_b[n:])] if fmt is not None else []
@@ -59,7 +59,7 @@ def padding(spec: DotAdd) -> Padding:
     return Padding(spec.replace(k=spec.k + n), spec, tuple(range(spec.k, spec.k + n)))
 
 
-def _is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
+def _is_zero_product(spec: DotAdd, a: CodeOrFact, b: CodeOrFact) -> Fact:
     """Whether both factors are finite and one is zero."""
     zero = either(magnitude(a, spec.a_format) == 0, magnitude(b, spec.b_format) == 0)
     return both(zero, is_finite(a, spec.a_format), is_finite(b, spec.b_format))
@@ -104,7 +104,7 @@ def argue_padded(pad: Padding) -> Pairing:
     }
     if pad.longer.parameters != pad.shorter.parameters:
         runs = Runs(
-            Lenient(),
+            SameButZeroSigns(),
             spec,
             right_spec=pad.shorter,
             left=left,

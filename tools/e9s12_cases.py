@@ -20,6 +20,7 @@ from mmaformal import e9s12
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as compiled
+from mmaformal.losses import LossModel
 
 KINDS = ("any", "cancellation", "one product", "subnormal", "extreme c", "zeros beside large factors")
 LOW, LIMBS = 400, 24  #: the accumulator's last place is 2^-LOW; limbs of 32 bits
@@ -159,7 +160,7 @@ def cases(rng: np.random.Generator, i: Instruction, kind: str, n: int) -> tuple[
         a, b = np.where(some, 0, a).astype(np.uint32), b
         sums = np.empty(n, np.uint32)
         zero = np.zeros(n, np.uint32)
-        kept = i.parameters["L"] - 3 - i.parameters.carries(i.spec)  # type: ignore[attr-defined, operator]
+        kept = i.parameters["accumulator_bits"] - 3 - i.parameters.carries(i.spec)  # type: ignore[attr-defined, operator]
         expected(a, b, zero, fmt.fraction_bits, fmt.exponent_bits, fmt.bias, kept, False, sums)
         finite = (sums & 0x7F800000) != 0x7F800000
         c = np.where(finite & (rng.random(n) < 0.6), (sums ^ 0x80000000) + rng.integers(0, 2, n), c).astype(
@@ -208,11 +209,11 @@ def main(rows: int, seed: int, batch: int) -> None:
     counts: dict[tuple[str, str], list[int]] = {}
     done = wrong = 0
     while done < rows:
-        for i in [each for each in e9s12 if each.algorithm == "dpa_e9s12"]:
+        for i in [each for each in e9s12 if each.parameters.loss is LossModel.HALVES]:
             for kind in KINDS:
                 a, b, c = cases(rng, i, kind, batch)
                 fmt, p = i.a_format, i.parameters
-                F = int(p["L"]) - 3 - p.carries(i.spec)  # type: ignore[call-overload, attr-defined]
+                F = int(p["accumulator_bits"]) - 3 - p.carries(i.spec)  # type: ignore[call-overload, attr-defined]
                 d = compiled.dot_add(i.spec, a, b, c)
                 exact = np.empty(len(c), np.uint32)
                 tally = counts.setdefault((i.name, kind), [0, 0, 0])

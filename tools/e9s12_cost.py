@@ -67,7 +67,7 @@ def rows() -> list[tuple[str, DotAdd]]:
     exact = DotAdd(16, fp16, fp16, fp32, fp32, Efda(16, IEEE_FP32))
     return [
         ("16 fp16, fixed point, exact (efda)", exact),
-        *((f"{i.name}, L = {i.parameters['L']}", i.spec) for i in e9s12),
+        *((f"{i.name}, L = {i.parameters['accumulator_bits']}", i.spec) for i in e9s12),
         ("DP4A.FP32 with the least L of an fma, 53", short),
         ("16 fp16, looped accumulator, L = 85", looped),
     ]

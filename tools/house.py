@@ -12,7 +12,7 @@ import ast
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -31,6 +31,8 @@ BARS = {
     "files over 600 lines": 0,
     "docstrings that begin with no verb or noun": 0,
     WORDS: 25_000,
+    "questions of kind, by isinstance or by name": 10,
+    "names of classes and aliases that stand for several things": 0,
 }
 
 #: Beginnings of a docstring after which comes neither a sentence nor the name of a thing, so that one has to guess.
@@ -123,6 +125,82 @@ def _asked(node: ast.AST) -> Iterator[int]:
         yield from _asked(child)
 
 
+@lru_cache(maxsize=1)
+def algorithm_names() -> frozenset[str]:
+    """Return the names of the algorithms, as parameters have them."""
+    return frozenset(path.parent.name for path in (ROOT / "encodings").glob("*/__init__.py")) - {
+        "smt",
+        "executable",
+    }
+
+
+class _ByName:
+    """Where a file looks at the name of an algorithm; names that stand in a table of the file count as well."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tables: set[str] = set()
+        for each in tree.body:
+            if (
+                isinstance(each, (ast.Assign, ast.AnnAssign))
+                and each.value is not None
+                and self.names(each.value)
+            ):
+                targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+                self.tables |= {target.id for target in targets if isinstance(target, ast.Name)}
+        self.tree = tree
+
+    def names(self, node: ast.AST) -> bool:
+        """Whether an expression is the name of an algorithm, or has some."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return text in algorithm_names()
+            case ast.Attribute(value=ast.Name(id=owner), attr="algorithm"):
+                return owner in algorithms()
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+                return any(map(self.names, parts))
+            case ast.Dict(keys=keys):
+                return any(each is not None and self.names(each) for each in keys)
+            case ast.Name(id=name):
+                return name in self.tables
+        return False
+
+    def questions(self) -> Iterator[int]:
+        """Yield the lines that compare the name of some algorithm with names that are written there."""
+        for each in ast.walk(self.tree):
+            if isinstance(each, ast.Compare):
+                sides = [each.left, *each.comparators]
+                if any(map(_is_of_algorithm, sides)) and any(map(self.names, sides)):
+                    yield each.lineno
+            elif isinstance(each, ast.Match) and _is_of_algorithm(each.subject):
+                yield each.lineno
+
+    def looked_up(self) -> Iterator[int]:
+        """Yield the lines that look an algorithm's name up in a table that is written in the file."""
+        for each in ast.walk(self.tree):
+            match each:
+                case (
+                    ast.Subscript(value=table, slice=key)
+                    | ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_])
+                ):
+                    if _is_of_algorithm(key) and self.names(table):
+                        yield each.lineno
+
+
+def _is_of_algorithm(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "algorithm") or (
+        isinstance(node, ast.Name) and node.id == "algorithm"
+    )
+
+
+def asked_by_name(look: Callable[[_ByName], Iterator[int]] = _ByName.questions) -> list[str]:
+    """Return where the code outside encodings asks which algorithm it is by its name, or takes it from a table."""
+    return [
+        f"{place(path)}:{line}"
+        for path in sources("mmaformal", "queries", "tools", "benchmarks", "examples")
+        for line in look(_ByName(tree_of(path)))
+    ]
+
+
 def long_functions() -> list[str]:
     """Return the functions of more than 60 lines."""
     return [
@@ -190,13 +268,61 @@ def role(path: Path, name: str = "") -> str:
     return re.sub(r"/(smt|executable)(?=/|\.py)", "/encoding", shown)
 
 
-def named_twice(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> list[str]:
-    """Return the public classes, or functions, whose name stands for several things, the most frequent first."""
+#: Exported, and what it is named after: a second name of a class is no second thing.
+_SECOND_NAMES = {("mmaformal/apple/__init__.py", "Operand")}
+
+
+def classes_of(path: Path) -> dict[str, str]:
+    """Return a file's public classes and aliases of types, each with what it stands for.
+
+    A class stands for itself, in both encodings, and so do aliases there; else an alias stands for its type, wherever
+    it is written, and a variable of types for whatever it is bound to.
+    """
+    shown = place(path)
+    own = re.sub(r"/(smt|executable)(?=/|\.py)", "/encoding", shown)
+    found: dict[str, str] = {}
+    for each in _at_top(tree_of(path).body):
+        if isinstance(each, ast.ClassDef):
+            found.setdefault(each.name, own)
+        elif isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None:
+            target = each.targets[0] if isinstance(each, ast.Assign) else each.target
+            if isinstance(target, ast.Name) and target.id[0].isupper() and not target.id.isupper():
+                made = ast.unparse(each.value)
+                variable = made.partition("(")[0] in ("TypeVar", "ParamSpec")
+                made = "a variable of types" if variable else own if own != shown else made
+                found.setdefault(target.id, made)
+    return {name: it for name, it in found.items() if (shown, name) not in _SECOND_NAMES}
+
+
+def _at_top(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, those under a condition too."""
+    for each in body:
+        yield each
+        if isinstance(each, (ast.If, ast.Try)):
+            yield from _at_top([*each.body, *each.orelse])
+
+
+def classes_named_twice() -> list[str]:
+    """Return the public names of classes and aliases that stand for several things, the most frequent first."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in house():
+        for name, thing in classes_of(path).items():
+            if not name.startswith("_"):
+                found[name].add(thing)
+    return _several(found)
+
+
+def named_twice() -> list[str]:
+    """Return the public functions whose name stands for several things, the most frequent first."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for path in house():
         for each in tree_of(path).body:
-            if isinstance(each, kind) and not each.name.startswith("_") and each.name != "main":
+            if isinstance(each, ast.FunctionDef) and not each.name.startswith("_") and each.name != "main":
                 found[each.name].add(role(path, each.name))
+    return _several(found)
+
+
+def _several(found: Mapping[str, set[str]]) -> list[str]:
     twice = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return [f"{name}: {', '.join(sorted(roles))}" for name, roles in twice if len(roles) > 1]
 
@@ -211,8 +337,11 @@ def measures() -> dict[str, list[str]]:
         "files over 600 lines": long_files(),
         "docstrings that begin with no verb or noun": fragments_of_all(),
         WORDS: [word for path in sorted((ROOT / "docs").rglob("*.md")) for word in prose(path)],
-        "class names that stand for several things": named_twice(ast.ClassDef),
-        "function names that stand for several things": named_twice(ast.FunctionDef),
+        "names of classes and aliases that stand for several things": classes_named_twice(),
+        "function names that stand for several things": named_twice(),
+        "questions of an algorithm by its name": asked_by_name(),
+        "questions of kind, by isinstance or by name": [*kinds_asked(), *asked_by_name()],
+        "tables by an algorithm's name": asked_by_name(_ByName.looked_up),
     }
 
 

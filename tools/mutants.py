@@ -165,7 +165,7 @@ _SEARCHES = (
     Target("queries/constraints.py", (_CONSTRAINTS, _GUARDS)),
     Target("cases/questions.py", (_GUARDS, _SMALLEST)),
     Target("cases/smallest.py", (_GUARDS, _SMALLEST)),
-    Target("cases/alike.py", (_GUARDS, _DIFFERENCE)),
+    Target("cases/symmetries.py", (_GUARDS, _DIFFERENCE)),
     Target("cases/relations.py", (_GUARDS,)),
     Target("facts/settling.py", (_GUARDS,)),
     Target("facts/laws.py", (_GUARDS,)),
@@ -284,7 +284,7 @@ queries/constraints.py: codes of b are fixed at a
 cases/smallest.py: what was not looked at is taken to be done
 -complete = len(ways) <= _WAYS
 +complete = True
-cases/alike.py: products of two block scales are alike
+cases/symmetries.py: products of two block scales are alike
 -(spec.class_of(k), k // scale)
 +(spec.class_of(k), 0)
 cases/questions.py: products that are fixed are alike

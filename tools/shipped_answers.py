@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mmaformal import cli
-from mmaformal.cli.recall import SHIPPED, Asked, RecallKey, answers_recorded, obligations_of, record_digest
+from mmaformal.cli.recall import SHIPPED, AnswerT, RecallKey, answers_recorded, obligations_of, record_digest
 from mmaformal.solver.evidence import EvidenceStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,14 +57,14 @@ def asking(known: dict[str, Record], found: dict[str, Record]) -> Iterator[None]
     asked = RecallKey.ask
 
     def ask(  # type: ignore[no-untyped-def]
-        self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], Asked], **_
-    ) -> Asked:
+        self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], AnswerT], **_
+    ) -> AnswerT:
         answer = work()
         found.setdefault(self.shipped_key, short(answers_recorded(answer, timeout)))
         return answer
 
     def ask_if_unknown(  # type: ignore[no-untyped-def]
-        self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], Asked], **options
+        self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], AnswerT], **options
     ) -> object:
         if self.shipped_key not in known:
             return ask(self, store, timeout, work)

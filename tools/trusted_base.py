@@ -151,7 +151,7 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part("mmaformal/cases/questions.py", "a search asks of all inputs but those that it names"),
         Part("mmaformal/cases/smallest.py", "each smaller size is asked for, and each place of products"),
         Part(
-            "mmaformal/cases/alike.py",
+            "mmaformal/cases/symmetries.py",
             "which cases stand for others, by laws that are proved or as the question says",
         ),
         Part("mmaformal/facts/laws.py", "that the lemmas of a law make the cases alike"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mmaformal.encodings.dpa_e9s12 import BIAS
@@ -24,7 +24,8 @@ class AccE9s12(Parameters):
 
     D: int  #: products in all
     N: int  #: products of a pass, of the given format
-    L: int  #: bits of the accumulator, its sign and the carries of all passes included
+    #: bits of the accumulator, its sign and the carries of all passes included; L in digests, which records have
+    accumulator_bits: int = field(metadata={"digest": "L"})
     rho: Conversion
 
     algorithm: ClassVar[str] = "acc_e9s12"
@@ -33,13 +34,14 @@ class AccE9s12(Parameters):
     meanings: ClassVar[Mapping[str, str]] = {
         "D": "products in all, before the accumulator is rounded",
         "N": "products of one pass; of fp32 each is four of E9S12",
-        "L": "bits of the accumulator, its sign and carries included",
+        "accumulator_bits": "bits of the accumulator, its sign and carries included",
     }
+    renamed: ClassVar[Mapping[str, str]] = {"L": "accumulator_bits"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.N >= 1 and self.D % self.N == 0, f"D a multiple of N ≥ 1, not {self.D} and {self.N}")
-        self.needs(self.L <= 85, f"L ≤ 85, not {self.L}")
+        self.needs(self.accumulator_bits <= 85, f"accumulator_bits ≤ 85, not {self.accumulator_bits}")
 
     @property
     def step_products(self) -> int:
@@ -54,7 +56,10 @@ class AccE9s12(Parameters):
         self.needs(one, f"a and b of fp16, bf16 or fp32, not {spec.types}")
         self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
         least = 25 + self.carries(spec)
-        self.needs(least <= self.L, f"L ≥ {least}, which hold the largest products, not {self.L}")
+        self.needs(
+            least <= self.accumulator_bits,
+            f"accumulator_bits ≥ {least}, which hold the largest products, not {self.accumulator_bits}",
+        )
 
     def carries(self, spec: DotAdd) -> int:
         """Bits of the accumulator above those that one product needs, c's two among them."""
@@ -62,12 +67,12 @@ class AccE9s12(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return (
-            f"has {self.L} bits, {self.L - 3 - self.carries(spec)} fractional bits below a pass's largest exponent, "
-            f"c's and its own among them, rounded down ({own_bits(spec.d_format)})"
+            f"has {self.accumulator_bits} bits, {self.kept_places(spec)} fractional bits below a pass's largest "
+            f"exponent, c's and its own among them, rounded down ({own_bits(spec.d_format)})"
         )
 
     def kept_places(self, spec: DotAdd) -> int:
-        return self.L - 3 - self.carries(spec)
+        return self.accumulator_bits - 3 - self.carries(spec)
 
     def loses_no_product(self, spec: DotAdd) -> bool:
         low = spec.a_format.min_exponent - spec.a_format.fraction_bits

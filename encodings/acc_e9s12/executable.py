@@ -105,7 +105,7 @@ def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[Lane], b: Sequence[Lane
     total, exponent, passes = limbs.Wide(zero, zero), zero, []
     factors = list(zip(a_operands, b_operands, strict=True))
     count = len(factors) * (4 if len(unpack(a_operands[0], fmt)) == 2 else 1)
-    F = parameters.L - 3 - (count + 1).bit_length()
+    F = parameters.accumulator_bits - 3 - (count + 1).bit_length()
     for start in range(0, len(factors), N):
         terms += [
             multiply(u, v, detects_zeros=True)

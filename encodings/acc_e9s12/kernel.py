@@ -80,7 +80,13 @@ class AccE9s12Kernel(OnlyRows):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(AccE9s12)
         halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
-        own = p.N, p.L - 3 - p.carries(spec), spec.a_format.bias, halves, quiet_nan(spec.d_format)
+        own = (
+            p.N,
+            p.accumulator_bits - 3 - p.carries(spec),
+            spec.a_format.bias,
+            halves,
+            quiet_nan(spec.d_format),
+        )
         chain("acc_e9s12", spec, rows, p.rho, p.D, *own)
 
 

@@ -26,7 +26,7 @@ def steps(spec: DotAdd, trace: Trace[acc_e9s12.AccE9s12Step], c: int) -> Steps:
         names = iter(["c high", "c low", *names_of(number * p.D, p.D, len(step.passes[-1].products) // p.N)])
         shown, before = list[Row](), Fraction(0)
         for each in step.passes:
-            unit = unit_below(each.e_max, p.L - 3 - p.carries(spec))
+            unit = unit_below(each.e_max, p.accumulator_bits - 3 - p.carries(spec))
             after = value_of(each.before, unit)  # bits of what is accumulated may be lost before a pass
             if before != after:
                 shown.append(Row("align", "accumulator", kept_and_lost(after, before)))

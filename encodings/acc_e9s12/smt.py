@@ -73,15 +73,15 @@ class AccE9s12Step:
 def kept(spec: DotAdd, parameters: AccE9s12) -> int:
     """F: fractional bits of the accumulator."""
     products = parameters.D * (4 if spec.a_format.fraction_bits >= SIGNIFICAND_BITS else 1)
-    return parameters.L - 3 - (products + 1).bit_length()
+    return parameters.accumulator_bits - 3 - (products + 1).bit_length()
 
 
 def run_pass(terms: Sequence[Term], before: BitVec, exponent: BitVec, F: int, places: int = PLACES) -> Pass:
     """One pass over products, or other terms with so many fractional bits, onto what was accumulated."""
-    L = before.size()
+    width = before.size()
     e_max = maximum([exponent, *(p.exponent for p in terms)])
-    shifted = before >> resize(e_max - exponent, L)
-    placed = tuple(place(p, e_max, F, L, places) for p in terms)
+    shifted = before >> resize(e_max - exponent, width)
+    placed = tuple(place(p, e_max, F, width, places) for p in terms)
     partials = tuple(accumulate(placed, lambda x, y: x + y, initial=shifted))
     total = partials[-1]
     after = z3.If(total == 0, z3.BitVecVal(0, e_max.size()), e_max)
@@ -91,7 +91,7 @@ def run_pass(terms: Sequence[Term], before: BitVec, exponent: BitVec, F: int, pl
 def step(
     spec: DotAdd, parameters: AccE9s12, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
 ) -> AccE9s12Step:
-    rho, fmt, L = parameters.rho, spec.a_format, parameters.L
+    rho, fmt, width = parameters.rho, spec.a_format, parameters.accumulator_bits
     a_operands, b_operands = (tuple(decode(each, fmt) for each in codes) for codes in (a, b))
     c_operand = decode(c, spec.c_format)
     factors = list(zip(a_operands, b_operands, strict=True))
@@ -104,7 +104,7 @@ def step(
         z3.BoolVal(False),
     )
     terms = [multiply(u, one, detects_zeros=True) for u in unpack(c_operand, spec.c_format)]
-    total, exponent = z3.BitVecVal(0, L), z3.BitVecVal(0, EXPONENT_BITS + 1)
+    total, exponent = z3.BitVecVal(0, width), z3.BitVecVal(0, EXPONENT_BITS + 1)
     passes, F = [], kept(spec, parameters)
     for start in range(0, len(factors), parameters.N):
         for x, y in factors[start : start + parameters.N]:

@@ -14,13 +14,13 @@ from mmaformal.spec import DotAdd, LossModel, Parameters
 from mmaformal.summation import Node
 
 #: A sum of two of these: the place of a product, −1 for c, or another sum.
-Tree: TypeAlias = "tuple[Tree, Tree] | int"
+PlaceTree: TypeAlias = "tuple[PlaceTree, PlaceTree] | int"
 C = -1
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([c()+]))")
 
 
-def parse(text: str) -> Tree:
+def parse(text: str) -> PlaceTree:
     """Return the tree that is spelled, as `((0+1)+(2+3))+c`; without parentheses from the left.  Raises ValueError."""
     tokens, at = list[str](), 0
     while at < len(text.rstrip()):
@@ -35,7 +35,7 @@ def parse(text: str) -> Tree:
     return tree
 
 
-def _sum(tokens: list[str], text: str) -> tuple[Tree, list[str]]:
+def _sum(tokens: list[str], text: str) -> tuple[PlaceTree, list[str]]:
     total, tokens = _one(tokens, text)
     while tokens and tokens[0] == "+":
         other, tokens = _one(tokens[1:], text)
@@ -43,7 +43,7 @@ def _sum(tokens: list[str], text: str) -> tuple[Tree, list[str]]:
     return total, tokens
 
 
-def _one(tokens: list[str], text: str) -> tuple[Tree, list[str]]:
+def _one(tokens: list[str], text: str) -> tuple[PlaceTree, list[str]]:
     if not tokens or tokens[0] in "+)":
         raise ValueError(f"order: {text!r} lacks what is added")
     first, rest = tokens[0], tokens[1:]
@@ -55,12 +55,12 @@ def _one(tokens: list[str], text: str) -> tuple[Tree, list[str]]:
     return inner, rest[1:]
 
 
-def leaves(tree: Tree) -> list[int]:
+def leaves(tree: PlaceTree) -> list[int]:
     """Return the places of a tree, from the left."""
     return [tree] if isinstance(tree, int) else [x for child in tree for x in leaves(child)]
 
 
-def height(tree: Tree) -> int:
+def height(tree: PlaceTree) -> int:
     """Return the most sums that are one within the other."""
     return 0 if isinstance(tree, int) else 1 + max(map(height, tree))
 
@@ -114,11 +114,11 @@ class AdderTree(Parameters):
         self.needs(self.nan in (NanRule.ANY, NanRule.DEFAULT), f"one NaN, not {self.nan.value}")
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> PlaceTree:
         """Returns what is added to what, as a tree."""
         return parse(self.order)
 
-    def of(self, tree: Tree) -> Conversion:
+    def of(self, tree: PlaceTree) -> Conversion:
         """Return how a sum is rounded."""
         return self.sums[min(height(tree), len(self.sums)) - 1]
 
@@ -137,7 +137,7 @@ class AdderTree(Parameters):
             self.needs(usual, f"numbers of 16 or 32 bits, not {rho.format}")
         self._check_held(self.tree, spec)
 
-    def _check_held(self, tree: Tree, spec: DotAdd) -> None:
+    def _check_held(self, tree: PlaceTree, spec: DotAdd) -> None:
         if isinstance(tree, int):
             return
         wide = self.of(tree).format
@@ -154,7 +154,7 @@ class AdderTree(Parameters):
         return f"rounds every product, and every sum of two, the last one to {significant(spec.d_format)}"
 
     def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
-        def node(tree: Tree) -> Node | int:
+        def node(tree: PlaceTree) -> Node | int:
             if isinstance(tree, int):
                 return before if tree == C else places[tree]
             return Node(tuple(map(node, tree)))

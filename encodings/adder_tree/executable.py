@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.adder_tree import AdderTree, C, Tree
+from mmaformal.encodings.adder_tree import AdderTree, C, PlaceTree
 from mmaformal.encodings.executable.blocks import Lane, quiet_nan
 from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.ieee import Addition, convert
@@ -37,7 +37,7 @@ def step(
         products.append(stages.round_product(exact, places, phi, special, quiet_nan(phi.format)))
     sums: list[Addition] = []
 
-    def code(tree: Tree) -> tuple[Lane, Format]:
+    def code(tree: PlaceTree) -> tuple[Lane, Format]:
         if isinstance(tree, int):
             return (c, spec.c_format) if tree == C else (products[tree].result, phi.format)
         rho = p.of(tree)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.encodings.adder_tree import AdderTree, C, Tree
+from mmaformal.encodings.adder_tree import AdderTree, C, PlaceTree
 from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
@@ -60,7 +60,7 @@ class AdderTreeKernel(OnlyRows):
         p = spec.parameters_as(AdderTree)
         sums: list[Conversion | int] = []
 
-        def place(tree: Tree) -> int:
+        def place(tree: PlaceTree) -> int:
             if isinstance(tree, int):
                 return -1 if tree == C else tree
             left, right = (place(child) for child in tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmaformal.encodings.adder_tree import AdderTree, C, Tree
+from mmaformal.encodings.adder_tree import AdderTree, C, PlaceTree
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import BitVec, product_range, quiet_nan
 from mmaformal.encodings.smt.chain import looped
@@ -40,7 +40,11 @@ def rounded_products(
 
 
 def _added(
-    tree: Tree, p: AdderTree, given: dict[int, tuple[BitVec, Format]], stages: Stages, sums: list[Addition]
+    tree: PlaceTree,
+    p: AdderTree,
+    given: dict[int, tuple[BitVec, Format]],
+    stages: Stages,
+    sums: list[Addition],
 ) -> tuple[BitVec, Format]:
     """The code of a tree and its format; every sum is put down in `sums`."""
     if isinstance(tree, int):

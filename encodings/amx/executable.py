@@ -179,7 +179,7 @@ class Lanes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Element:
+class LaneElement:
     """One element of Z: the lanes that it becomes a function of, and whether it is written."""
 
     x: Lane
@@ -191,7 +191,7 @@ class Element:
 class Grid(NamedTuple):
     """All elements of Z, row by row; what each becomes, if it is written; and the bytes of Z after."""
 
-    elements: list[Element]
+    elements: list[LaneElement]
     codes: Sequence[Lane]
     after: list[Lane]
 
@@ -210,14 +210,14 @@ class AmxTrace:
 
 
 #: A function of elements that are written: what each becomes, by its three lanes and what is skipped.
-Unit = Callable[[Conversion, Fields, Sequence[Element]], Sequence[Lane]]
+LaneUnit = Callable[[Conversion, Fields, Sequence[LaneElement]], Sequence[Lane]]
 
 
-def one_by_one(rho: Conversion, on: Fields, elements: Sequence[Element]) -> list[Lane]:
+def one_by_one(rho: Conversion, on: Fields, elements: Sequence[LaneElement]) -> list[Lane]:
     return [alu(each.x, each.y, each.z, on, rho).result for each in elements]
 
 
-def execute(name: str, state: State, operand: Lane, unit: Unit = one_by_one) -> AmxTrace:
+def execute(name: str, state: State, operand: Lane, unit: LaneUnit = one_by_one) -> AmxTrace:
     """fma16, fma32 or fma64 with an operand, a signed lane of 64 bits."""
     on, fmt = fields(operand), FORMATS[name]
     x = _lanes(name, state.x, on.x_offset, on.x_f16, on.x_enable)
@@ -248,7 +248,7 @@ def _lanes(name: str, pool: Sequence[Lane], offset: Lane, half: Flag, enable: En
     return Lanes(stages, codes, wide, taken, [enabled(enable, i, count) for i in range(count)])
 
 
-def _grid(z: Sequence[Lane], elements: list[Element], on: Fields, fmt: Format, unit: Unit) -> Grid:
+def _grid(z: Sequence[Lane], elements: list[LaneElement], on: Fields, fmt: Format, unit: LaneUnit) -> Grid:
     """Return the elements of a format, the codes that they become, and the bytes of Z after that."""
     size, codes = fmt.storage_bits // 8, unit(IEEE[fmt.name], on, elements)
     after: list[Lane] = []
@@ -258,14 +258,14 @@ def _grid(z: Sequence[Lane], elements: list[Element], on: Fields, fmt: Format, u
     return Grid(elements, codes, after)
 
 
-def _elements(on: Fields, rows: list[Flag], z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
+def _elements(on: Fields, rows: list[Flag], z: Sequence[Lane], x: Lanes, y: Lanes) -> list[LaneElement]:
     """Return elements as wide as the instruction's lanes, in vector mode and in matrix mode."""
     count = len(x.taken)
     size = stride = ROWS // count  # as many rows for each lane of Y as an element has bytes
     in_y = [on.vector | flag for flag in y.enabled]
     ys = [[where(on.vector, y.taken[i], other) for i in range(count)] for other in y.taken]
     return [
-        Element(
+        LaneElement(
             x.taken[i],
             ys[r // stride][i],
             element(z, r * count + i, size),
@@ -276,11 +276,11 @@ def _elements(on: Fields, rows: list[Flag], z: Sequence[Lane], x: Lanes, y: Lane
     ]
 
 
-def _pairs(z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
+def _pairs(z: Sequence[Lane], x: Lanes, y: Lanes) -> list[LaneElement]:
     """Return the elements of fp32: even rows of Z take even lanes of X, odd rows odd ones."""
     count = len(x.widened)
     return [
-        Element(x.widened[i], y.widened[j], element(z, n, 4), x.enabled[i] & y.enabled[j])
+        LaneElement(x.widened[i], y.widened[j], element(z, n, 4), x.enabled[i] & y.enabled[j])
         for n, (i, j) in enumerate(
             (2 * place + r % 2, r // 2) for r in range(ROWS) for place in range(count // 2)
         )

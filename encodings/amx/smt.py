@@ -182,7 +182,7 @@ class Lanes(NamedTuple):
     enabled: BitVec  #: a mask
 
 
-class Element(NamedTuple):
+class LaneElement(NamedTuple):
     """An element of Z: the three codes that it becomes a function of, and whether it is written."""
 
     x: BitVec
@@ -194,7 +194,7 @@ class Element(NamedTuple):
 class Grid(NamedTuple):
     """The elements of each row of Z, what each becomes, written or not, and the rows after."""
 
-    elements: list[list[Element]]
+    elements: list[list[LaneElement]]
     codes: list[list[BitVec]]
     merged: list[list[BitVec]]  #: what is written, or what was there
     after: list[BitVec]
@@ -214,14 +214,14 @@ class AmxTrace:
 
 
 #: A function of an element that is written: what it becomes, by ρ, by what is skipped, and by its three codes.
-Unit = Callable[[Conversion, BitVec, Element], BitVec]
+LaneUnit = Callable[[Conversion, BitVec, LaneElement], BitVec]
 
 
-def computed(rho: Conversion, skip: BitVec, element: Element) -> BitVec:
+def computed(rho: Conversion, skip: BitVec, element: LaneElement) -> BitVec:
     return alu(rho, skip, element.x, element.y, element.z).result
 
 
-def execute(name: str, state: State, operand: BitVec, unit: Unit = computed) -> AmxTrace:
+def execute(name: str, state: State, operand: BitVec, unit: LaneUnit = computed) -> AmxTrace:
     """fma16, fma32 or fma64 with an operand of 64 bits."""
     rho, skip = RHO[name], skips(operand)
     x = _lanes(name, state.x, field(operand, 10, 9), flag(operand, 61), field(operand, 41, 7))
@@ -247,7 +247,7 @@ def _lanes(name: str, pool: BitVec, offset: BitVec, half: Bool, enable: BitVec) 
     return Lanes(offset, row, codes, wide, taken, mask)
 
 
-def _elements(vector: Bool, rows: BitVec, x: Lanes, y: Lanes, z: Sequence[BitVec]) -> list[list[Element]]:
+def _elements(vector: Bool, rows: BitVec, x: Lanes, y: Lanes, z: Sequence[BitVec]) -> list[list[LaneElement]]:
     """Return elements as wide as the N lanes; in matrix mode row r belongs to lane r div (64 / N) of Y."""
     count, out = len(x.taken), []
     for r, row in enumerate(z):
@@ -256,16 +256,16 @@ def _elements(vector: Bool, rows: BitVec, x: Lanes, y: Lanes, z: Sequence[BitVec
         ys = [z3.If(vector, y.taken[i], y.taken[j]) for i in range(count)]
         written = [z3.And(here, flag(x.enabled, i)) for i in range(count)]
         out.append(
-            [Element(*each) for each in zip(x.taken, ys, split(row, _ROW // count), written, strict=True)]
+            [LaneElement(*each) for each in zip(x.taken, ys, split(row, _ROW // count), written, strict=True)]
         )
     return out
 
 
-def _pairs(x: Lanes, y: Lanes, z: Sequence[BitVec]) -> list[list[Element]]:
+def _pairs(x: Lanes, y: Lanes, z: Sequence[BitVec]) -> list[list[LaneElement]]:
     """Twice as wide as the lanes: row 2j has the even lanes of X with lane j of Y, row 2j + 1 the odd ones."""
     return [
         [
-            Element(
+            LaneElement(
                 x.widened[i], y.widened[r // 2], code, z3.And(flag(x.enabled, i), flag(y.enabled, r // 2))
             )
             for i, code in zip(range(r % 2, len(x.widened), 2), split(row, 32), strict=True)
@@ -274,7 +274,7 @@ def _pairs(x: Lanes, y: Lanes, z: Sequence[BitVec]) -> list[list[Element]]:
     ]
 
 
-def _grid(rho: Conversion, skip: BitVec, elements: list[list[Element]], unit: Unit) -> Grid:
+def _grid(rho: Conversion, skip: BitVec, elements: list[list[LaneElement]], unit: LaneUnit) -> Grid:
     codes = [[unit(rho, skip, each) for each in row] for row in elements]
     merged = [
         [z3.If(each.written, code, each.z) for each, code in zip(row, after, strict=True)]

@@ -16,7 +16,7 @@ from mmaformal.formats import Format, fp64
 from mmaformal.rounding import Conversion
 
 #: x·y + z without what is skipped (x, y, z), of codes of ρ's format.
-Fma = Callable[[Conversion, tuple[Flag, Flag, Flag], Lane, Lane, Lane], Lane]
+LaneFma = Callable[[Conversion, tuple[Flag, Flag, Flag], Lane, Lane, Lane], Lane]
 
 
 def _fma(rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane) -> Lane:
@@ -25,7 +25,7 @@ def _fma(rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: La
 
 
 def without_all(
-    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = _fma
+    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: LaneFma = _fma
 ) -> Lane:
     """Returns an element of fms, of factors whose signs are changed: that of fma, but −0 if all is skipped."""
     fmt = rho.format
@@ -34,7 +34,7 @@ def without_all(
 
 
 def subtracted(
-    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: Fma = _fma
+    rho: Conversion, skip: tuple[Flag, Flag, Flag], x: Lane, y: Lane, z: Lane, unit: LaneFma = _fma
 ) -> Lane:
     """z − x·y without what is skipped: fma of −x, or of −y if x is skipped.
 
@@ -92,7 +92,7 @@ def rectified(x: Lane, y: Lane, fmt: Format) -> Lane:
     return where(invert(_is_nan(x, fmt)) & (value_order(x, fmt) <= 0), y * 0, y)
 
 
-def floating(kind: FloatKind, x: Lane, y: Lane, z: Lane, rho: Conversion, unit: Fma = _fma) -> Lane:
+def floating(kind: FloatKind, x: Lane, y: Lane, z: Lane, rho: Conversion, unit: LaneFma = _fma) -> Lane:
     """Returns what vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":

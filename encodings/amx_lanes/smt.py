@@ -17,7 +17,7 @@ from mmaformal.formats import Format
 from mmaformal.rounding import Conversion
 
 #: x·y + z without what is skipped (3 bits: x, y, z), of codes of ρ's format.
-Fma = Callable[[Conversion, BitVec, BitVec, BitVec, BitVec], BitVec]
+LaneFma = Callable[[Conversion, BitVec, BitVec, BitVec, BitVec], BitVec]
 
 WIDE = 40  #: bits
 
@@ -27,12 +27,16 @@ def _fma(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec) -> BitV
     return amx.alu(rho, skip, x, y, z).result
 
 
-def without_all(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = _fma) -> BitVec:
+def without_all(
+    rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: LaneFma = _fma
+) -> BitVec:
     """Returns an element of fms, of factors whose signs are changed: that of fma, but −0 if all is skipped."""
     return z3.If(skip == 7, z3.BitVecVal(rho.format.sign_mask, z.size()), unit(rho, skip, x, y, z))
 
 
-def subtracted(rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: Fma = _fma) -> BitVec:
+def subtracted(
+    rho: Conversion, skip: BitVec, x: BitVec, y: BitVec, z: BitVec, unit: LaneFma = _fma
+) -> BitVec:
     """z − x·y without what is skipped: fma of −x, or of −y if x is skipped.
 
     A NaN that is passed through has its sign changed, too.
@@ -87,7 +91,9 @@ def rectified(x: BitVec, y: BitVec, fmt: Format) -> BitVec:
     return z3.If(z3.Or(_is_nan(x, fmt), z3.And(sign(x) == 0, _magnitude(x) != 0)), y, zero)
 
 
-def floating(kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: Fma = _fma) -> BitVec:
+def floating(
+    kind: FloatKind, x: BitVec, y: BitVec, z: BitVec, rho: Conversion, unit: LaneFma = _fma
+) -> BitVec:
     """Returns what vecfp and matfp make of codes of ρ's format."""
     fmt = rho.format
     if kind == "min" or kind == "max":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from mmaformal.formats import bf16, fp16, fp32
@@ -22,30 +22,35 @@ class DpaE9s12(Parameters):
 
     Per step, `d = ρ(c + φ(Σ_N a_k·b_k))`.  fp16 and bf16 factors become one E9S12 number each, fp32 factors two, so
     that their product is four.  φ: the E9S12 products, in two's complement, are shifted right to the largest exponent,
-    rounded down, and added in L bits, which include the sign and what carries need.  c is added to that sum exactly.
-    A sum of exactly zero is −0 (if ρ keeps its sign) where all products and c are.
+    rounded down, and added in `accumulator_bits`, which include the sign and what carries need.  c is added to that sum
+    exactly.  A sum of exactly zero is −0 (if ρ keeps its sign) where all products and c are.
     """
 
     N: int  #: products of a step, of the given format; K > N is a chain of steps
-    L: int  #: bits of the accumulator
+    #: bits of the accumulator, L of the paper and in digests, which records have
+    accumulator_bits: int = field(metadata={"digest": "L"})
     rho: Conversion
     detects_zeros: bool = True  #: whether E9S12 products that are zero are left out of the largest exponent
 
     algorithm: ClassVar[str] = "dpa_e9s12"
     loss: ClassVar[LossModel] = LossModel.HALVES
     summary: ClassVar[str] = (
-        "dot product-add of E9S12 halves: products aligned in L bits (down), c added exactly"
+        "dot product-add of E9S12 halves: products aligned in the accumulator's bits (down), c added exactly"
     )
     meanings: ClassVar[Mapping[str, str]] = {
         "N": "products of one step; of fp32 each is four of E9S12",
-        "L": "bits of the accumulator, its sign and carries included",
+        "accumulator_bits": "bits of the accumulator, its sign and carries included",
         "detects_zeros": "whether the exponents of zero products do not count",
     }
+    renamed: ClassVar[Mapping[str, str]] = {"L": "accumulator_bits"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.needs(self.N >= 1, f"N ≥ 1 products per step, not {self.N}")
-        self.needs(self.L <= 85, f"L ≤ 85 (the executable's limbs hold 112 bits), not {self.L}")
+        self.needs(
+            self.accumulator_bits <= 85,
+            f"accumulator_bits ≤ 85 (the executable's limbs hold 112 bits), not {self.accumulator_bits}",
+        )
 
     @property
     def step_products(self) -> int:
@@ -56,7 +61,10 @@ class DpaE9s12(Parameters):
         self.needs(one, f"a and b of fp16, bf16 or fp32, not {spec.types}")
         self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
         least = 25 + self.carries(spec)
-        self.needs(least <= self.L, f"L ≥ {least}, which hold the largest products, not {self.L}")
+        self.needs(
+            least <= self.accumulator_bits,
+            f"accumulator_bits ≥ {least}, which hold the largest products, not {self.accumulator_bits}",
+        )
 
     def summands(self, spec: DotAdd) -> int:
         """E9S12 products of a step."""
@@ -69,18 +77,18 @@ class DpaE9s12(Parameters):
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
         if self.N == 1:
             return None
-        L = self.L - self.carries(spec)
-        less = replace(self, N=self.N - 1, L=L + replace(self, N=self.N - 1).carries(spec))
-        return self._one_less(spec, self.N, N=less.N, L=less.L)
+        less = replace(self, N=self.N - 1)
+        bits = self.accumulator_bits - self.carries(spec) + less.carries(spec)
+        return self._one_less(spec, self.N, N=less.N, accumulator_bits=bits)
 
     def keeps(self, spec: DotAdd) -> str:
         return (
-            f"has {self.L} bits: {self.L - 3 - self.carries(spec)} fractional bits below the largest exponent of an "
-            f"E9S12 product, rounded down ({own_bits(spec.d_format)}); c is added to their sum exactly"
+            f"has {self.accumulator_bits} bits: {self.kept_places(spec)} fractional bits below the largest exponent of "
+            f"an E9S12 product, rounded down ({own_bits(spec.d_format)}); c is added to their sum exactly"
         )
 
     def kept_places(self, spec: DotAdd) -> int:
-        return self.L - 3 - self.carries(spec)
+        return self.accumulator_bits - 3 - self.carries(spec)
 
     def loses_no_product(self, spec: DotAdd) -> bool:
         low = spec.a_format.min_exponent - spec.a_format.fraction_bits

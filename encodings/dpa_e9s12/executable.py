@@ -149,14 +149,14 @@ def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[Lane], b: Sequence[Lane
         multiply(u, v, parameters.detects_zeros) for x, y in zip(xs, ys, strict=True) for u in x for v in y
     )
     e_max = reduce(maximum, (p.exponent for p in products))
-    F = parameters.L - 3 - carries(len(products))
+    F = parameters.accumulator_bits - 3 - carries(len(products))
     placed = tuple(place(p, e_max, F) for p in products)
     partials = tuple(accumulate(placed, limbs.add))
 
     sign, magnitude = limbs.magnitude(partials[-1])
-    top = e_max - 2 * BIAS + (parameters.L - 1 - F)
+    top = e_max - 2 * BIAS + (parameters.accumulator_bits - 1 - F)
     dot = limbs.WideTerm(sign, where(limbs.is_zero(partials[-1]), least, top), magnitude)
-    addend, frame = term(c_operand), parameters.L - 1 + BELOW
+    addend, frame = term(c_operand), parameters.accumulator_bits - 1 + BELOW
     wide = limbs.add_term(dot, addend, spec.c_format.fraction_bits, frame)
 
     zero_sign = reduce(lambda x, y: x & y, (p.sign for p in products), addend.sign)

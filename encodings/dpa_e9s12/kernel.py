@@ -84,7 +84,14 @@ class DpaE9s12Kernel(OnlyRows):
         p = spec.parameters_as(DpaE9s12)
         above = p.carries(spec) + 2
         halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
-        own = p.L - 1 - above, above, spec.a_format.bias, halves, p.detects_zeros, quiet_nan(spec.d_format)
+        own = (
+            p.accumulator_bits - 1 - above,
+            above,
+            spec.a_format.bias,
+            halves,
+            p.detects_zeros,
+            quiet_nan(spec.d_format),
+        )
         chain("dpa_e9s12", spec, rows, p.rho, p.N, *own)
 
 

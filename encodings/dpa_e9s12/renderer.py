@@ -30,7 +30,7 @@ def steps(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int) -> Steps:
     p = spec.parameters_as(DpaE9s12)
 
     def rows(number: int, step: dpa_e9s12.DpaE9s12Step) -> list[Row]:
-        unit = unit_below(step.e_max, p.L - 3 - dpa_e9s12.carries(len(step.products)))
+        unit = unit_below(step.e_max, p.accumulator_bits - 3 - dpa_e9s12.carries(len(step.products)))
         names = names_of(number * p.N, p.N, len(step.products) // p.N)
         total = term_value(step.addend, spec.c_format.fraction_bits)
         total += sum(value_of(each, unit) for each in step.placed)

@@ -119,9 +119,9 @@ def multiply(x: E9S12, y: E9S12, detects_zeros: bool) -> Term:
     return Term(x.sign ^ y.sign, exponent, significand)
 
 
-def kept(L: int, products: int) -> int:
+def kept(width: int, products: int) -> int:
     """F: fractional bits of the accumulator, of so many products."""
-    return L - 3 - (products - 1).bit_length()
+    return width - 3 - (products - 1).bit_length()
 
 
 def place(x: Term, e_max: BitVec, F: int, bits: int, places: int = PLACES) -> BitVec:
@@ -133,16 +133,16 @@ def place(x: Term, e_max: BitVec, F: int, bits: int, places: int = PLACES) -> Bi
     return z3.SignExt(bits - aligned.size(), aligned)
 
 
-def exponents_of(spec: DotAdd, L: int, products: int) -> ExponentRange:
+def exponents_of(spec: DotAdd, width: int, products: int) -> ExponentRange:
     """Return the range of the exponents of the sum of products, and of c."""
-    above = L - 1 - kept(L, products) - 2 * BIAS
+    above = width - 1 - kept(width, products) - 2 * BIAS
     return exponent_range(spec.c_format).union(above, above + (1 << EXPONENT_BITS + 1) - 1)
 
 
 def step(
     spec: DotAdd, parameters: DpaE9s12, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
 ) -> DpaE9s12Step:
-    rho, fmt, L = parameters.rho, spec.a_format, parameters.L
+    rho, fmt, width = parameters.rho, spec.a_format, parameters.accumulator_bits
     a_operands, b_operands = (tuple(decode(each, fmt) for each in codes) for codes in (a, b))
     c_operand = decode(c, spec.c_format)
     special = classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
@@ -151,18 +151,22 @@ def step(
     products = tuple(
         multiply(u, v, parameters.detects_zeros) for x, y in zip(xs, ys, strict=True) for u in x for v in y
     )
-    e_max, F = maximum([p.exponent for p in products]), kept(L, len(products))
-    placed = tuple(place(p, e_max, F, L) for p in products)
+    e_max, F = maximum([p.exponent for p in products]), kept(width, len(products))
+    placed = tuple(place(p, e_max, F, width) for p in products)
     partials = tuple(accumulate(placed, lambda x, y: x + y))
 
-    exponents, least = exponents_of(spec, L, len(products)), spec.c_format.min_exponent
+    exponents, least = exponents_of(spec, width, len(products)), spec.c_format.min_exponent
     dot = partials[-1]
-    sign = z3.Extract(L - 1, L - 1, dot)
-    top = resize(e_max, exponents.bits) + z3.BitVecVal(L - 1 - F - 2 * BIAS - exponents.low, exponents.bits)
-    term = Term(sign, z3.If(dot == 0, exponents.constant(least), top), resize(negate_if(sign, dot), L - 1))
+    sign = z3.Extract(width - 1, width - 1, dot)
+    top = resize(e_max, exponents.bits) + z3.BitVecVal(
+        width - 1 - F - 2 * BIAS - exponents.low, exponents.bits
+    )
+    term = Term(
+        sign, z3.If(dot == 0, exponents.constant(least), top), resize(negate_if(sign, dot), width - 1)
+    )
     c_term = addend(c_operand, spec.c_format.bias, exponents, e_zero=None)
-    frame = L - 1 + GUARD
-    sum_ = sticky_sum(term, L - 1, c_term, spec.c_format.fraction_bits, frame)
+    frame = width - 1 + GUARD
+    sum_ = sticky_sum(term, width - 1, c_term, spec.c_format.fraction_bits, frame)
 
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, least)
     zero_sign = reduce(lambda x, y: x & y, (p.sign for p in products), c_term.sign)

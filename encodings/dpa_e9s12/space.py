@@ -18,8 +18,8 @@ def choices(types: Types, k: int) -> Iterator[DpaE9s12]:
     if types.a != types.b or types.a not in (fp16, bf16, fp32) or types.c != fp32 or types.d != fp32:
         return
     for N in divisors(k):
-        for L in range(48, 86):
-            yield from valid(DpaE9s12, N, L, CONVERSIONS["IEEE-FP32"])
+        for accumulator_bits in range(48, 86):
+            yield from valid(DpaE9s12, N, accumulator_bits, CONVERSIONS["IEEE-FP32"])
 
 
 def details(parameters: DpaE9s12, types: Types) -> Iterator[DpaE9s12]:

@@ -31,7 +31,7 @@ from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.floats import double_bits, double_of, single_bits, single_of
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import WIDTH, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
 from mmaformal.kernels.processor import check_processor
 from mmaformal.kernels.terms import any_special, special_of, special_values
@@ -326,7 +326,7 @@ class EfdaKernel(Kernel):
             plain and not p.is_long(spec) and spec.c_format == spec.d_format and spec.d_format in (fp16, fp32)
         )
 
-    def _planes(self, fmt: Format, codes: Codes) -> Planes:
+    def _planes(self, fmt: Format, codes: CodeArray) -> Planes:
         flat = np.ascontiguousarray(codes).reshape(-1)
         exponents, values = np.empty(flat.size, np.int16), np.empty(flat.size, np.float64)
         kinds, signed = np.empty(flat.size, np.uint8), np.empty(flat.size, np.int16)
@@ -334,18 +334,18 @@ class EfdaKernel(Kernel):
         significands(fmt, flat, signed)
         return tuple(plane.reshape(codes.shape) for plane in (exponents, values, kinds, signed))
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         planes = self._planes(self.spec.a_format, codes)
         special = (planes[2] & (NAN | INFINITE)).reshape(len(codes), -1, self.parameters.L).any(axis=2)
         return (*planes, np.asarray(special))
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         planes = self._planes(self.spec.b_format, in_panels(codes))
         panels = len(planes[0])
         special = (planes[2] & (NAN | INFINITE)).reshape(panels, -1, self.parameters.L * WIDTH).any(axis=2)
         return (*planes, np.asarray(special))
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         rho, L = self.parameters.rho, self.parameters.L
         ends = Ends(self.spec.c_format)
         where_ = (start * self.steps, stop * self.steps)

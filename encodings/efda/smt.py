@@ -19,14 +19,14 @@ Three terms (wider sums, L ≤ 2): bf16 products reach from 2^-266 to 2^256.  Ev
 That sum, normalised to its w + 3 bits, is added to the remaining term with 4 places below its last one, again sticky.
 In the first case the exact sum is rounded as any two-term sum.  In the second, the sum of the last two is less than
 half of the first term, so ρ looks no further down than two places below the first term's last; what was lost lies
-below the place 2^(e1 - 3 - (w-1) - 2), which the last alignment either keeps, or jams into a place that is 2 lower than
-what ρ looks at.  Jamming twice is jamming once, since what a jammed number is added to has a zero at the last place.
+below the place 2^(e1 - 3 - (w-1) - 2), which the last alignment either keeps, or has in a sticky place that is 2 lower
+than what ρ looks at.  Sticky twice is sticky once, since what such a number is added to has a zero at the last place.
 
 A row of limbs (more products, or long ones, whose sums are wide): every term is placed in the fixed point that holds
 them all, and added.  Of its magnitude the highest limb of 48 bits that is not zero is found, and kept with the one
 below it: 49 bits or more from the leading one, the last one sticky.
 
-The sum may lie below the exponents at which ρ still has places; it is jammed once more, to the least of those.
+The sum may lie below the exponents at which ρ still has places; it is shifted once more, sticky, to the least of those.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class FixedStep:
     result: BitVec  #: encode
 
 
-class Jammed(NamedTuple):
+class StickyTotal(NamedTuple):
     """A sum in units of 2^(e_max - frame)."""
 
     e_max: BitVec
@@ -121,7 +121,7 @@ class SortedStep:
     partial: StickySum  #: accumulate: the first two or the last two
     normal: Term  #: the same, normalised
     sum: StickySum  #: of all
-    jammed: Jammed  #: the same, not below ρ's least exponent
+    sticky: StickyTotal  #: the same, not below ρ's least exponent
     rounded: Rounded  #: normalise & round
     result: BitVec  #: encode
 
@@ -141,7 +141,7 @@ class LongStep:
     result: BitVec  #: encode
 
 
-Step: TypeAlias = FixedStep | SortedStep | LongStep
+EfdaStep: TypeAlias = FixedStep | SortedStep | LongStep
 
 WIDEST = 112  #: bits of a sum in fixed point
 
@@ -344,14 +344,14 @@ def normalised_terms(
     return terms[0], terms[1], normalised(c.sign, c.exponent, c.significand, bits, exponents, zero)
 
 
-def jam(sum_: StickySum, exponents: ExponentRange, rho: Conversion) -> Jammed:
+def shift_to_least(sum_: StickySum, exponents: ExponentRange, rho: Conversion) -> StickyTotal:
     """The sum, not below ρ's least exponent, where it has no places below."""
     floor, top = exponents.constant(rho.format.min_exponent), sum_.total.size() - 1
     low = z3.ULT(sum_.e_max, floor)
     deficit = z3.If(low, floor - sum_.e_max, z3.BitVecVal(0, exponents.bits))
     sign = z3.Extract(top, top, sum_.total)
     magnitude = sticky_shift_right(negate_if(sign, sum_.total), deficit)
-    return Jammed(z3.If(low, floor, sum_.e_max), negate_if(sign, magnitude))
+    return StickyTotal(z3.If(low, floor, sum_.e_max), negate_if(sign, magnitude))
 
 
 def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
@@ -368,13 +368,13 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
     x.stages.made(
         "sorted_sum", [*products, c_term], sum_, sum=made, exponents=exponents, zero=zero, frames=frames
     )
-    jammed = jam(sum_, exponents, rho)
+    sticky = shift_to_least(sum_, exponents, rho)
     signs = (*products, c_term) if parameters.minus_zero else ()
     least = rho.format.min_exponent
-    rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, frames.last, rho, least)
-    rounded = with_zero_sign(rounded, jammed.total, signs, rho)
+    rounded = normalise_and_round(sticky.total, sticky.e_max, exponents, frames.last, rho, least)
+    rounded = with_zero_sign(rounded, sticky.total, signs, rho)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    x.stages.round_sum(sum_, signs, x.special, Code(jammed.total, rounded, result), rho)
+    x.stages.round_sum(sum_, signs, x.special, Code(sticky.total, rounded, result), rho)
     return SortedStep(
         x.a,
         x.b,
@@ -387,7 +387,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> SortedStep:
         partial=made.partial,
         normal=made.normal,
         sum=sum_,
-        jammed=jammed,
+        sticky=sticky,
         rounded=rounded,
         result=result,
     )
@@ -408,9 +408,9 @@ def window_of(magnitude: BitVec, low: int, count: int, exponents: ExponentRange)
         place = LIMB * (i - 1)
         here = z3.Extract(place + bits - 1, place, magnitude)
         lost = z3.Extract(place - 1, 0, magnitude) != 0
-        jam = z3.If(lost, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
+        sticky = z3.If(lost, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
         some = z3.Extract(magnitude.size() - 1, LIMB * i, magnitude) != 0
-        window, at = z3.If(some, here | jam, window), z3.If(some, exponents.constant(low + place), at)
+        window, at = z3.If(some, here | sticky, window), z3.If(some, exponents.constant(low + place), at)
     return window, at
 
 
@@ -419,8 +419,8 @@ def leading_bits(window: BitVec) -> tuple[BitVec, BitVec]:
     spare = window.size() - LEADING
     shifted, drop = normalise(window, z3.BitVecVal(spare, spare.bit_length()))
     lost = z3.Extract(spare - 1, 0, shifted) != 0
-    jam = z3.If(lost, z3.BitVecVal(1, LEADING), z3.BitVecVal(0, LEADING))
-    return z3.Extract(window.size() - 1, spare, shifted) | jam, drop
+    sticky = z3.If(lost, z3.BitVecVal(1, LEADING), z3.BitVecVal(0, LEADING))
+    return z3.Extract(window.size() - 1, spare, shifted) | sticky, drop
 
 
 def long_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> LongStep:
@@ -480,7 +480,7 @@ def long_step(spec: DotAdd, parameters: Efda, x: EfdaInputs) -> LongStep:
 
 def step(
     spec: DotAdd, parameters: Efda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
-) -> Step:
+) -> EfdaStep:
     """One step over L products."""
     a_operands = tuple(stages.decode(x, spec.a_format, parameters.flush_inputs) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format, parameters.flush_inputs) for x in b)

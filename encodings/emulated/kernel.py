@@ -17,7 +17,7 @@ from mmaformal.encodings.executable.blocks import canonical_nan
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels import rows as units
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Planes
 from mmaformal.kernels.processor import check_processor
 from mmaformal.kernels.room import part_of_several
 from mmaformal.spec import DotAdd
@@ -27,8 +27,12 @@ _CHUNK = 1 << 13
 
 
 def words(
-    codes: Codes, p: Emulated, fmt: Format, largest: Codes | None = None, narrower: Format | None = None
-) -> list[Codes]:
+    codes: CodeArray,
+    p: Emulated,
+    fmt: Format,
+    largest: CodeArray | None = None,
+    narrower: Format | None = None,
+) -> list[CodeArray]:
     """The words of each code, in words of their format `fmt`; `largest` is the field of its exponent in common.
 
     `narrower`: the codes' own format, where it is not `fmt` and there is no φ.
@@ -43,14 +47,16 @@ def words(
     return [each.reshape(codes.shape) for each in found]
 
 
-def largest_fields(codes: Codes, p: Emulated) -> Codes:
+def largest_fields(codes: CodeArray, p: Emulated) -> CodeArray:
     """(m, K) codes of fp32 → (m, K / products of a program): the largest exponent field of each program's."""
     parts = codes.reshape(len(codes), -1, p.step_products)
-    fields: Codes = (parts.astype(np.int64) >> fp32.fraction_bits & ((1 << fp32.exponent_bits) - 1)).max(2)
+    fields: CodeArray = (parts.astype(np.int64) >> fp32.fraction_bits & ((1 << fp32.exponent_bits) - 1)).max(
+        2
+    )
     return fields
 
 
-def add_to(total: Codes, partial: Codes, shift: int | Codes) -> Codes:
+def add_to(total: CodeArray, partial: CodeArray, shift: int | CodeArray) -> CodeArray:
     """The codes of total + partial / 2^shift, each rounded as IEEE 754 has it; a NaN is the unit's."""
     scaled = partial.astype(np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
@@ -60,7 +66,7 @@ def add_to(total: Codes, partial: Codes, shift: int | Codes) -> Codes:
     return np.where(np.isnan(sums), np.uint32(canonical_nan(fp32)), sums.view(np.uint32))
 
 
-def taken(part: Part, p: Emulated, of_a: Codes, of_b: Codes) -> Codes:
+def taken(part: Part, p: Emulated, of_a: CodeArray, of_b: CodeArray) -> CodeArray:
     """Return the exponent that a part's sum is to be divided by, from the largest exponent fields of a and b."""
     return part.shift + 2 * (p.common + fp32.bias - 1) - (of_a + of_b)
 
@@ -68,10 +74,10 @@ def taken(part: Part, p: Emulated, of_a: Codes, of_b: Codes) -> Codes:
 def run_programs(
     p: Emulated,
     programs: range,
-    total: Codes,
-    shift_of: Callable[[Part, int], Codes],
-    multiply: Callable[[int, int, Codes, int], Codes],
-) -> Codes:
+    total: CodeArray,
+    shift_of: Callable[[Part, int], CodeArray],
+    multiply: Callable[[int, int, CodeArray, int], CodeArray],
+) -> CodeArray:
     """The total after some programs; `multiply` adds the products of word i of a and word j of b in a block to a sum.
 
     `shift_of` tells what a part's sum in a program is to be divided by, where exponents are in common.
@@ -104,7 +110,7 @@ class EmulatedKernel(Kernel):
         self.bytes_per_element = p.words * self.unit.bytes_per_element
         self.task = self.unit.task
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         if not self.p.common:
             return self._planes(
                 words(codes, self.p, self.p.unit.a_format, narrower=self.spec.a_format), self.unit.rows
@@ -113,7 +119,7 @@ class EmulatedKernel(Kernel):
         parts = words(codes, self.p, self.p.unit.a_format, np.repeat(tops, self.p.step_products, 1))
         return *self._planes(parts, self.unit.rows), tops
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         if not self.p.common:
             return self._planes(
                 words(codes, self.p, self.p.unit.b_format, narrower=self.spec.b_format), self.unit.columns
@@ -122,7 +128,7 @@ class EmulatedKernel(Kernel):
         parts = words(codes.T, self.p, self.p.unit.b_format, np.repeat(tops, self.p.step_products, 1))
         return *self._planes([each.T for each in parts], self.unit.columns), tops
 
-    def _planes(self, parts: Sequence[Codes], made: Callable[[Codes], Planes]) -> Planes:
+    def _planes(self, parts: Sequence[CodeArray], made: Callable[[CodeArray], Planes]) -> Planes:
         planes: Planes = ()
         for n, part in enumerate(parts):
             with part_of_several(n):
@@ -133,11 +139,11 @@ class EmulatedKernel(Kernel):
         each = (len(planes) - bool(self.p.common)) // self.p.words
         return planes[i * each : (i + 1) * each]
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        def shift(part: Part, program: int) -> Codes:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
+        def shift(part: Part, program: int) -> CodeArray:
             return taken(part, self.p, a[-1][:, program, None], b[-1][: d.shape[1], program])
 
-        def multiply(i: int, j: int, partial: Codes, block: int) -> Codes:
+        def multiply(i: int, j: int, partial: CodeArray, block: int) -> CodeArray:
             self.unit.run(self._word(a, i), self._word(b, j), partial, block, block + 1)
             return partial
 
@@ -152,10 +158,10 @@ class EmulatedKernel(Kernel):
         spread = (np.repeat(top, p.step_products, 1) for top in tops)
         a, b = (words(codes, p, fmt, next(spread, None), own) for codes, fmt, own in sides)
 
-        def shift(part: Part, program: int) -> Codes:
+        def shift(part: Part, program: int) -> CodeArray:
             return taken(part, p, *(top[:, program] for top in tops))
 
-        def multiply(i: int, j: int, partial: Codes, block: int) -> Codes:
+        def multiply(i: int, j: int, partial: CodeArray, block: int) -> CodeArray:
             some = slice(block * p.unit.k, (block + 1) * p.unit.k)
             return units.dot_add(p.unit, a[i][:, some], b[j][:, some], partial)
 

@@ -25,7 +25,7 @@ from mmaformal.spec import DotAdd
 class EsdaStep:
     """The sum of products, and its addition to c."""
 
-    inner: efda.Step
+    inner: efda.EfdaStep
     dot: BitVec  #: its code
     addition: Addition  #: of c; not flushed yet
     result: BitVec

@@ -68,7 +68,7 @@ class AnyExecutableStep(Protocol):
     def result(self) -> Lane: ...
 
 
-Step = TypeVar("Step", bound=AnyExecutableStep, covariant=True)
+StepT = TypeVar("StepT", bound=AnyExecutableStep, covariant=True)
 
 
 class Inner(NamedTuple):
@@ -82,10 +82,10 @@ class Inner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace(Generic[Step]):
+class Trace(Generic[StepT]):
     """The interfaces of every step, in order, and the result."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[StepT, ...]
     result: Lane
     stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
     inner: Inner | None = field(default=None, repr=False, compare=False)  #: where signs are changed

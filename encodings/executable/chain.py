@@ -18,14 +18,14 @@ class HasResult(Protocol):
     def result(self) -> Lane: ...
 
 
-Step = TypeVar("Step", bound=HasResult)
+StepT = TypeVar("StepT", bound=HasResult)
 
 
 def chain(
-    spec: DotAdd, step: Callable[[slice, Lane], Step], c: Lane, stages: Sequence[Stage] = ()
-) -> Trace[Step]:
+    spec: DotAdd, step: Callable[[slice, Lane], StepT], c: Lane, stages: Sequence[Stage] = ()
+) -> Trace[StepT]:
     """Return the trace of all steps: each takes the products of a slice, and the result before as its c."""
-    size, steps = spec.parameters.step_products, list[Step]()
+    size, steps = spec.parameters.step_products, list[StepT]()
     for start in range(0, spec.k, size):
         steps.append(step(slice(start, start + size), c))
         c = steps[-1].result
@@ -33,8 +33,8 @@ def chain(
 
 
 def looped(
-    step: Callable[[DotAdd, Sequence[Lane], Sequence[Lane], Lane, Stages], Step],
-) -> Callable[..., Trace[Step]]:
+    step: Callable[[DotAdd, Sequence[Lane], Sequence[Lane], Lane, Stages], StepT],
+) -> Callable[..., Trace[StepT]]:
     """Return the `dot_add` of an algorithm without scales, whose steps are alike and take the codes of their products.
 
     It gives the trace of `c + Σ a_k·b_k`, of K codes a, K codes b and one c.
@@ -42,7 +42,7 @@ def looped(
 
     def dot_add(
         spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane, *no_scales: Sequence[Lane]
-    ) -> Trace[Step]:
+    ) -> Trace[StepT]:
         stages = Stages()
         return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
 

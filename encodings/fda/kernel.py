@@ -49,7 +49,7 @@ from mmaformal.kernels.given import (
     scale_block,
     scale_format,
 )
-from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane, Planes, in_panels
 from mmaformal.kernels.narrow import fits
 from mmaformal.kernels.products import (
     add_scales,
@@ -268,7 +268,7 @@ class FdaKernel(FusedPlanes):
         wide = widths(spec, parameters.F, parameters.L)
         return None if wide is None else cls(spec, wide)
 
-    def _scales(self, scales: Codes | None, steps: int) -> Planes:
+    def _scales(self, scales: CodeArray | None, steps: int) -> Planes:
         """Exponents and NaNs of the scales, one for each step: (…, steps) from (…, K/S)."""
         if scales is None or self.spec.scale_format is None:
             return np.zeros((0,), np.int16), np.zeros((0,), np.bool_)
@@ -276,14 +276,14 @@ class FdaKernel(FusedPlanes):
         each = self.spec.scale_block // self.L
         return x.exponent.repeat(each, axis=-1).astype(np.int16), x.nan.repeat(each, axis=-1)
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         *planes, special = self._rows(codes)
         exponents, nans = self._scales(scales, special.shape[1])
         if scales is None:
             return *planes, special, np.zeros((len(codes), 0), np.int16), np.zeros((len(codes), 0), np.bool_)
         return *planes, np.asarray(special | nans), exponents, nans
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         *planes, special = self._columns(codes)
         panels = len(special)
         if scales is None:
@@ -294,7 +294,7 @@ class FdaKernel(FusedPlanes):
         nans = in_panels(nans, width)
         return *planes, np.asarray(special | nans.any(axis=2)), in_panels(exponents, width), nans
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths
         if self.on_words:
             self._run_tiles(d)(
@@ -334,7 +334,7 @@ class FdaKernel(FusedPlanes):
             stop * self.steps,
         )
 
-    def _run_tiles(self, d: Codes) -> Callable[..., None]:
+    def _run_tiles(self, d: CodeArray) -> Callable[..., None]:
         """`run_tiles` for the type that numba gives `d`."""
         key = d.dtype.num, d.flags.c_contiguous, d.flags.aligned
         return self._runs.setdefault(key, Direct(run_tiles))

@@ -34,8 +34,8 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import (
     ROUNDINGS,
+    ConstantType,
     Ends,
-    Known,
     Numba,
     driver,
     inlined,
@@ -44,7 +44,7 @@ from mmaformal.kernels.compiled import (
     vectorised,
 )
 from mmaformal.kernels.fused import FusedPlanes
-from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes
+from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane, Planes
 from mmaformal.kernels.products import aligned_sum as sum_of_terms
 from mmaformal.kernels.products import largest, multiply_all, settle_zeros
 from mmaformal.kernels.terms import (
@@ -106,7 +106,7 @@ def reach_of(parameters: Fdrda) -> int | None:
 
 @overload(reach_of, strict=False)
 def _reach_of(parameters: Numba) -> Numba:
-    if isinstance(parameters, Known) and cast(Fdrda, parameters.value).groups == 1:
+    if isinstance(parameters, ConstantType) and cast(Fdrda, parameters.value).groups == 1:
         return lambda parameters: None
     return lambda parameters: parameters.c_reach
 
@@ -320,13 +320,13 @@ class FdrdaKernel(FusedPlanes):
         wide = widths(spec, parameters.F, parameters.L)
         return None if wide is None else cls(spec, wide)
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._rows(codes)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._columns(codes)
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths
         run_fdrda(
             Ends(spec.c_format),

@@ -14,8 +14,6 @@ from mmaformal.encodings.pfma import on_taken
 from mmaformal.encodings.pfma.executable import FmaStages, converted, recorded_fma
 from mmaformal.spec import DotAdd
 
-Step = FmaStages
-
 
 def dot_add(
     spec: DotAdd,
@@ -24,7 +22,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[FmaStages]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     stages, taken = Stages(), on_taken(spec)
     a, b = converted(stages, a, spec.a_format), converted(stages, b, spec.b_format)

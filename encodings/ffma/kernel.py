@@ -13,7 +13,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, vectorised
 from mmaformal.kernels.floats import flush, is_least
-from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.spec import DotAdd
 
 
@@ -66,7 +66,14 @@ class FfmaKernel(FlushedKernel):
     description = "ffma: the processor's float32 fused multiply-add, subnormals flushed before and after each"
 
     def steps(
-        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+        self,
+        a: Planes,
+        b: Planes,
+        d: CodeArray,
+        after: CodeArray,
+        doubtful: NDArray[np.bool_],
+        first: int,
+        last: int,
     ) -> None:
         run_chain(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last)
 

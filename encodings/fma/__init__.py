@@ -30,6 +30,7 @@ class Fma(Parameters):
 
     algorithm: ClassVar[str] = "fma"
     is_design: ClassVar[bool] = True
+    has_flags: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.NOTHING
     saturates: ClassVar[bool] = True
     gives_e4m3: ClassVar[bool] = True

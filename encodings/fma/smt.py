@@ -1,8 +1,8 @@
 """fma, fused multiply-add of any formats, as bit-vector terms.  Specification: semantics §3.
 
 The two terms are aligned to the larger exponent, `Fma.frame` fractional bits are kept, the last one sticky.  Exponents
-of products may lie far below those at which ρ still has places: the sum is jammed to the least of these first, so that
-what is normalised is no wider than the sum.
+of products may lie far below those at which ρ still has places: the sum is shifted to the least of these first, so
+that what is normalised is no wider than the sum.
 
 Tiny is |sum| < B, or ≤ B, for a bound B next to 2^least: that itself before rounding and toward zero, else what is half
 a place, or a whole one, of the binade below it less.  The sum being in units of 2^(e − frame), e ≥ least, B is shifted
@@ -76,7 +76,7 @@ def default_nan(p: Fma) -> int:
     )
 
 
-def jammed(x: StickySum, exponents: ExponentRange, least: int) -> tuple[BitVec, BitVec]:
+def shifted_to_least(x: StickySum, exponents: ExponentRange, least: int) -> tuple[BitVec, BitVec]:
     """The sum and its exponent, which is not below `least`; the last place stays sticky."""
     if exponents.low >= least:
         return x.total, x.e_max
@@ -130,7 +130,7 @@ def step(spec: DotAdd, p: Fma, a: BitVec, b: BitVec, c: BitVec, stages: Stages) 
     bits, c_bits = p.product_bits(spec), spec.c_format.fraction_bits
     sum_ = stages.sticky_sum(product, bits, addend, c_bits, frame, exponents)
 
-    total, e_max = jammed(sum_, exponents, least)
+    total, e_max = shifted_to_least(sum_, exponents, least)
     rounded = normalise_and_round(total, e_max, exponents, frame, rho, max(least, exponents.low))
     sign = sign_of_zero([product.sign, addend.sign], rho)
     rounded = rounded._replace(sign=z3.If(total == 0, sign, rounded.sign))

@@ -1,6 +1,6 @@
 """fma_flags, the exceptions of a fused multiply-add, as bit-vector terms.  Specification: semantics §3.
 
-The sum is that of fma, jammed to ρ's least exponent.  It is inexact where rounding down and up do not give one number,
+The sum is that of fma, shifted to ρ's least exponent.  It is inexact where rounding down and up do not give one number,
 or where it overflows: its fields, rounded with ρ, reach those of infinity.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.encodings.fma.smt import exponents_of, is_tiny, jammed
+from mmaformal.encodings.fma.smt import exponents_of, is_tiny, shifted_to_least
 from mmaformal.encodings.fma_flags import FmaFlags
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -78,7 +78,7 @@ def of_sum(p: FmaFlags, x: StickySum, spec: DotAdd, frame: int) -> tuple[Bool, B
     """Whether a sum overflows, loses bits, and is tiny but not zero; `spec`: the fma's."""
     rho, exponents = p.rounds, exponents_of(spec)
     least = rho.format.min_exponent
-    total, e_max = jammed(x, exponents, least)
+    total, e_max = shifted_to_least(x, exponents, least)
     down, up, nearest = (
         normalise_and_round(total, e_max, exponents, frame, each, max(least, exponents.low)).code
         for each in (replace(rho, rounding=Rounding.RD), replace(rho, rounding=Rounding.RU), rho)

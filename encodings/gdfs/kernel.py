@@ -37,7 +37,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, part, vectorised
 from mmaformal.kernels.fused import zero_exponent
-from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.products import rounded_code, sum_with_c
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
@@ -228,7 +228,7 @@ class GdfsKernel(Kernel):
         self.steps = spec.k // parameters.L
         self.groups = parameters.L // parameters.G
 
-    def _groups(self, fmt: Format, codes: Codes, scales: Codes | None) -> Planes:
+    def _groups(self, fmt: Format, codes: CodeArray, scales: CodeArray | None) -> Planes:
         """Planes with the groups last but one: (…, K, n) and (…, K/G, n) from codes (K, n) or (panels, K, n)."""
         G, spec = self.parameters.G, self.spec
         assert scales is not None
@@ -244,19 +244,19 @@ class GdfsKernel(Kernel):
         exponent = x.exponent.astype(np.int16).repeat(each, axis=-2)
         return values, masks, significand, exponent, np.asarray(x.nan).repeat(each, axis=-2)
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         assert scales is not None
         planes = self._groups(self.spec.a_format, codes.T, scales.T)
         return tuple(np.ascontiguousarray(plane.T) for plane in planes)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         assert scales is not None
         *planes, nans = self._groups(self.spec.b_format, in_panels(codes), in_panels(scales))
         panels, groups, width = nans.shape
         steps = nans.reshape(panels, groups // self.groups, self.groups, width)
         return *planes, np.asarray(steps.any(axis=2))
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         spec, p = self.spec, self.parameters
         assert spec.scale_format is not None
         bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2 * spec.scale_format.fraction_bits

@@ -42,7 +42,7 @@ from mmaformal.spec import DotAdd
 RHO, NAN = IEEE_FP32, quiet_nan(fp32)
 
 
-class Product(NamedTuple):
+class FlushedProduct(NamedTuple):
     """The interfaces of one product."""
 
     a: Operand  #: decode
@@ -57,7 +57,7 @@ class Product(NamedTuple):
 class GpsStep:
     """The interfaces of one step: a group's products, their sums in order, and the group added to d."""
 
-    products: tuple[Product, ...]
+    products: tuple[FlushedProduct, ...]
     sums: tuple[Addition, ...]  #: results not flushed yet
     group: Lane  #: the group's sum, flushed
     addition: Addition
@@ -81,16 +81,16 @@ def flush_result(code: Lane) -> Lane:
     return where((code & 0x7F800000) == 0, code & 0x80000000, code)
 
 
-def product(spec: DotAdd, a: Lane, b: Lane) -> Product:
+def product(spec: DotAdd, a: Lane, b: Lane) -> FlushedProduct:
     x, y = flush_operand(a, spec.a_format), flush_operand(b, spec.b_format)
     special, exact = classify_product(x, y), multiply(x, y)
     unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits
     rounded = round_sum(Sum(signed(exact.sign, exact.significand), unit), exact.sign, RHO)
     code = select_special(special, encode(rounded, RHO), RHO, NAN)
-    return Product(x, y, special, exact, rounded, flush_result(code))
+    return FlushedProduct(x, y, special, exact, rounded, flush_result(code))
 
 
-def recorded(stages: Stages, spec: DotAdd, a: Lane, b: Lane, made: Product) -> Product:
+def recorded(stages: Stages, spec: DotAdd, a: Lane, b: Lane, made: FlushedProduct) -> FlushedProduct:
     """The product of two codes, after its stages are recorded: compiled kernels are made of it without them."""
     stages.flushed_operand(a, made.a, spec.a_format)
     stages.flushed_operand(b, made.b, spec.b_format)

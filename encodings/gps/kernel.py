@@ -13,7 +13,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, power_of_two, vectorised
 from mmaformal.kernels.floats import EXPONENT, flush, single_bits
-from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
 from mmaformal.spec import DotAdd
 
@@ -95,18 +95,18 @@ class GpsKernel(Kernel):
     bytes_per_element = 4
     description = "gps: the processor's float32 multiplication and addition, subnormals flushed after each"
 
-    def _values(self, fmt: Format, codes: Codes) -> Planes:
+    def _values(self, fmt: Format, codes: CodeArray) -> Planes:
         values = np.empty(codes.shape, np.float32)
         flushed_values(fmt, np.ascontiguousarray(codes).reshape(-1), values.reshape(-1))
         return (values,)
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._values(self.spec.a_format, codes)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._values(self.spec.b_format, in_panels(codes))
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
         parameters = self.spec.parameters_as(Gps)
         nan = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()]

@@ -24,7 +24,7 @@ from mmaformal.spec import DotAdd
 
 
 class Lowering(NamedTuple):
-    """The steps of one PTX instruction: those of the fda steps (`fda.Step`), then that of the addition."""
+    """The steps of one PTX instruction: those of the fda steps (`FdaStep`), then that of the addition."""
 
     steps: tuple[fda.FdaStep | Addition, ...]
     result: Lane
@@ -57,7 +57,7 @@ def dot_add(
 ) -> Trace[fda.FdaStep | Addition]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales.
 
-    Its steps are those of the fda steps (`fda.Step`), then that of the addition (`ieee.Addition`).
+    Its steps are those of the fda steps (`FdaStep`), then that of the addition (`ieee.Addition`).
     """
     parameters = spec.parameters_as(Lowered)
     stages = Stages()

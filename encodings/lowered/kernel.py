@@ -17,7 +17,7 @@ from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
 from mmaformal.kernels.fused import fda_numbers, summed
 from mmaformal.kernels.given import conversion
-from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Plane, Planes
 from mmaformal.kernels.products import multiply_all
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
@@ -71,23 +71,23 @@ class LoweredKernel(Kernel):
         small = spec.a_format.storage_bits <= 16 and spec.b_format.storage_bits <= 16
         return cls(spec, inner) if inner is not None and small else None
 
-    def _converted(self, fmt: Format, codes: Codes, axis: int) -> Codes:
+    def _converted(self, fmt: Format, codes: CodeArray, axis: int) -> CodeArray:
         order = (np.arange(0, codes.shape[axis], len(self.order))[:, None] + self.order).reshape(-1)
-        taken: Codes = codes.take(order, axis)
+        taken: CodeArray = codes.take(order, axis)
         to = self.parameters.taken_as(fmt)
         if to == fmt:
             return taken
         table = convert_exactly(np.arange(fmt.codes, dtype=np.int64), fmt, to)
-        converted: Codes = table.astype(to.word)[taken]
+        converted: CodeArray = table.astype(to.word)[taken]
         return converted
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self.inner.rows(self._converted(self.spec.a_format, codes, 1))
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self.inner.columns(self._converted(self.spec.b_format, codes, 0))
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         addition, nan = self.parameters.addition, nan_code(self.spec, self.parameters)
         for issue in range(start * self.issues, stop * self.issues):
             partial = np.zeros_like(d)

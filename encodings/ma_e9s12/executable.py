@@ -53,12 +53,12 @@ def term_of(x: E9S12) -> Term:
     return Term(x.sign, where(x.zero, 0, x.exponent), x.significand << FRACTION)
 
 
-def multi_add(fmt: Format, N: int, L: int, rho: Conversion, codes: Sequence[Lane]) -> MultiAdd:
+def multi_add(fmt: Format, N: int, width: int, rho: Conversion, codes: Sequence[Lane]) -> MultiAdd:
     """The trace of `Σ codes`, of at least two of `fmt`, a multiple of N."""
     x = tuple(decode(code, fmt.layout) for code in codes)
     special = resolve_special(reduce(merge_special, map(classify_addend, x)))
     halves = tuple(unpack(each, fmt) for each in x)
-    F = L - 2 - carries(len(halves) * len(halves[0]))
+    F = width - 2 - carries(len(halves) * len(halves[0]))
     zero = x[0].sign * 0
     total, exponent, passes = limbs.Wide(zero, zero), zero, []
     for start in range(0, len(x), N):

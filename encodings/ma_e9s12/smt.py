@@ -50,19 +50,19 @@ def term_of(x: E9S12) -> Term:
     return Term(x.sign, z3.If(x.zero, z3.BitVecVal(0, EXPONENT_BITS), x.exponent), x.significand)
 
 
-def _kept(L: int, terms: int) -> int:
+def _kept(width: int, terms: int) -> int:
     """F: fractional bits of the accumulator, of so many E9S12 terms."""
-    return L - 2 - (terms - 1).bit_length()
+    return width - 2 - (terms - 1).bit_length()
 
 
-def multi_add(fmt: Format, N: int, L: int, rho: Conversion, codes: Sequence[BitVec]) -> MultiAdd:
+def multi_add(fmt: Format, N: int, width: int, rho: Conversion, codes: Sequence[BitVec]) -> MultiAdd:
     """The trace of `Σ codes`, of at least two of `fmt`, a multiple of N."""
     x = tuple(decode(code, fmt) for code in codes)
     special = classify([], x)
     halves = tuple(unpack(each, fmt) for each in x)
     terms = [[term_of(half) for half in each] for each in halves]
-    F = _kept(L, len(terms) * len(terms[0]))
-    total, exponent, passes = z3.BitVecVal(0, L), z3.BitVecVal(0, EXPONENT_BITS), []
+    F = _kept(width, len(terms) * len(terms[0]))
+    total, exponent, passes = z3.BitVecVal(0, width), z3.BitVecVal(0, EXPONENT_BITS), []
     for start in range(0, len(terms), N):
         own = [term for each in terms[start : start + N] for term in each]
         passes.append(run_pass(own, total, exponent, F, FRACTION))

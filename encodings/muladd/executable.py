@@ -17,7 +17,7 @@ from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
-class Product(NamedTuple):
+class RoundedProduct(NamedTuple):
     """The interfaces of one product, in order."""
 
     a: Operand  #: decode
@@ -32,18 +32,18 @@ class Product(NamedTuple):
 class MuladdStep(NamedTuple):
     """A product, and its addition."""
 
-    product: Product
+    product: RoundedProduct
     addition: Addition
     result: Lane
 
 
-def rounded_product(spec: DotAdd, pi: Conversion, a: Lane, b: Lane, stages: Stages) -> Product:
+def rounded_product(spec: DotAdd, pi: Conversion, a: Lane, b: Lane, stages: Stages) -> RoundedProduct:
     """The code of φ(a·b)."""
     x, y = stages.decode(a, spec.a_format), stages.decode(b, spec.b_format)
     special, exact = stages.classify([(x, y)]), stages.multiply(x, y)
     places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     code = stages.round_product(exact, places, pi, special, quiet_nan(pi.format))
-    return Product(x, y, special, exact, code.total, code.rounded, code.result)
+    return RoundedProduct(x, y, special, exact, code.total, code.rounded, code.result)
 
 
 def step(spec: DotAdd, p: Muladd, a: Lane, b: Lane, c: Lane, stages: Stages) -> MuladdStep:

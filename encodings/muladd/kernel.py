@@ -21,7 +21,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, vectorised
 from mmaformal.kernels.given import conversion
-from mmaformal.kernels.kernel import BLOCK, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -80,13 +80,13 @@ class MuladdKernel(Kernel):
         p = spec.parameters_as(Muladd)
         return cls(spec) if p.product == p.rho == IEEE_FP32 else None
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (widened(np.ascontiguousarray(codes), self.spec.a_format),)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (widened(in_panels(codes), self.spec.b_format),)
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
         nan, k = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()], self.spec.k
         run_floats(nan, a[0], b[0], d.view(np.float32), start * k, stop * k)

@@ -26,7 +26,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Product:
+class RoundedProduct:
     """The interfaces of one product, in order."""
 
     special: Special  #: classify
@@ -42,19 +42,19 @@ class MuladdStep:
 
     a: tuple[Operand]  #: decode
     b: tuple[Operand]
-    product: Product
+    product: RoundedProduct
     addition: Addition
     result: BitVec
 
 
-def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand, stages: Stages) -> Product:
+def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand, stages: Stages) -> RoundedProduct:
     """The code of φ(a·b)."""
     exponents = product_range(spec.a_format, spec.b_format)
     special = stages.classify([(x, y)])
     exact = stages.multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents)
     places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     code = stages.round_product(exact, exponents, places, pi, special, quiet_nan(pi.format))
-    return Product(special, exact, code.total, code.rounded, code.result)
+    return RoundedProduct(special, exact, code.total, code.rounded, code.result)
 
 
 def step(spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec, stages: Stages) -> MuladdStep:

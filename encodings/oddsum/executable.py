@@ -26,7 +26,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.chain import looped
 from mmaformal.encodings.executable.stages import Stages
-from mmaformal.encodings.gps.executable import GpsStep, Product, recorded
+from mmaformal.encodings.gps.executable import FlushedProduct, GpsStep, recorded
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.executable import operand, without_subnormal
 from mmaformal.formats import fp32
@@ -36,13 +36,13 @@ from mmaformal.spec import DotAdd
 NAN = quiet_nan(fp32)
 
 
-def product(spec: DotAdd, rho: Conversion, a: Lane, b: Lane) -> Product:
+def product(spec: DotAdd, rho: Conversion, a: Lane, b: Lane) -> FlushedProduct:
     x, y = operand(a, spec.a_format), operand(b, spec.b_format)
     special, exact = classify_product(x, y), multiply(x, y)
     unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits
     rounded = round_sum(Sum(signed(exact.sign, exact.significand), unit), exact.sign, rho)
     code = select_special(special, encode(rounded, rho), rho, NAN)
-    return Product(x, y, special, exact, rounded, without_subnormal(code))
+    return FlushedProduct(x, y, special, exact, rounded, without_subnormal(code))
 
 
 def step(

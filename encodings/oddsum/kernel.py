@@ -20,7 +20,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.floats import flush, single_bits, single_of
-from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 
@@ -89,7 +89,14 @@ class OddsumKernel(FlushedKernel):
         return cls(spec) if spec.parameters.last_rounding.rounding is Rounding.RO else None
 
     def steps(
-        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+        self,
+        a: Planes,
+        b: Planes,
+        d: CodeArray,
+        after: CodeArray,
+        doubtful: NDArray[np.bool_],
+        first: int,
+        last: int,
     ) -> None:
         run_pairs(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last)
 

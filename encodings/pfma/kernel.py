@@ -19,7 +19,7 @@ from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, vectorised
 from mmaformal.kernels.floats import flush, is_least
-from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.spec import DotAdd
 
 
@@ -86,7 +86,14 @@ class PfmaKernel(FlushedKernel):
     products_at_once = 0  #: a step at a time
 
     def steps(
-        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+        self,
+        a: Planes,
+        b: Planes,
+        d: CodeArray,
+        after: CodeArray,
+        doubtful: NDArray[np.bool_],
+        first: int,
+        last: int,
     ) -> None:
         run_step(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last - first)
 

@@ -92,7 +92,7 @@ class Put(NamedTuple):
     high: Lane
 
 
-class Whole(NamedTuple):
+class Recombined(NamedTuple):
     """The number of the digits, from the last one on; and less ⌊P/2⌋."""
 
     steps: tuple[Put, ...]
@@ -111,7 +111,7 @@ class ResiduesStep(NamedTuple):
     b: tuple[FactorWord, ...]
     sums: tuple[SumOfRemainders, ...]
     digits: tuple[Digit, ...]
-    whole: Whole
+    whole: Recombined
     rounded: Rounded
     dot: Lane  #: the code of the sum
     one: Lane
@@ -186,7 +186,7 @@ def digits(left: Sequence[Lane], p: Residues) -> tuple[Digit, ...]:
     return tuple(found)
 
 
-def put_together(found: Sequence[Lane], p: Residues, unit: Lane) -> Whole:
+def put_together(found: Sequence[Lane], p: Residues, unit: Lane) -> Recombined:
     """The number of these digits, less ⌊P/2⌋, times 2^unit."""
     zero = found[-1] * 0
     steps = [Put(found[-1], zero, zero)]
@@ -199,7 +199,7 @@ def put_together(found: Sequence[Lane], p: Residues, unit: Lane) -> Whole:
     top = (last.high << (PART - bits)) + (last.middle >> bits) - (p.offset >> limbs.BITS)
     rest = last.low + ((last.middle & ((1 << bits) - 1)) << PART) - (p.offset & ((1 << limbs.BITS) - 1))
     total = limbs.carry(top, rest)
-    return Whole(tuple(steps), total, unit, limbs.narrow(total, unit))
+    return Recombined(tuple(steps), total, unit, limbs.narrow(total, unit))
 
 
 def step(spec: DotAdd, p: Residues, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> ResiduesStep:

@@ -16,7 +16,7 @@ from mmaformal.encodings.residues import Residues
 from mmaformal.encodings.residues import executable as residues
 from mmaformal.formats import Format
 from mmaformal.kernels import batch
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Planes
 from mmaformal.kernels.processor import check_processor
 from mmaformal.spec import DotAdd
 
@@ -29,7 +29,7 @@ class Words(NamedTuple):
     finite: NDArray[np.bool_]
 
 
-def words(codes: Codes, fmt: Format, p: Residues) -> Words:
+def words(codes: CodeArray, fmt: Format, p: Residues) -> Words:
     """The words of (rows, K) codes, K a multiple of a step's products."""
     lanes = codes.astype(np.int64)
     x = decode(lanes, fmt.layout)
@@ -40,7 +40,7 @@ def words(codes: Codes, fmt: Format, p: Residues) -> Words:
     return Words(tuple(each.astype(np.int8) for each in found.remainders), tops, finite)
 
 
-def sums(a: Words, b: Words, program: int, p: Residues) -> Codes:
+def sums(a: Words, b: Words, program: int, p: Residues) -> CodeArray:
     """The codes of the sums of one step, of all rows of a by all rows of b."""
     own = slice(program * p.products, (program + 1) * p.products)
     left = []
@@ -52,18 +52,18 @@ def sums(a: Words, b: Words, program: int, p: Residues) -> Codes:
     found = residues.digits(left, p)
     unit = a.tops[:, program, None] + b.tops[None, :, program] + 2 - 2 * p.bits
     whole = residues.put_together([each.digit for each in found], p, unit)
-    codes: Codes = encode(round_sum(whole.narrowed, whole.narrowed.total * 0, p.rho), p.rho)
+    codes: CodeArray = encode(round_sum(whole.narrowed, whole.narrowed.total * 0, p.rho), p.rho)
     return codes
 
 
-def added(dot: Codes, c: Codes, p: Residues) -> Codes:
+def added(dot: CodeArray, c: CodeArray, p: Residues) -> CodeArray:
     """The codes of sums and c, added as IEEE 754 has it; a NaN is the executable's."""
     fmt = p.rho.format
     assert fmt.dtype is not None
     x, y = (np.ascontiguousarray(each.astype(fmt.word)).view(fmt.dtype) for each in (dot, c))
     with np.errstate(all="ignore"):
         total = x + y
-    codes: Codes = np.where(np.isnan(total), fmt.word.type(quiet_nan(fmt)), total.view(fmt.word))
+    codes: CodeArray = np.where(np.isnan(total), fmt.word.type(quiet_nan(fmt)), total.view(fmt.word))
     return codes
 
 
@@ -80,17 +80,17 @@ class ResiduesKernel(Kernel):
             f"residues: int8 remainders of {len(self.p.moduli)} moduli, added in int32 by NumPy"
         )
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._planes(codes, self.spec.a_format)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._planes(np.ascontiguousarray(codes.T), self.spec.b_format)
 
-    def _planes(self, codes: Codes, fmt: Format) -> Planes:
+    def _planes(self, codes: CodeArray, fmt: Format) -> Planes:
         found = words(codes, fmt, self.p)
         return codes, found.tops, found.finite, *found.remainders
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
         x, y = (Words(planes[3:], planes[1], planes[2]) for planes in (a, tuple(z[: d.shape[1]] for z in b)))
         programs = self.spec.k // self.p.products
@@ -104,10 +104,10 @@ class ResiduesKernel(Kernel):
     def _run_special(
         self,
         places: tuple[NDArray[np.intp], ...],
-        codes: tuple[Codes, Codes],
+        codes: tuple[CodeArray, CodeArray],
         program: int,
-        before: Codes,
-        d: Codes,
+        before: CodeArray,
+        d: CodeArray,
     ) -> None:
         own = slice(program * self.p.products, (program + 1) * self.p.products)
         m, n = places

@@ -25,6 +25,7 @@ class Sfma(Parameters):
     nan: NanRule = NanRule.ANY
 
     algorithm: ClassVar[str] = "sfma"
+    has_flags: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.NOTHING
     rounds_correctly: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"nan": "which NaN an fma gives"}

@@ -35,7 +35,7 @@ def dot_add(
     """The terms of `spec` over K codes `a`, K codes `b` and one `c`, each as wide as its format's storage; with
     block scales, K / scale_block codes `scale_a` and as many `scale_b`.
 
-    `.steps` are the interfaces between the stages (see each algorithm's `Step`), `.result` the code of d.  Where a
+    `.steps` are the interfaces between the stages (each algorithm's own), `.result` the code of d.  Where a
     NaN's payload is unspecified (`spec.nan_is_canonical` is false) it is one fixed quiet NaN.
     Raises ValueError for the wrong number of codes.
     """

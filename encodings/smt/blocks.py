@@ -78,7 +78,7 @@ class Term(NamedTuple):
     significand: BitVec
 
 
-Step = TypeVar("Step")
+StepT = TypeVar("StepT")
 
 
 class Inner(NamedTuple):
@@ -92,10 +92,10 @@ class Inner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace(Generic[Step]):
+class Trace(Generic[StepT]):
     """The trace that an encoding returns: the interfaces of each step of the chain, in order, and the code of d."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[StepT, ...]
     result: BitVec
     stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
     inner: Inner | None = field(default=None, repr=False, compare=False)  #: where signs are changed
@@ -138,8 +138,8 @@ def sticky_shift_right(x: BitVec, amount: BitVec) -> BitVec:
     by = resize(amount, width)
     shifted = z3.LShR(x, by)
     lost = x & ~(z3.BitVecVal(-1, width) << by)
-    jammed = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))
-    return z3.Concat(z3.Extract(width - 1, 1, shifted), jammed)
+    sticky = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))
+    return z3.Concat(z3.Extract(width - 1, 1, shifted), sticky)
 
 
 def shift_right_signed(x: BitVec, amount: BitVec, rounding: Rounding) -> BitVec:
@@ -325,15 +325,15 @@ def align(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
 def align_sticky(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
     """Align a term as `align` does, the lowest bit also set if anything else was cut off ("jamming", round to odd).
 
-    No wider: jamming goes no further up than the lowest bit.
+    No wider: the sticky bit goes no further up than the lowest bit.
     """
     shifted = sticky_shift_right(pad(x.significand, F - fraction_bits), e_max - x.exponent)
     excess = max(fraction_bits - F, 0)
     if not excess:
         return shifted
     lost = z3.Extract(excess - 1, 0, shifted) != 0
-    jammed = bit(z3.Or(z3.Extract(excess, excess, shifted) == 1, lost))
-    return z3.Concat(z3.Extract(shifted.size() - 1, excess + 1, shifted), jammed)
+    sticky = bit(z3.Or(z3.Extract(excess, excess, shifted) == 1, lost))
+    return z3.Concat(z3.Extract(shifted.size() - 1, excess + 1, shifted), sticky)
 
 
 def signed_sum(terms: Sequence[tuple[BitVec, BitVec]], bits: int) -> BitVec:

@@ -18,14 +18,14 @@ class Gives(Protocol):
     def result(self) -> BitVec: ...
 
 
-Made = TypeVar("Made", bound=Gives)
+MadeT = TypeVar("MadeT", bound=Gives)
 
 
 def chained(
-    spec: DotAdd, made: Callable[[slice, BitVec], Made], c: BitVec, stages: Sequence[Stage] = ()
-) -> Trace[Made]:
+    spec: DotAdd, made: Callable[[slice, BitVec], MadeT], c: BitVec, stages: Sequence[Stage] = ()
+) -> Trace[MadeT]:
     """Return the trace of `spec.k` products; `made` gives a step of some of them from the code of its c."""
-    done: list[Made] = []
+    done: list[MadeT] = []
     stop = 0
     while stop < spec.k:
         first, stop = stop, stop + spec.parameters.step_products
@@ -36,14 +36,14 @@ def chained(
 
 def looped(
     kind: type[OfAlgorithm],
-    made: Callable[[DotAdd, OfAlgorithm, Sequence[BitVec], Sequence[BitVec], BitVec, Stages], Made],
-) -> Callable[..., Trace[Made]]:
+    made: Callable[[DotAdd, OfAlgorithm, Sequence[BitVec], Sequence[BitVec], BitVec, Stages], MadeT],
+) -> Callable[..., Trace[MadeT]]:
     """Return what makes the trace of `c + Σ a_k·b_k`, of K terms a, K terms b and one c, by `made`, which gives a step.
 
     The step is given the terms of its own products, its c, and the stages to note what it does in.
     """
 
-    def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Made]:
+    def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[MadeT]:
         p, stages = spec.parameters_as(kind), Stages()
         return chained(spec, lambda own, before: made(spec, p, a[own], b[own], before, stages), c, stages)
 

@@ -35,7 +35,7 @@ from mmaformal.encodings.sorted_fda import SortedFda
 from mmaformal.spec import DotAdd
 
 
-class SortedStep(NamedTuple):
+class SortedFdaStep(NamedTuple):
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -65,7 +65,7 @@ def _sum_of(terms: tuple[Term, Term, Term], places: int, p: SortedFda, lowest: i
 
 def step(
     spec: DotAdd, p: SortedFda, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
-) -> SortedStep:
+) -> SortedFdaStep:
     """One step of three terms."""
     x, y = (
         tuple(stages.decode(code, fmt) for code in side)
@@ -84,7 +84,7 @@ def step(
     rounded = round_sum(total, zero_sign(signs, total.total * 0, rho), rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
     stages.made("round_sum", [total, *signs, special], Code(total.total, rounded, result), rho=rho)
-    return SortedStep(x, y, z, special, products, addend, sum_, rounded, result)
+    return SortedFdaStep(x, y, z, special, products, addend, sum_, rounded, result)
 
 
 dot_add = looped(lambda spec, a, b, c, stages: step(spec, spec.parameters_as(SortedFda), a, b, c, stages))

@@ -1,7 +1,7 @@
 """sorted_fda, fused dot-add of three sorted terms, as bit-vector terms.  Specification: semantics §3.
 
 The terms are normalised and sorted as efda's are.  The first two are added in a frame of F places; that sum, normalised
-or as it is, and the third one in a frame of G.  What lies below ρ's least exponent is jammed to it.
+or as it is, and the third one in a frame of G.  What lies below ρ's least exponent is shifted to it, sticky.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import z3
 
 from mmaformal.encodings.efda.smt import (
     Frames,
-    Jammed,
     SortedSum,
-    jam,
+    StickyTotal,
     normal_sum,
     normalised_terms,
+    shift_to_least,
     sorted_terms,
     with_zero_sign,
 )
@@ -46,7 +46,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class SortedStep:
+class SortedFdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -57,7 +57,7 @@ class SortedStep:
     addend: Term
     sorted: SortedSum  #: align, accumulate
     sum: StickySum  #: of all
-    jammed: Jammed  #: the same, not below ρ's least exponent
+    sticky: StickyTotal  #: the same, not below ρ's least exponent
     rounded: Rounded  #: normalise & round
     result: BitVec  #: encode
 
@@ -89,7 +89,7 @@ def _sum_of(
 
 def step(
     spec: DotAdd, p: SortedFda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
-) -> SortedStep:
+) -> SortedFdaStep:
     """One step of three terms."""
     exponents, zero, places, rho = _exponents_of(spec, p), p.lowest(spec), p.places(spec), p.rho
     x = tuple(stages.decode(code, spec.a_format) for code in a)
@@ -104,12 +104,12 @@ def step(
     sum_, inputs = made.sum, [*products, addend]
     frames = Frames(p.F, p.G)
     stages.made("sorted_sum", inputs, sum_, sum=made, exponents=exponents, zero=zero, frames=frames)
-    jammed = jam(sum_, exponents, rho)
-    rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, p.G, rho, spec.d_format.min_exponent)
-    rounded = with_zero_sign(rounded, jammed.total, inputs, rho)
+    sticky = shift_to_least(sum_, exponents, rho)
+    rounded = normalise_and_round(sticky.total, sticky.e_max, exponents, p.G, rho, spec.d_format.min_exponent)
+    rounded = with_zero_sign(rounded, sticky.total, inputs, rho)
     result = select_special(special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    stages.round_sum(sum_, inputs, special, Code(jammed.total, rounded, result), rho)
-    return SortedStep(x, y, z, special, products, addend, made, sum_, jammed, rounded, result)
+    stages.round_sum(sum_, inputs, special, Code(sticky.total, rounded, result), rho)
+    return SortedFdaStep(x, y, z, special, products, addend, made, sum_, sticky, rounded, result)
 
 
 dot_add = looped(SortedFda, lambda spec, p, a, b, c, stages: step(spec, p, a, b, c, stages))

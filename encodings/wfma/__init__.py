@@ -22,6 +22,7 @@ class Wfma(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "wfma"
+    has_flags: ClassVar[bool] = True
     loss: ClassVar[LossModel] = LossModel.NOTHING
     summary: ClassVar[str] = (
         "fma of widened factors: K correctly rounded fma, in order, a and b converted exactly"

@@ -14,7 +14,7 @@ from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch, converted
-from mmaformal.kernels.kernel import Codes, Planes, in_panels
+from mmaformal.kernels.kernel import CodeArray, Planes, in_panels
 from mmaformal.kernels.processor import has_fma
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -35,10 +35,10 @@ class WfmaKernel(SfmaKernel):
         full = rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
         return cls(spec) if rho.rounding is Rounding.RNE and full and has_fma() else None
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (widened(np.ascontiguousarray(codes), self.spec.a_format),)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (widened(in_panels(codes), self.spec.b_format),)
 
     @staticmethod
@@ -50,7 +50,7 @@ class WfmaKernel(SfmaKernel):
         staged.run_rows(own, converted(rows, spec, target, target))
 
 
-def widened(codes: Codes, fmt: Format) -> Codes:
+def widened(codes: CodeArray, fmt: Format) -> CodeArray:
     """Codes as float32."""
     if fmt == fp32:
         return codes.view(np.float32)

@@ -9,7 +9,7 @@ from mmaformal.analysis.units import Unit
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
-Operands = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
+OperandArrays = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
 
 #: Rows and columns of the products of matrices that are made.
 SIDE = 256
@@ -25,7 +25,9 @@ KINDS: dict[str, tuple[int, bool, bool] | None] = {
 }
 
 
-def operands_of(unit: Unit, kind: str, rng: np.random.Generator, products: int | None = None) -> Operands:
+def operands_of(
+    unit: Unit, kind: str, rng: np.random.Generator, products: int | None = None
+) -> OperandArrays:
     """A, B and C of a kind, of so many products: those of one instruction, or of four in a chain."""
     i = unit.instruction
     chained = i.c_format == i.d_format and kind == "one sign"

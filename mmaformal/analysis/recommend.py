@@ -1,6 +1,6 @@
 """How to scale two matrices for an instruction, how large the error can be then, and how large it is on the model.
 
-    from mmaformal.analysis.recommend import bound, recommend_scaling
+    from mmaformal.analysis.recommend import element_bounds, recommend_scaling
     print(recommend_scaling(A, B, hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]))
 
 A and B are of binary64; C = Λ^-1 (fl(ΛA) fl(BM)) M^-1 as in (3.1), the product in the middle being the instruction's,
@@ -34,7 +34,7 @@ from mmaformal.operands import Matrix
 _ROUNDING = 2.0**-50
 
 
-def bound(
+def element_bounds(
     A: Matrix,
     B: Matrix,
     instruction: Instruction,

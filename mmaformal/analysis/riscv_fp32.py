@@ -31,7 +31,7 @@ _LAST: Final = fp32.min_exponent - fp32.fraction_bits  #: the place of fp32's le
 _TERMS = 9
 
 
-def is_of_standard(spec: DotAdd) -> bool:
+def is_fp32_of_standard(spec: DotAdd) -> bool:
     """Whether a unit is one of fp32 throughout, with a power of two of products."""
     formats = {spec.a_format, spec.b_format, spec.c_format, spec.d_format}
     return formats == {fp32} and spec.k & (spec.k - 1) == 0 and not spec.scale_block
@@ -44,14 +44,14 @@ class Zero(Enum):
     MINUS = "−0"
 
 
-Number: TypeAlias = Fraction | Zero | float  #: a number that is not zero, a zero, or an infinity or NaN
+Fp32Number: TypeAlias = Fraction | Zero | float  #: a number that is not zero, a zero, or an infinity or NaN
 
 
 def _zero(negative: bool) -> Zero:
     return Zero.MINUS if negative else Zero.PLUS
 
 
-def _number(code: int) -> Number:
+def _number(code: int) -> Fp32Number:
     """Returns the number of a code."""
     negative = bool(code & fp32.sign_mask)
     if fp32.is_nan(code):
@@ -61,11 +61,11 @@ def _number(code: int) -> Number:
     return fp32.value(code) or _zero(negative)
 
 
-def _is_negative(x: Number) -> bool:
+def _is_negative(x: Fp32Number) -> bool:
     return x is Zero.MINUS if isinstance(x, Zero) else x < 0
 
 
-def _multiply(x: Number, y: Number) -> Number:
+def _multiply(x: Fp32Number, y: Fp32Number) -> Fp32Number:
     """Returns the exact product."""
     if isinstance(x, Fraction) and isinstance(y, Fraction):
         return x * y
@@ -76,7 +76,7 @@ def _multiply(x: Number, y: Number) -> Number:
     return -math.inf if _is_negative(x) != _is_negative(y) else math.inf
 
 
-def _add(x: Number, y: Number) -> Number:
+def _add(x: Fp32Number, y: Fp32Number) -> Fp32Number:
     """Returns the exact sum."""
     if isinstance(x, Zero):
         return _zero(x is y is Zero.MINUS) if isinstance(y, Zero) else y
@@ -98,7 +98,7 @@ def _last_place(x: Fraction) -> int:
     return max(exponent_of(x) - fp32.fraction_bits, _LAST)
 
 
-def _cuts(x: Number) -> Iterator[Number]:
+def _cuts(x: Fp32Number) -> Iterator[Fp32Number]:
     """Yields what x may become by rounding once to a format that has fp32's numbers."""
     yield x
     if not isinstance(x, Fraction):
@@ -110,7 +110,7 @@ def _cuts(x: Number) -> Iterator[Number]:
             yield -math.inf if y < 0 else math.inf
 
 
-def _repeated(x: Number) -> Iterator[Number]:
+def _repeated(x: Fp32Number) -> Iterator[Fp32Number]:
     """Yields what x may become by rounding any number of times."""
     found, new = {x}, [x]
     while new:
@@ -119,7 +119,7 @@ def _repeated(x: Number) -> Iterator[Number]:
     yield from found
 
 
-def _single(x: Number) -> int:
+def _single(x: Fp32Number) -> int:
     """Returns the code of x, rounded to fp32."""
     if isinstance(x, Fraction):
         sign, e = fp32.sign_mask if x < 0 else 0, max(exponent_of(x), fp32.min_exponent)
@@ -132,7 +132,7 @@ def _single(x: Number) -> int:
     return NAN if math.isnan(x) else (fp32.sign_mask if x < 0 else 0) | 0x7F800000
 
 
-def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
+def allowed_fp32(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> set[int]:
     """Returns the codes of d that a conforming unit may give for an input.
 
     Of more than eight products, zeros are left out but one of each sign, and a number may be rounded as often as one
@@ -141,11 +141,11 @@ def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> 
     nine terms without those.
     """
     exact = [_multiply(_number(x), _number(y)) for x, y in zip(a, b, strict=True)]
-    leaves: list[set[Number]] = [*({x, _number(_single(x))} for x in exact), {_number(c)}]
+    leaves: list[set[Fp32Number]] = [*({x, _number(_single(x))} for x in exact), {_number(c)}]
     rounded = _cuts
     if len(leaves) > _TERMS:
         plain = [leaf for leaf in leaves if not all(isinstance(x, Zero) for x in leaf)]
-        kinds: list[set[Number]] = [{zero} for zero in Zero]
+        kinds: list[set[Fp32Number]] = [{zero} for zero in Zero]
         leaves = [*plain, *(kind for kind in kinds if kind in leaves)]
         rounded = _repeated
     if len(leaves) > _TERMS:
@@ -153,7 +153,7 @@ def allowed(a: Sequence[int], b: Sequence[int], c: int, limit: int = 20_000) -> 
     return {_single(x) for x in trees(leaves, limit, rounded, _add)}
 
 
-def off_at_most(k: int) -> Fraction:
+def fp32_off_at_most(k: int) -> Fraction:
     """Returns how far a conforming unit of k products is off the exact sum at most, relative to |c| + Σ|a·b|.
 
     Where no number on the way is too small or too large.  A product is rounded, added k times at most, and the sum is

@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 from mmaformal.formats import Format, bf16, e4m3, e5m2, exponent_of, fp32
 from mmaformal.spec import DotAdd
 
-Value = Fraction | float  #: a number, or an infinity or a NaN
+ExtendedNumber = Fraction | float  #: a number, or an infinity or a NaN
 
 #: The formats of a and b that the standard has such instructions for.
 TYPES: Final = {(bf16, bf16), *((x, y) for x in (e4m3, e5m2) for y in (e4m3, e5m2))}
@@ -50,14 +50,14 @@ def last_bit_place(x: Fraction) -> int:
     return (x.numerator & -x.numerator).bit_length() - x.denominator.bit_length()
 
 
-def to_odd(x: Fraction, place: int) -> Fraction:
+def number_to_odd(x: Fraction, place: int) -> Fraction:
     """Returns x cut toward zero at 2^place, its last bit set if anything was lost."""
     grid = Fraction(2) ** place
     whole, lost = divmod(abs(x), grid)
     return (int(whole) | bool(lost)) * grid * (1 if x > 0 else -1)
 
 
-def cuts(x: Value) -> Iterator[Value]:
+def cuts(x: ExtendedNumber) -> Iterator[ExtendedNumber]:
     """Yields what x may become by rounding to odd, once or more, in formats that have fp32's numbers, or none."""
     yield x
     if not isinstance(x, Fraction) or not x:
@@ -66,10 +66,10 @@ def cuts(x: Value) -> Iterator[Value]:
         yield math.copysign(math.inf, x)
     last = max(exponent_of(x) - _Q + 1, fp32.min_exponent - _Q + 1)
     for place in range(last_bit_place(x) + 1, last + 1):
-        yield to_odd(x, place)
+        yield number_to_odd(x, place)
 
 
-def single(x: Value) -> int:
+def single(x: ExtendedNumber) -> int:
     """Returns the code of x, converted to fp32 in the end."""
     if not isinstance(x, Fraction):
         return NAN if math.isnan(x) else (0x7F800000 if x > 0 else 0xFF800000)
@@ -80,11 +80,11 @@ def single(x: Value) -> int:
         return sign | 0x7F800000
     e = max(exponent_of(x), fp32.min_exponent)
     place = e - _Q + 1
-    whole = int(abs(to_odd(x, place)) / Fraction(2) ** place)
+    whole = int(abs(number_to_odd(x, place)) / Fraction(2) ** place)
     return sign | whole + ((e - fp32.min_exponent) << fp32.fraction_bits)
 
 
-def _number(code: int, fmt: Format) -> Value:
+def _number(code: int, fmt: Format) -> ExtendedNumber:
     if fmt.is_nan(code):
         return math.nan
     if not fmt.is_finite(code):
@@ -92,13 +92,13 @@ def _number(code: int, fmt: Format) -> Value:
     return fmt.value(code)
 
 
-def _add(x: Value, y: Value) -> Value:
+def _add(x: ExtendedNumber, y: ExtendedNumber) -> ExtendedNumber:
     if isinstance(x, Fraction):
         return x + y if isinstance(y, Fraction) else y
     return x if isinstance(y, Fraction) else x + y
 
 
-def _product(x: Value, y: Value) -> Value:
+def _product(x: ExtendedNumber, y: ExtendedNumber) -> ExtendedNumber:
     if isinstance(x, Fraction) and isinstance(y, Fraction):
         return x * y
     if not x or not y:
@@ -108,7 +108,7 @@ def _product(x: Value, y: Value) -> Value:
     )
 
 
-def _is_nan(x: Value) -> bool:
+def _is_nan(x: ExtendedNumber) -> bool:
     return isinstance(x, float) and math.isnan(x)
 
 
@@ -118,10 +118,10 @@ def _reference(code: int, fmt: Format) -> int:
     return max(field, 1) - fmt.bias
 
 
-def _bulk(products: Sequence[tuple[Value, int]], size: int) -> set[Value]:
+def _bulk(products: Sequence[tuple[ExtendedNumber, int]], size: int) -> set[ExtendedNumber]:
     """Returns the sums of one set of `size` products, of which these are not zero, by RVBNA of every precision."""
     if any(not isinstance(x, Fraction) for x, _ in products):
-        total: Value = Fraction(0)
+        total: ExtendedNumber = Fraction(0)
         for x, _ in products:
             total = _add(total, x)
         return {total}
@@ -129,7 +129,7 @@ def _bulk(products: Sequence[tuple[Value, int]], size: int) -> set[Value]:
     numbers = [x for x, _ in products if isinstance(x, Fraction)]
     exact = largest + 1 - guard - min(map(last_bit_place, numbers))
     return {
-        sum((to_odd(x, largest - (q - 1) - guard) for x in numbers), Fraction(0))
+        sum((number_to_odd(x, largest - (q - 1) - guard) for x in numbers), Fraction(0))
         for q in range(_Q, max(_Q, exact) + 1)
     }
 
@@ -185,13 +185,13 @@ def allowed(spec: DotAdd, a: Sequence[int], b: Sequence[int], c: int, limit: int
 
     Raises TooManyError where there are more than `limit` results on the way: of inputs of many products, far apart.
     """
-    products: list[tuple[Value, int]] = []
+    products: list[tuple[ExtendedNumber, int]] = []
     for x, y in zip(a, b, strict=True):
         value = _product(_number(x, spec.a_format), _number(y, spec.b_format))
         if value != 0:  # a zero changes nothing: a zero result is +0 whatever its terms are
             products.append((value, _reference(x, spec.a_format) + _reference(y, spec.b_format)))
     last = _number(c, spec.c_format)
-    found, seen = set[int](), set[tuple[frozenset[Value], ...]]()
+    found, seen = set[int](), set[tuple[frozenset[ExtendedNumber], ...]]()
     size = 1
     while size <= spec.k:
         for blocks in _partitions(range(len(products)), spec.k // size, size):

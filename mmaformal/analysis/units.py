@@ -273,9 +273,10 @@ def _inner_stages(spec: DotAdd) -> tuple[SumStage, ...]:
 
     A term that is cut to odd is less than one unit off, and the one with the largest exponent nothing.
     """
-    p = spec.parameters
-    if not isinstance(p, Lowered):
-        raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
+    if spec.parameters.made_of(spec) is None:
+        what = spec.parameters.algorithm
+        raise ValueError(f"{what} has no bound relative to its terms: none is proved of its steps")
+    p = spec.parameters_as(Lowered)
     inner = InnerSteps(spec, p)
     count = len(p.order) // p.L
     if p.cuts_to_odd:

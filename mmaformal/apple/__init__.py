@@ -22,7 +22,7 @@ from mmaformal.apple.elements import ARITHMETIC, Elements, Sides
 from mmaformal.apple.memory import Transfer, move
 from mmaformal.apple.moving import extract, lookup
 from mmaformal.apple.operand import FIELDS, MOVES, NUMBERS, OPS, AmxOperand, Word, disassemble
-from mmaformal.apple.registers import Codes, as_bytes, codes
+from mmaformal.apple.registers import Int64Codes, as_bytes, codes
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.amx import executable as amx
 from mmaformal.encodings.amx_lanes import executable as lanes
@@ -64,19 +64,19 @@ def elements(state: AmxState, name: str, bits: int, generation: int = 1) -> list
     return list(ARITHMETIC[name](Sides(x, y, tables.decode(name, bits), generation)))
 
 
-def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Codes) -> None:
+def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Int64Codes) -> None:
     """Put codes in the places of elements."""
     z.reshape(-1, on.size)[on.places] = as_bytes(values, on.size).reshape(-1, on.size)
 
 
-def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
+def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.LaneElement]) -> list[int]:
     """Returns all elements of an instruction, computed as one array."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
     after: list[int] = amx.alu(x, y, z, on, rho).result.tolist()
     return after
 
 
-def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
+def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.LaneElement]) -> list[int]:
     """Returns all elements of fms, of lanes whose signs are changed."""
     x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
     after = lanes.without_all(rho, (on.skip_x, on.skip_y, on.skip_z), x, y, z)
@@ -84,7 +84,7 @@ def _minus(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> 
     return found
 
 
-def _fma(state: AmxState, name: str, bits: int, unit: amx.Unit = _at_once) -> AmxState:
+def _fma(state: AmxState, name: str, bits: int, unit: amx.LaneUnit = _at_once) -> AmxState:
     signed = bits - (1 << 64) if bits >> 63 else bits
     x, y, z = (list(getattr(state, name)) for name in SIZES)
     after = amx.execute(name, amx.State(x, y, z), signed, unit).state

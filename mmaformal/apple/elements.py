@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from mmaformal.apple import tables
-from mmaformal.apple.registers import ROW, Bytes, Codes, Flags, codes, enabled, indexed, loaded, shuffled
+from mmaformal.apple.registers import ROW, Bytes, Flags, Int64Codes, codes, enabled, indexed, loaded, shuffled
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Accumulation, FloatKind, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
@@ -26,7 +26,7 @@ _PLACES = np.arange(ROW)
 class Operation(Protocol):
     """An operation on lanes x and y and an element z."""
 
-    def __call__(self, x: Codes, y: Codes, z: Codes, /) -> Codes: ...
+    def __call__(self, x: Int64Codes, y: Int64Codes, z: Int64Codes, /) -> Int64Codes: ...
 
 
 class FloatingOperation(NamedTuple):
@@ -36,9 +36,9 @@ class FloatingOperation(NamedTuple):
     source: Format
     target: Format
 
-    def __call__(self, x: Codes, y: Codes, z: Codes) -> Codes:
+    def __call__(self, x: Int64Codes, y: Int64Codes, z: Int64Codes) -> Int64Codes:
         u, v = (convert_exactly(code, self.source, self.target) for code in (x, y))
-        found: Codes = lanes.floating(self.kind, u, v, z, RHO[self.target.name])
+        found: Int64Codes = lanes.floating(self.kind, u, v, z, RHO[self.target.name])
         return found
 
 
@@ -48,8 +48,8 @@ class IntegerOperation(NamedTuple):
     on: Accumulation
     shift: int
 
-    def __call__(self, x: Codes, y: Codes, z: Codes) -> Codes:
-        found: Codes = lanes.accumulated(self.on, x, y, z, self.shift).result
+    def __call__(self, x: Int64Codes, y: Int64Codes, z: Int64Codes) -> Int64Codes:
+        found: Int64Codes = lanes.accumulated(self.on, x, y, z, self.shift).result
         return found
 
 
@@ -59,12 +59,12 @@ class Reduced(NamedTuple):
     on: Reduction
     shift: int
 
-    def __call__(self, x: Codes, y: Codes, z: Codes) -> Codes:
-        found: Codes = lanes.reduced(self.on, z, self.shift)
+    def __call__(self, x: Int64Codes, y: Int64Codes, z: Int64Codes) -> Int64Codes:
+        found: Int64Codes = lanes.reduced(self.on, z, self.shift)
         return found
 
 
-def _zeros(x: Codes, y: Codes, z: Codes) -> Codes:
+def _zeros(x: Int64Codes, y: Int64Codes, z: Int64Codes) -> Int64Codes:
     """Zeros, where what an operation makes is overridden."""
     return z * 0
 
@@ -74,9 +74,9 @@ class Elements(ShortRepr):
     """Elements of Z that are written, by their numbers of so many bytes, row by row."""
 
     operation: Operation
-    x: Codes
-    y: Codes
-    places: Codes
+    x: Int64Codes
+    y: Int64Codes
+    places: Int64Codes
     size: int
 
 
@@ -246,7 +246,7 @@ def _reduction(on: dict[str, int], bits: int, saturated: int) -> Reduced:
     return Reduced(Reduction(bits, bits, saturated, *flags), on["shift"])
 
 
-def _of_z(operation: Reduced, vectors: _Vectors, places: Codes, size: int) -> Elements:
+def _of_z(operation: Reduced, vectors: _Vectors, places: Int64Codes, size: int) -> Elements:
     nothing = np.zeros(len(places), np.int64)
     over = (vectors.mode, vectors.value) == (0, 3)
     return Elements(_zeros if over else operation, nothing, nothing, places, size)

@@ -11,8 +11,8 @@ from mmaformal.apple import tables
 from mmaformal.apple.registers import (
     ROW,
     Bytes,
-    Codes,
     Flags,
+    Int64Codes,
     as_bytes,
     codes,
     enabled,
@@ -110,7 +110,7 @@ def _extracted(across: bool, z: Bytes, place: int, what: _Extract, on: dict[str,
     return as_bytes(_narrowed(found, what, on) if what.stride else found, size)
 
 
-def _narrowed(found: Codes, what: _Extract, on: dict[str, int]) -> Codes:
+def _narrowed(found: Int64Codes, what: _Extract, on: dict[str, int]) -> Int64Codes:
     """fp32 rounded to fp16 or bf16, or an integer shifted and saturated."""
     if on["float"]:
         return np.asarray(convert(found, fp32, IEEE_BF16 if on["to_bf16"] else IEEE_FP16))
@@ -145,12 +145,12 @@ def lookup(state: AmxState, on: dict[str, int], generation: int) -> AmxState:
     return replace(state, **{to: bytes(data)})
 
 
-def _numbers(row: Bytes, table: Bytes, size: int, kind: Format | bool | None) -> Codes:
+def _numbers(row: Bytes, table: Bytes, size: int, kind: Format | bool | None) -> Int64Codes:
     """One less than the number of the table's first lane that exceeds each lane; all ones if none does."""
     mine, other = codes(row, size)[:, None], codes(table, size)[None, :]
     if isinstance(kind, Format):
         beyond = lanes.exceeds(other, mine, kind)
     else:
         beyond = lanes.integer(other, 8 * size, bool(kind)) > lanes.integer(mine, 8 * size, bool(kind))
-    found: Codes = np.where(beyond.any(axis=1), beyond.argmax(axis=1), ROW // size) - 1
+    found: Int64Codes = np.where(beyond.any(axis=1), beyond.argmax(axis=1), ROW // size) - 1
     return found & (ROW // size - 1)

@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-Codes = NDArray[np.int64]
+Int64Codes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 ROW: Final = 64  #: bytes
 _KINDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}
 
 
-def codes(data: Bytes, size: int) -> Codes:
+def codes(data: Bytes, size: int) -> Int64Codes:
     """The codes of so many bytes each, the first one the lowest; those of 8 bytes signed, as lanes have them."""
     return data.view(_KINDS[size]).astype(np.int64)
 
 
-def as_bytes(values: Codes, size: int) -> Bytes:
+def as_bytes(values: Int64Codes, size: int) -> Bytes:
     """The bytes of codes."""
     return values.astype(_KINDS[size]).view(np.uint8)
 

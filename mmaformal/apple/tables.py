@@ -13,7 +13,7 @@ from mmaformal.encodings.amx_lanes import Accumulation, FloatKind
 from mmaformal.formats import Format, bf16, fp16, fp32, fp64
 
 #: Lowest bit and width of each field.
-Places = Mapping[str, tuple[int, int]]
+FieldPlaces = Mapping[str, tuple[int, int]]
 
 _OFFSETS = {"y_offset": (0, 9), "x_offset": (10, 9)}
 _SHUFFLES = {"y_shuffle": (27, 2), "x_shuffle": (29, 2)}
@@ -39,7 +39,7 @@ _EXTRACTED = {
 }  # fmt: skip
 
 #: Fields of each instruction; some share bits, and which are meant another one says (`indexed`, `several`, `alu` of 4).
-FIELDS: dict[str, Places] = {
+FIELDS: dict[str, FieldPlaces] = {
     **dict.fromkeys(("fma16", "fma32", "fma64", "fms16", "fms32", "fms64"), FMA),
     "mac16": {k: v for k, v in FMA.items() if k not in ("y_f16", "x_f16", "z_f32")}
     | {"shift": (55, 5), "y_i8": (60, 1), "x_i8": (61, 1), "z_i32": (62, 1)},

@@ -261,7 +261,7 @@ class Architecture(Tabular):
         return min(
             found,
             key=lambda i: (
-                i.algorithm == "lowered",
+                i.parameters.made_of(i.spec) is not None,
                 i.a_format != i.b_format,
                 i.a_format.name,
                 -i.c_format.storage_bits,

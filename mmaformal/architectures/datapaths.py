@@ -48,7 +48,7 @@ NAME = "datapath"
 
 #: An exponent of exact zeros; `None`: one below all others, so that zeros do not take part in choosing the largest
 #: exponent; "fields": that of their fields.
-ZeroExponent = int | Literal["fields"] | None
+ZeroExponentRule = int | Literal["fields"] | None
 
 _SOURCES = {
     "F": "TensorGauge §IV-B (FracBits)",
@@ -150,7 +150,7 @@ def flags(
 def flags_of(instruction: Instruction) -> Instruction:
     """The exceptions of one fma, which are tiny after rounding.  Raises ValueError for another instruction."""
     spec, p = instruction.spec, instruction.spec.parameters
-    if p.algorithm not in ("fma", "sfma", "wfma") or spec.k != 1 or spec.is_signed:
+    if not p.has_flags or spec.k != 1 or spec.is_signed:
         raise ValueError(f"{instruction.label} is no single fma, whose exceptions are known")
     own = dict(zip(p.keys(), map(p.__getitem__, p.keys()), strict=True))
     if own.get("tiny") is not None:
@@ -229,7 +229,7 @@ def fda(
     c: Format | str | None = None,
     rho: str = "RNE-FP32",
     cut: str = "RZ",
-    e_zero: ZeroExponent = None,
+    e_zero: ZeroExponentRule = None,
     scale: Format | str | None = None,
     block: int = 0,
     chain: int = 1,
@@ -256,7 +256,7 @@ def joined(
     b: Format | str | None = None,
     c: Format | str | None = None,
     rho: str = "RNE-FP32",
-    e_zero: ZeroExponent = None,
+    e_zero: ZeroExponentRule = None,
     chain: int = 1,
 ) -> Instruction:
     """JOINED: k products and c aligned, cut to `frac_bits` fractional bits and added as by fda; then a bit below the
@@ -306,7 +306,7 @@ def sda(
     dot: str = "RNE-FP32",
     rho: str = "IEEE-FP32",
     cut: str = "RZ",
-    e_zero: ZeroExponent = None,
+    e_zero: ZeroExponentRule = None,
     step: int | None = None,
     operands: Format | str | None = None,
     order: str = "",
@@ -335,7 +335,7 @@ def gfda(
     b: Format | str | None = None,
     rho: str = "RNE-FP32",
     cut: str = "RZ",
-    e_zero: ZeroExponent = None,
+    e_zero: ZeroExponentRule = None,
     group_bits: int | None = None,
     scale: Format | str | None = None,
     block: int = 32,
@@ -408,7 +408,9 @@ def _factors(a: Format | str, b: Format | str | None) -> tuple[Format, Format]:
     return x, x if b is None else Format.named(b, "b")
 
 
-def _exponent(e_zero: ZeroExponent, factors: Iterable[Format], c: Format, scale: Format | None) -> int | None:
+def _exponent(
+    e_zero: ZeroExponentRule, factors: Iterable[Format], c: Format, scale: Format | None
+) -> int | None:
     """Return zeros' exponent as the parameters have it: None stands for that of the fields."""
     if e_zero is None:
         products = sum(fmt.min_exponent for fmt in factors) + (2 * scale.min_exponent if scale else 0)

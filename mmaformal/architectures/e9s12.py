@@ -29,12 +29,12 @@ _OPERATORS = (
 
 _SOURCES = {
     "N": "Desrentes et al. §V",
-    "L": "Desrentes et al. §IV-B",
+    "accumulator_bits": "Desrentes et al. §IV-B",
     "rho": "Desrentes et al. §IV",
     "detects_zeros": "Desrentes et al. §IV-B, d",
 }
 
-#: name, type of a and b, products in all, of a pass, L
+#: name, type of a and b, products in all, of a pass, accumulator_bits
 _LOOPED = (
     ("DP4ACC8.FP16", fp16, 8, 4, 85),
     ("DP4ACC8.BF16", bf16, 8, 4, 85),
@@ -42,19 +42,24 @@ _LOOPED = (
 )
 
 
-def _looped(name: str, factors: Format, D: int, N: int, L: int) -> Instruction:
-    spec = DotAdd(D, factors, factors, fp32, fp32, AccE9s12(D, N, L, IEEE_FP32))
-    sources = {"D": "chosen", "N": "Desrentes et al. §IV-D", "L": "chosen", "rho": "Desrentes et al. §IV"}
+def _looped(name: str, factors: Format, D: int, N: int, accumulator_bits: int) -> Instruction:
+    spec = DotAdd(D, factors, factors, fp32, fp32, AccE9s12(D, N, accumulator_bits, IEEE_FP32))
+    sources = {
+        "D": "chosen",
+        "N": "Desrentes et al. §IV-D",
+        "accumulator_bits": "chosen",
+        "rho": "Desrentes et al. §IV",
+    }
     return Instruction(name, "e9s12", 1, 1, spec, sources=sources)
 
 
-def _instruction(name: str, factors: Format, products: int, L: int) -> Instruction:
+def _instruction(name: str, factors: Format, products: int, accumulator_bits: int) -> Instruction:
     return Instruction(
         name,
         "e9s12",
         1,
         1,
-        DotAdd(products, factors, factors, fp32, fp32, DpaE9s12(products, L, IEEE_FP32)),
+        DotAdd(products, factors, factors, fp32, fp32, DpaE9s12(products, accumulator_bits, IEEE_FP32)),
         sources=_SOURCES,
     )
 

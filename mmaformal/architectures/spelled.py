@@ -8,7 +8,7 @@ from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
 from mmaformal.instruction import Instruction
 
-Kind = Callable[..., Instruction]
+UnitMaker = Callable[..., Instruction]
 
 
 class SpelledSpace(Architecture):
@@ -19,8 +19,8 @@ class SpelledSpace(Architecture):
         name: str,
         title: str,
         listed: Iterable[Instruction],
-        kinds: Mapping[str, Kind],
-        spelling: Callable[[Kind], str],
+        kinds: Mapping[str, UnitMaker],
+        spelling: Callable[[UnitMaker], str],
         named: Callable[[str], Instruction],
     ) -> None:
         super().__init__(name, title, listed)

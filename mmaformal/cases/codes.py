@@ -17,14 +17,14 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, Specials
 
 #: A code, or a fact about one: a term, or an array; what is made of a term is one.
-Code: TypeAlias = z3.BitVecRef | NDArray[np.uint64]
+CodeOrFact: TypeAlias = z3.BitVecRef | NDArray[np.uint64]
 Fact: TypeAlias = z3.BoolRef | NDArray[np.bool_]
 
 
 # ---- facts -------------------------------------------------------------------------------------------------------
 
 
-def select(fact: Fact, x: Code, y: Code) -> Code:
+def select(fact: Fact, x: CodeOrFact, y: CodeOrFact) -> CodeOrFact:
     """x where the fact is true, else y."""
     if isinstance(fact, z3.BoolRef):
         return z3.If(fact, x, y)
@@ -43,36 +43,36 @@ def negation(fact: Fact) -> Fact:
     return z3.Not(fact) if isinstance(fact, z3.BoolRef) else np.logical_not(fact)
 
 
-def _never(code: Code) -> Fact:
+def _never(code: CodeOrFact) -> Fact:
     return z3.BoolVal(False) if isinstance(code, z3.BitVecRef) else np.zeros(np.shape(code), np.bool_)
 
 
 # ---- fields ------------------------------------------------------------------------------------------------------
 
 
-def _field(code: Code, low: int, bits: int) -> Code:
+def _field(code: CodeOrFact, low: int, bits: int) -> CodeOrFact:
     if isinstance(code, z3.BitVecRef):
         return z3.Extract(low + bits - 1, low, code)
     return code >> low & (1 << bits) - 1
 
 
-def exponent_field(code: Code, fmt: Format) -> Code:
+def exponent_field(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     return _field(code, fmt.ignored_low_bits + fmt.fraction_bits, fmt.exponent_bits)
 
 
-def fraction_field(code: Code, fmt: Format) -> Code:
+def fraction_field(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     """The trailing significand; a format without one (ue8m0) has a zero bit instead."""
     if not fmt.fraction_bits and isinstance(code, z3.BitVecRef):
         return z3.BitVecVal(0, 1)
     return _field(code, fmt.ignored_low_bits, fmt.fraction_bits)
 
 
-def magnitude_field(code: Code, fmt: Format) -> Code:
+def magnitude_field(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     """Exponent and trailing significand as one unsigned number, which orders finite magnitudes."""
     return _field(code, fmt.ignored_low_bits, fmt.fraction_bits + fmt.exponent_bits)
 
 
-def magnitude(code: Code, fmt: Format) -> Code:
+def magnitude(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     """The code without its sign and without the storage bits that the unit ignores."""
     ones = (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
     return code & (ones << fmt.ignored_low_bits)
@@ -99,7 +99,7 @@ def some_nan(fmt: Format) -> int:
     return quiet_nan(fmt) if fmt.one_nan is None else fmt.one_nan
 
 
-def is_zero(code: Code, fmt: Format) -> Fact:
+def is_zero(code: CodeOrFact, fmt: Format) -> Fact:
     if not fmt.has_zero:
         return _never(code)
     if fmt.is_integer:
@@ -110,7 +110,7 @@ def is_zero(code: Code, fmt: Format) -> Fact:
     return zero
 
 
-def is_nan(code: Code, fmt: Format) -> Fact:
+def is_nan(code: CodeOrFact, fmt: Format) -> Fact:
     """Whether a code is a NaN."""
     top = exponent_field(code, fmt) == (1 << fmt.exponent_bits) - 1
     fraction = fraction_field(code, fmt)
@@ -125,7 +125,7 @@ def is_nan(code: Code, fmt: Format) -> Fact:
     return _never(code)
 
 
-def is_infinite(code: Code, fmt: Format) -> Fact:
+def is_infinite(code: CodeOrFact, fmt: Format) -> Fact:
     if fmt.infinity is None:
         return _never(code)
     if fmt.specials != Specials.IEEE:
@@ -134,16 +134,16 @@ def is_infinite(code: Code, fmt: Format) -> Fact:
     return both(top, fraction_field(code, fmt) == 0)
 
 
-def is_finite(code: Code, fmt: Format) -> Fact:
+def is_finite(code: CodeOrFact, fmt: Format) -> Fact:
     return negation(either(is_nan(code, fmt), is_infinite(code, fmt)))
 
 
-def same_code(x: Code, y: Code, fmt: Format) -> Fact:
+def same_code(x: CodeOrFact, y: CodeOrFact, fmt: Format) -> Fact:
     """Say that x and y are one code, a NaN's payload aside."""
     return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)))
 
 
-def same_number(x: Code, y: Code, fmt: Format) -> Fact:
+def same_number(x: CodeOrFact, y: CodeOrFact, fmt: Format) -> Fact:
     """Say that x and y are one code, a NaN's payload and the sign of a zero aside."""
     zeros = both(magnitude(x, fmt) == 0, magnitude(y, fmt) == 0)
     return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)), zeros)

@@ -20,7 +20,7 @@ from mmaformal.encodings.executable.blocks import Lane as ExecutableLane
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.lanes import Flag, Lane, LaneError, Sample, Tracer
+from mmaformal.lanes import LaneError, Sample, SymbolicFlag, SymbolicLane, Tracer
 from mmaformal.solver.asking import constants_of
 from mmaformal.spec import DotAdd
 
@@ -32,11 +32,11 @@ SAMPLES = 384
 class InputLanes:
     """The inputs of a dot product-add as lanes."""
 
-    a: tuple[Lane, ...]
-    b: tuple[Lane, ...]
-    c: Lane
-    scale_a: tuple[Lane, ...]
-    scale_b: tuple[Lane, ...]
+    a: tuple[SymbolicLane, ...]
+    b: tuple[SymbolicLane, ...]
+    c: SymbolicLane
+    scale_a: tuple[SymbolicLane, ...]
+    scale_b: tuple[SymbolicLane, ...]
 
 
 StepT = TypeVar("StepT", bound=AnyStep, covariant=True)  #: of the SMT encoding
@@ -62,7 +62,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
     """
     rng = np.random.default_rng(0)
 
-    def lane(code: z3.BitVecRef, fmt: Format | None) -> Lane:
+    def lane(code: z3.BitVecRef, fmt: Format | None) -> SymbolicLane:
         assert fmt is not None
         if z3.is_bv_value(code):
             return tracer.lift(_signed(code.as_long(), fmt))
@@ -94,7 +94,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
 def _check_samples(spec: DotAdd, lanes: InputLanes, symbolic: Trace[ExecutableStep]) -> None:
     """Check that NumPy computes what the symbolic lanes' samples say, at every interface.  Raises LaneError."""
 
-    def samples(side: Sequence[Lane]) -> list[Sample]:
+    def samples(side: Sequence[SymbolicLane]) -> list[Sample]:
         return [lane.sample for lane in side]
 
     numbers = executable.dot_add(
@@ -111,7 +111,7 @@ def _check_samples(spec: DotAdd, lanes: InputLanes, symbolic: Trace[ExecutableSt
 def check_samples(symbolic: object, numbers: object) -> None:
     """Check that NumPy's numbers are the samples of the symbolic lanes, at every interface.  Raises LaneError."""
     for i, (node, array) in enumerate(zip(_parts(symbolic), _parts(numbers), strict=True)):
-        sample = node.sample if isinstance(node, (Lane, Flag)) else node
+        sample = node.sample if isinstance(node, (SymbolicLane, SymbolicFlag)) else node
         if not np.all(sample == array):
             raise LaneError(f"interface {i} is not what NumPy computes")
 
@@ -161,7 +161,7 @@ def wraps(spec: DotAdd, codes: Codes) -> str | None:
     """Where in the executable encoding an operation wraps, and what; None if nothing does."""
     tracer = Tracer()
 
-    def lift(side: Sequence[int], fmt: Format | None) -> list[Lane]:
+    def lift(side: Sequence[int], fmt: Format | None) -> list[SymbolicLane]:
         return [tracer.lift(_signed(code, fmt)) for code in side] if fmt is not None else []
 
     (c,), a, b = lift([codes.c], spec.c_format), lift(codes.a, spec.a_format), lift(codes.b, spec.b_format)

@@ -13,14 +13,14 @@ from typing import TypeAlias
 
 from mmaformal.cases.codes import negated
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown_falling
+from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown_out_of_order
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
 from mmaformal.instruction import Instruction
 from mmaformal.shown_stages import code_text, number_text
 from mmaformal.spec import DotAdd
 
-Pair: TypeAlias = tuple[Codes, Codes]
+CodesPair: TypeAlias = tuple[Codes, Codes]
 
 
 def equal_products(
@@ -52,13 +52,13 @@ def equal_products(
 
 def product_cases(
     spec: DotAdd, F: int, count: int = 60, seed: int = 0, order: Sequence[int] = ()
-) -> list[Pair]:
+) -> list[CodesPair]:
     """Two inputs that differ in one product, but not in its value; up to `count` of them, for an alignment to F places.
 
     `order`: that of the products, where c is no term of the sum.
     """
     rng = random.Random(seed)
-    out: list[Pair] = []
+    out: list[CodesPair] = []
     for low, high in equal_products(spec, rng, 2 * count):
         if len(out) >= count:
             break
@@ -94,7 +94,7 @@ def exponent_of_factors(spec: DotAdd, factors: tuple[int, int]) -> int:
     return sum(max(fmt.fields(x)[1], 1) - fmt.bias for x, fmt in zip(factors, formats, strict=True))
 
 
-def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
+def narrow_cases(spec: DotAdd, F: int) -> list[CodesPair]:
     """Two inputs that differ in one product, but not in its value, where the formats are so narrow that all products
     can be looked at: with a larger sum of exponents it takes a bit from the only term that does not cancel, or, cut to
     odd, gives it one.
@@ -110,7 +110,7 @@ def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
             value = a.value(factors[0]) * b.value(factors[1])
             alike.setdefault(value, {})[exponent_of_factors(spec, factors)] = factors
     raised = [(max(each), min(each), value) for value, each in alike.items() if len(each) > 1]
-    out: list[Pair] = []
+    out: list[CodesPair] = []
     for high, low, value in sorted(raised, key=lambda case: (-case[0], case[1], case[2]))[:12]:
         second, first = alike[value][high], alike[value][low]
         opposite = negated(first[0], a), first[1]
@@ -127,7 +127,7 @@ def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
     return out
 
 
-def flushed_cases(spec: DotAdd) -> list[Pair]:
+def flushed_cases(spec: DotAdd) -> list[CodesPair]:
     """gps: a subnormal factor counts as 0, so its product is below a smaller one of normal factors."""
     a, b = spec.a_format, spec.b_format
     subnormal, large = 1 << a.ignored_low_bits, any_code(Fraction(2) ** b.max_exponent, b)
@@ -143,7 +143,7 @@ def value_of_product(spec: DotAdd, codes: Codes, k: int) -> Fraction:
 
 
 def find_product(
-    instruction: Instruction, searches: Iterable[Callable[[], list[Pair]]]
+    instruction: Instruction, searches: Iterable[Callable[[], list[CodesPair]]]
 ) -> tuple[Codes, Codes] | None:
     """Two inputs that differ in the first product, not smaller in the second, whose result is."""
     spec = instruction.spec
@@ -162,7 +162,7 @@ def find_product(
 
 
 def falls_with_a_product(
-    instruction: Instruction, searches: Iterable[Callable[[], list[Pair]]]
+    instruction: Instruction, searches: Iterable[Callable[[], list[CodesPair]]]
 ) -> OutOfOrder | None:
     """Return what `find_product` finds, re-run in both encodings; None if it finds nothing."""
     spec, found = instruction.spec, find_product(instruction, searches)
@@ -176,7 +176,7 @@ def falls_with_a_product(
     )
     nonzero = sum(value_of_product(spec, first, k) != 0 for k in range(spec.k))
     minimality = (f"{nonzero} nonzero products, the fewest found; at least one is needed to be changed",)
-    witness = shown_falling(instruction, first, second, what, minimality)
+    witness = shown_out_of_order(instruction, first, second, what, minimality)
     return OutOfOrder(witness, "d depends on how a product is made of its factors")
 
 
@@ -186,8 +186,8 @@ def falls_where_flushed(instruction: Instruction) -> OutOfOrder | None:
 
 
 def random_searches(
-    spec: DotAdd, F: int, *more: Callable[[], list[Pair]], order: Sequence[int] = ()
-) -> list[Callable[[], list[Pair]]]:
+    spec: DotAdd, F: int, *more: Callable[[], list[CodesPair]], order: Sequence[int] = ()
+) -> list[Callable[[], list[CodesPair]]]:
     """Random cases of many seeds, and after the first of them what else there is."""
     searches = [partial(product_cases, spec, F, seed=seed, order=order) for seed in range(8)]
     return [searches[0], *more, *searches[1:]]

@@ -79,12 +79,13 @@ class OutOfOrder:
     why: str
 
 
-def descends(instruction: Instruction, first: Codes, second: Codes) -> bool:
+def is_out_of_order(instruction: Instruction, first: Codes, second: Codes) -> bool:
+    """Whether the second result is the lesser one: a counterexample, where the inputs are in order."""
     x, y = (position(d, instruction.d_format) for d in run(instruction, [first, second]))
     return x is not None and y is not None and x > y
 
 
-def shown_falling(
+def shown_out_of_order(
     instruction: Instruction, first: Codes, second: Codes, what: str, minimality: tuple[str, ...]
 ) -> CaseWitness:
     """Two inputs in order whose results are not, `what` being larger in the second.
@@ -196,5 +197,5 @@ def search(
             above = larger(spec, least)
             assert above is not None
             minimal = ("made smaller step by step, not proved minimal",)
-            return OutOfOrder(shown_falling(instruction, least, above, what, minimal), why)
+            return OutOfOrder(shown_out_of_order(instruction, least, above, what, minimal), why)
     return None

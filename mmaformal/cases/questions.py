@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.cases.alike import Symmetries, zero_of_sign
 from mmaformal.cases.codes import (
     is_finite,
     magnitude_field,
 )
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.symmetries import Symmetries, zero_of_sign
 from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.formats import Format
@@ -28,7 +28,7 @@ from mmaformal.witness import product_is_zero
 _LEFT_OUT = 12
 
 Places = tuple[int, ...]  #: of the products that may be nonzero
-Bound = Callable[[Inputs, Places], list[z3.BoolRef]]  #: a bound on the size of a case
+SizeBound = Callable[[Inputs, Places], list[z3.BoolRef]]  #: a bound on the size of a case
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Questions(ABC):
         active: Places | None,
         name: str,
         statement: str,
-        bounds: Sequence[Bound] = (),
+        bounds: Sequence[SizeBound] = (),
         limit: float | None = None,
         *,
         whole: bool,
@@ -257,7 +257,7 @@ class Questions(ABC):
         return self.ask(active, name, said, limit=limit, whole=self.tells_all)
 
     def ask_within(
-        self, active: Places, name: str, bounds: Sequence[Bound], limit: float | None = None
+        self, active: Places, name: str, bounds: Sequence[SizeBound], limit: float | None = None
     ) -> tuple[Settled, FoundCase | None]:
         """Ask for a case within bounds, of which the words tell the last at most."""
         places = ", ".join(map(str, active)) or "none"

@@ -17,7 +17,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.cases.codes import Code, Fact, both
+from mmaformal.cases.codes import CodeOrFact, Fact, both
 from mmaformal.cases.generate import Distribution, generate
 from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows
 from mmaformal.cases.interfaces import AnyStep
@@ -55,7 +55,7 @@ class Relation(ShortRepr):
     left: DotAdd
     right: DotAdd
     image: Image | None
-    related: Callable[[Code, Code], Fact]
+    related: Callable[[CodeOrFact, CodeOrFact], Fact]
     second: str  #: what the second run is, in a few words
     allowed: Condition = lambda _: True
 

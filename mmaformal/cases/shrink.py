@@ -18,7 +18,7 @@ from mmaformal.witness import full_size
 
 #: Which of several cases show something, in order; what is not asked for need not be worked out.
 Shows = Callable[[Sequence[Codes]], Iterable[bool]]
-Candidates = Callable[[DotAdd, Codes], Iterable[Codes]]
+ShrinkCandidates = Callable[[DotAdd, Codes], Iterable[Codes]]
 
 _FEW = 6  #: products with which more is tried, pair by pair
 
@@ -28,7 +28,7 @@ def size(spec: DotAdd, x: Codes) -> tuple[int, ...]:
     return full_size(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
 
 
-def shrink(spec: DotAdd, codes: Codes, shows: Shows, candidates: Candidates | None = None) -> Codes:
+def shrink(spec: DotAdd, codes: Codes, shows: Shows, candidates: ShrinkCandidates | None = None) -> Codes:
     """The smallest of the `candidates` that shows the same, of that again, and so on."""
     candidates = candidates or smaller_cases
 

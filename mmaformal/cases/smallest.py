@@ -26,7 +26,7 @@ from mmaformal.cases.codes import (
     sum_at_most,
 )
 from mmaformal.cases.inputs import Codes, Inputs
-from mmaformal.cases.questions import Bound, FoundCase, Places, Questions
+from mmaformal.cases.questions import FoundCase, Places, Questions, SizeBound
 from mmaformal.cases.shrink import size
 from mmaformal.checked import Progress
 from mmaformal.formats import Format
@@ -49,7 +49,7 @@ class Objective:
     terms: Callable[[Inputs, Places], list[z3.BitVecRef]]  #: whose sum it is
     from_above: bool = False  #: whether a refutation is dear, so that bounds are tried from above
 
-    def at_most(self, bound: int) -> Bound:
+    def at_most(self, bound: int) -> SizeBound:
         return lambda inputs, active: sum_at_most(self.terms(inputs, active), bound)
 
 
@@ -160,7 +160,7 @@ class SmallestSearch(Questions):
         complete = len(ways) <= _WAYS
         if not complete:
             ways = []
-        bounds: list[Bound] = []
+        bounds: list[SizeBound] = []
         reasons = []
         for objective in self.objectives:
             found, reason = self._least(objective, found, bounds, ways)
@@ -174,7 +174,7 @@ class SmallestSearch(Questions):
         return found, [*reasons, reason or ("" if complete else "other places for the products not tried")]
 
     def _least(
-        self, objective: Objective, found: FoundCase, bounds: Sequence[Bound], ways: Sequence[Places]
+        self, objective: Objective, found: FoundCase, bounds: Sequence[SizeBound], ways: Sequence[Places]
     ) -> tuple[FoundCase, str]:
         """A case that is least in one objective within bounds, and why it may not be."""
         name = objective.name if objective.name != "c" else "nonzero c"
@@ -225,7 +225,7 @@ class SmallestSearch(Questions):
         return self.at_places(FoundCase(codes, ())) if within else found
 
     def _first(
-        self, found: FoundCase, bounds: Sequence[Bound], ways: Sequence[Places]
+        self, found: FoundCase, bounds: Sequence[SizeBound], ways: Sequence[Places]
     ) -> tuple[FoundCase, str]:
         """Return the case within bounds at the first places, with the least codes; and why it may not be the least."""
         name = "lesser codes"

@@ -16,7 +16,7 @@ from mmaformal.certificates.equalities import solved
 from mmaformal.certificates.expressions import Expression, ScriptError, expressions
 
 #: A value: bits of a bit-vector, or the one literal of a Bool.
-Value = Bits | int
+BlastedValue = Bits | int
 
 
 #: A polynomial: the coefficient of each product of bit-vectors, the factors in order.
@@ -48,9 +48,9 @@ class Blaster:
         self.asserted: list[int] = []
         self._multiplied_out = multiplied_out
         self._polynomials: dict[Bits, _Polynomial] = {}  #: of sums and products that were made
-        self._named: dict[str, Value] = {"true": TRUE, "false": FALSE}
+        self._named: dict[str, BlastedValue] = {"true": TRUE, "false": FALSE}
         self._over = False
-        self.constants: dict[str, Value] = {}  #: those that were declared
+        self.constants: dict[str, BlastedValue] = {}  #: those that were declared
 
     def do(self, command: Expression) -> None:
         """Obey one command.  Raises ScriptError."""
@@ -74,15 +74,15 @@ class Blaster:
             case _:
                 raise ScriptError(f"not a command that is read here: {str(command)[:60]}")
 
-    def _name(self, name: str, value: Value) -> None:
+    def _name(self, name: str, value: BlastedValue) -> None:
         if name in self._named:
             raise ScriptError(f"{name} has a meaning already")
         self._named[name] = value
 
-    def _constant(self, width: int | None) -> Value:
+    def _constant(self, width: int | None) -> BlastedValue:
         return self.circuit.input() if width is None else tuple(self.circuit.input() for _ in range(width))
 
-    def value(self, expression: Expression) -> Value:
+    def value(self, expression: Expression) -> BlastedValue:
         """Return the bits of a term, or the literal of a formula.  Raises ScriptError."""
         match expression:
             case str(name):
@@ -135,14 +135,14 @@ class Blaster:
         self._polynomials[total] = found
         return total
 
-    def _chosen(self, condition: int, x: Value, y: Value) -> Value:
+    def _chosen(self, condition: int, x: BlastedValue, y: BlastedValue) -> BlastedValue:
         if isinstance(x, int) or isinstance(y, int):
             return self.circuit.choice(condition, _bool(x), _bool(y))
         if len(x) != len(y):
             raise ScriptError(f"ite of {len(x)} and {len(y)} bits")
         return _choose(self.circuit, condition, x, y)
 
-    def _same(self, x: Value, y: Value) -> int:
+    def _same(self, x: BlastedValue, y: BlastedValue) -> int:
         if isinstance(x, int) or isinstance(y, int):
             return -self.circuit.odd(_bool(x), _bool(y))
         if len(x) != len(y):
@@ -167,17 +167,17 @@ def _width(sort: Expression) -> int | None:
             raise ScriptError(f"not a sort that is read here: {str(sort)[:60]}")
 
 
-def _width_of(value: Value) -> int | None:
+def _width_of(value: BlastedValue) -> int | None:
     return None if isinstance(value, int) else len(value)
 
 
-def _bool(value: Value) -> int:
+def _bool(value: BlastedValue) -> int:
     if not isinstance(value, int):
         raise ScriptError("a bit-vector stands where a Bool is needed")
     return value
 
 
-def _vector(value: Value) -> Bits:
+def _vector(value: BlastedValue) -> Bits:
     if isinstance(value, int):
         raise ScriptError("a Bool stands where a bit-vector is needed")
     return value
@@ -378,7 +378,7 @@ _ON_BOOLS: dict[str, Callable[[Circuit, Sequence[int]], int]] = {
     "not": _not,
 }
 
-_UNARY: dict[str, Callable[[Circuit, Bits], Value]] = {"bvnot": _invert, "bvneg": _negate}
+_UNARY: dict[str, Callable[[Circuit, Bits], BlastedValue]] = {"bvnot": _invert, "bvneg": _negate}
 
 _INDEXED: dict[str, Callable[..., Bits]] = {
     "extract": _extract,
@@ -395,7 +395,7 @@ def _each(function: Callable[[Circuit, int, int], int]) -> Callable[[Circuit, Bi
     return lambda c, x, y: tuple(function(c, a, b) for a, b in zip(x, y, strict=True))
 
 
-_BINARY: dict[str, Callable[[Circuit, Bits, Bits], Value]] = {
+_BINARY: dict[str, Callable[[Circuit, Bits, Bits], BlastedValue]] = {
     "concat": lambda c, x, y: y + x,
     "bvadd": _add,
     "bvsub": _subtract,

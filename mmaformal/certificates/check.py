@@ -166,7 +166,7 @@ def expressions(text: str, name: str) -> Iterator[Expression]:
         raise RefusedError(f"{name}: a parenthesis is not closed")
 
 
-class Terms:
+class TermTable:
     """Terms, each once, as numbers: two that are written alike are the same number."""
 
     def __init__(self) -> None:
@@ -281,7 +281,7 @@ class FollowedArgument:
     """A theorem's argument that is followed step by step; `scripts` gives the opposite of a lemma that is proved."""
 
     def __init__(self, scripts: Callable[[str], str]) -> None:
-        self.terms = Terms()
+        self.terms = TermTable()
         self.lemmas: set[str] = set()  #: those that were used
         self.rules: list[str] = []  #: rules by which something was concluded, and not by lemmas
         self._stated: dict[

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaformal.certificates.propagation import Steps, clauses_held, derive_all
+from mmaformal.certificates.propagation import ClauseSteps, clauses_held, derive_all
 from mmaformal.display import ShortRepr
 
 Clause = tuple[int, ...]
@@ -77,7 +77,7 @@ def elaborated(variables: int, clauses: Sequence[Clause], drat: str) -> list[Ela
     return _needed(len(clauses), int(state.counts[1]), steps, every)
 
 
-def _needed(given: int, count: int, steps: Steps, every: Sequence[Clause]) -> list[ElaboratedClause]:
+def _needed(given: int, count: int, steps: ClauseSteps, every: Sequence[Clause]) -> list[ElaboratedClause]:
     """Return the steps that the last of `count` rests on, numbered after the clauses that are given."""
     ends, hints = steps.ends.tolist(), steps.hints.tolist()
     wanted = {count - 1}

@@ -42,7 +42,7 @@ class Clauses(NamedTuple):
         return f"<Clauses: {len(self.gone) - 1}>"
 
 
-class Steps(NamedTuple):
+class ClauseSteps(NamedTuple):
     """Steps: each a clause by its number, or where that is 0 a literal, or where that is 0 too the empty clause."""
 
     clauses: Longs
@@ -144,7 +144,7 @@ def _attach(state: Clauses, clause: int) -> int:
 
 
 @compiled_function
-def _with_room(state: Clauses, steps: Steps, hints: int) -> Steps:
+def _with_room(state: Clauses, steps: ClauseSteps, hints: int) -> ClauseSteps:
     """Return steps with room for one more, and for so many hints."""
     clauses, units, ends, held = steps
     if state.counts[_STEPS] + 2 > len(clauses):
@@ -154,17 +154,17 @@ def _with_room(state: Clauses, steps: Steps, hints: int) -> Steps:
         ends = np.append(ends, np.zeros(more, np.int64))
     if state.counts[_HINTS] + hints > len(held):
         held = np.append(held, np.zeros(len(held) + hints, np.int64))
-    return Steps(clauses, units, ends, held)
+    return ClauseSteps(clauses, units, ends, held)
 
 
 @compiled_function
-def _hint(state: Clauses, steps: Steps, hint: int) -> None:
+def _hint(state: Clauses, steps: ClauseSteps, hint: int) -> None:
     steps.hints[state.counts[_HINTS]] = hint
     state.counts[_HINTS] += 1
 
 
 @compiled_function
-def _end_step(state: Clauses, steps: Steps, clause: int, unit: int) -> int:
+def _end_step(state: Clauses, steps: ClauseSteps, clause: int, unit: int) -> int:
     """End a step; return the hint that names it."""
     number = state.counts[_STEPS]
     steps.clauses[number], steps.units[number] = clause, unit
@@ -174,7 +174,7 @@ def _end_step(state: Clauses, steps: Steps, clause: int, unit: int) -> int:
 
 
 @compiled_function
-def _explain(state: Clauses, steps: Steps, clause: int, low: int) -> Steps:
+def _explain(state: Clauses, steps: ClauseSteps, clause: int, low: int) -> ClauseSteps:
     """Append the hints under which `clause` is false: those of literals that are known, then the reasons of those that
     stand from `low` on the trail, in their order, then its own."""
     at, now = state.counts[_SIZE], clause
@@ -210,7 +210,7 @@ def _explain(state: Clauses, steps: Steps, clause: int, low: int) -> Steps:
 
 
 @compiled_function
-def _derive(state: Clauses, steps: Steps, clause: int) -> tuple[bool, Steps]:
+def _derive(state: Clauses, steps: ClauseSteps, clause: int) -> tuple[bool, ClauseSteps]:
     """Write the step of a learnt clause; return whether it follows."""
     low, true, conflict = state.counts[_SIZE], 0, 0
     for place in range(state.starts[clause], state.starts[clause + 1]):
@@ -239,7 +239,7 @@ def _derive(state: Clauses, steps: Steps, clause: int) -> tuple[bool, Steps]:
 
 
 @compiled_function
-def _note_units(state: Clauses, steps: Steps, low: int) -> Steps:
+def _note_units(state: Clauses, steps: ClauseSteps, low: int) -> ClauseSteps:
     """Write a step for each literal that has become known."""
     for at in range(low, state.counts[_SIZE]):
         variable = abs(state.trail[at])
@@ -258,12 +258,12 @@ def _note_units(state: Clauses, steps: Steps, low: int) -> Steps:
 
 
 @compiled_function
-def derive_all(state: Clauses, given: int, script: Longs) -> tuple[bool, Steps]:
+def derive_all(state: Clauses, given: int, script: Longs) -> tuple[bool, ClauseSteps]:
     """Add the given clauses, then follow a script (+n: clause n is learnt, -n: it is forgotten).
 
     Return whether the empty clause was reached, and the steps to it, as far as `state.counts` tells.
     """
-    steps = Steps(
+    steps = ClauseSteps(
         np.zeros(1024, np.int64), np.zeros(1024, np.int32), np.zeros(1024, np.int64), np.zeros(1024, np.int64)
     )
     for turn in range(given + len(script)):

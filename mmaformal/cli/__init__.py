@@ -13,12 +13,12 @@ from typing import NoReturn
 
 from mmaformal import _interrupts
 from mmaformal.cli.app import app
-from mmaformal.cli.running import execute
+from mmaformal.cli.running import run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status (`mmaformal.cli.running` has what each means)."""
-    return execute(app, sys.argv[1:] if argv is None else argv)
+    return run_command(app, sys.argv[1:] if argv is None else argv)
 
 
 def script() -> NoReturn:

@@ -30,7 +30,7 @@ _ONLY = {"interleaved": ("fma16",), "lanes": _OTHERS}
 _LONG = ("additions",)
 
 
-class _Claim(options.Kind):
+class _Claim(options.ParamKind):
     name = "claim"
 
     def shell_complete(

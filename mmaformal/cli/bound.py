@@ -52,7 +52,7 @@ def bound(
     d_format: str | None,
     within: float | None,
     least: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     request: Solving,
 ) -> int:
     """Prove how far a product of K on an instruction is from the exact one, at most, from the bound of its steps.

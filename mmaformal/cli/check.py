@@ -14,7 +14,7 @@ from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered, tabulated
 from mmaformal.display import width_to_fit
-from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
+from mmaformal.recordings.check import CheckReport, FileOutcome, check_file, exit_code
 from mmaformal.recordings.report import Checks, recordings_in
 from mmaformal.recordings.states import StatesReport
 
@@ -45,7 +45,7 @@ def check(
     table: str | None,
     arch: Architecture | None,
     instruction: str | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     jobs: int | None,
     cluster: str | None,
 ) -> int:
@@ -67,7 +67,7 @@ def check(
     files = tuple(file for each in files for file in recordings_in(each))
     names = _short_names(files)
     width = max(map(len, names))
-    outcomes: list[Outcome] = []
+    outcomes: list[FileOutcome] = []
     with options.workers(cluster, jobs) as executor:
         for path, name in zip(files, names, strict=True):
             with _Progress(name) as progress:
@@ -97,7 +97,7 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def _text(outcome: Outcome, name: str) -> str:
+def _text(outcome: FileOutcome, name: str) -> str:
     first, *others = outcome.columns()
     if isinstance(outcome, (CheckReport, StatesReport)) and outcome.note:
         others.append(outcome.note)

@@ -59,7 +59,7 @@ def diff(
     name: str,
     other: str | None,
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     where: tuple[str, ...],
     gemm: bool,
     request: Solving,

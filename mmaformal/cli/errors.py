@@ -56,7 +56,7 @@ def errors(
     seed: int,
     promote_every: int | None,
     split_k: int,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     jobs: int | None,
     cluster: str | None,
     as_json: bool,

@@ -13,7 +13,7 @@ from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, as_option
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
-    from mmaformal.given_scales import Layout
+    from mmaformal.given_scales import ScaleLayout
 
 #: The exit status of each verdict.
 _STATUS = {"explained": SETTLED, "wrong": REFUTED, "none": REFUTED, "unknown": UNKNOWN}
@@ -47,7 +47,7 @@ def explain(
     d_format: str | None,
     scale_a: Path | None,
     scale_b: Path | None,
-    scale_layout: Layout,
+    scale_layout: ScaleLayout,
     scale_format: str | None,
     every_block: bool,
     call: tuple[int, int] | None,

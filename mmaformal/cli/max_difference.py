@@ -62,7 +62,7 @@ def max_difference(
     name: str,
     other: str | None,
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     where: tuple[str, ...],
     searches: int,
     jobs: int | None,

@@ -49,7 +49,7 @@ def mismatches(
     file: Path,
     arch: Architecture | None,
     instruction: str | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     jobs: int | None,
     cluster: str | None,
     request: Solving,
@@ -86,7 +86,7 @@ def _asked(
     file: Path,
     arch: Architecture | None,
     instruction: str | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     timeout: float,
     executor: Executor | None,
 ) -> Mismatches:

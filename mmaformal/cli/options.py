@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from mmaformal.solver.evidence import EvidenceStore
 
-    Kind = click.ParamType[object]
+    ParamKind = click.ParamType[object]
 else:  # not generic in every version
-    Kind = click.ParamType
+    ParamKind = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -50,7 +50,7 @@ def _starting(words: Mapping[str, str] | list[str], incomplete: str) -> list[Com
     return [CompletionItem(w, help=helps.get(w)) for w in words if w.lower().startswith(incomplete.lower())]
 
 
-class ArchitectureName(Kind):
+class ArchitectureName(ParamKind):
     name = "architecture"
 
     def convert(
@@ -108,7 +108,7 @@ class _ArchitectureOrDesign(ArchitectureName):
         return super().convert(value, param, ctx)
 
 
-class _InstructionName(Kind):
+class _InstructionName(ParamKind):
     """A name; which architecture it has to be on, the command knows."""
 
     name = "instruction"
@@ -128,7 +128,7 @@ class _InstructionName(Kind):
         return _starting(list(names), incomplete)
 
 
-class _ArchitectureOrInstruction(Kind):
+class _ArchitectureOrInstruction(ParamKind):
     name = "architecture or pattern"
 
     def shell_complete(
@@ -138,7 +138,7 @@ class _ArchitectureOrInstruction(Kind):
         return architectures or INSTRUCTION.shell_complete(ctx, param, incomplete)
 
 
-class _Number(Kind):
+class _Number(ParamKind):
     """An integer or a number of seconds within a range."""
 
     def __init__(self, name: str, unit: str, most: float, whole: bool = True) -> None:
@@ -165,17 +165,17 @@ def _exceeds(value: str | float, most: float) -> bool:
 
 
 #: a parameter, and its value or the name of that
-Change: TypeAlias = tuple[str, Conversion | bool | int | str | None]
+ParameterChange: TypeAlias = tuple[str, Conversion | bool | int | str | None]
 
 
-class _Replacement(Kind):
+class _Replacement(ParamKind):
     """`F=23` → ("F", 23); a ρ or a format by its name; e_zero `fields` leaves zeros the exponent of their fields."""
 
     name = "replacement"
 
     def convert(
-        self, value: str | Change, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Change:
+        self, value: str | ParameterChange, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ParameterChange:
         if isinstance(value, tuple):
             return value
         name, equals, text = (part.strip() for part in value.partition("="))
@@ -200,7 +200,7 @@ class _Replacement(Kind):
         return _starting(["F=", "L=", "G=", "rho=", "e_zero=", "k="], incomplete)
 
 
-class _Constraint(Kind):
+class _Constraint(ParamKind):
     name = "constraint"
 
     def shell_complete(
@@ -496,7 +496,7 @@ def evidence(command: Command) -> Command:
 def instruction_of(
     architecture: Architecture,
     name: str,
-    changes: tuple[Change, ...] = (),
+    changes: tuple[ParameterChange, ...] = (),
     chain: int | None = None,
 ) -> Instruction:
     """The instruction meant, with its parameters changed, then chained; which one a type means is said on stderr.

@@ -43,7 +43,7 @@ def probe(
     name: str | None,
     files: tuple[Path, ...],
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     types: str | None,
     svg: Path | None,
     timeout: float,
@@ -78,7 +78,7 @@ def _unit(
     name: str | None,
     files: tuple[Path, ...],
     k: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     types: str | None,
     given: DesignOptions,
 ) -> Instruction | DesignUnit:

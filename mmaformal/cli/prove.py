@@ -52,7 +52,7 @@ OF_A_STANDARD = ("conformance", "freedom")
 _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
 
 
-class _Property(options.Kind):
+class _Property(options.ParamKind):
     name = "property"
 
     def shell_complete(
@@ -96,7 +96,7 @@ def prove(
     listing: bool,
     every: bool,
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     where: tuple[str, ...],
     request: Solving,
 ) -> int:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FOLDER, MOST = "answers", 1000
 
 #: Files outside `encodings` that models are made of.
-_OF_MODELS = {"formats.py", "rounding.py", "spec.py", "instruction.py"}
+_OF_MODELS = {"formats.py", "rounding.py", "losses.py", "spec.py", "instruction.py"}
 
 #: The columns of the narrower of the two texts that are kept.
 _NARROW = 80
@@ -50,13 +50,13 @@ SHIPPED = Path(__file__).with_name("shipped_answers.json")
 enabled = True
 
 
-class Told(Protocol):
+class Recordable(Protocol):
     """An answer that can be kept, or a search's finding; `str` is its text, and `verbose()`, if it has one, all."""
 
     def to_json(self) -> dict[str, object]: ...
 
 
-Asked = TypeVar("Asked", bound=Told)
+AnswerT = TypeVar("AnswerT", bound=Recordable)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def seconds(answer: Answer | Recalled) -> float:
     return float(str(answer.json["seconds"])) if isinstance(answer, Recalled) else answer.seconds
 
 
-def brief(answer: Told | Recalled) -> str:
+def brief(answer: Recordable | Recalled) -> str:
     """Say in a line what an answer found: numbers, a witness, or why it is not settled."""
     if isinstance(answer, Recalled):
         return answer.brief
@@ -142,12 +142,12 @@ class RecallKey:
         self,
         store: EvidenceStore | None,
         timeout: float,
-        work: Callable[[], Asked],
+        work: Callable[[], AnswerT],
         *,
-        whole: Callable[[Asked], object] | None = None,
+        whole: Callable[[AnswerT], object] | None = None,
         improvable: bool = False,
         shipped: bool = False,
-    ) -> Asked | Recalled:
+    ) -> AnswerT | Recalled:
         """Return the answer of before, if it still stands, or that of `work`, which is kept.
 
         whole: whether an answer is one to keep (default: any but Unknown).  improvable: more time may find more, so an
@@ -195,7 +195,7 @@ class RecallKey:
             return None
         return answer if _is_shown(answer.json.get("witness"), self.instructions) else None
 
-    def remember(self, store: EvidenceStore | None, answer: Told, timeout: float) -> None:
+    def remember(self, store: EvidenceStore | None, answer: Recordable, timeout: float) -> None:
         """Keep an answer, unless it is Unknown or cannot be written."""
         path = self._path(store)
         if path is None or answer.to_json().get("answer") == "unknown":
@@ -216,7 +216,7 @@ class RecallKey:
         return store.path.parent / FOLDER / f"{self.key}.json"
 
 
-def answers_recorded(answer: Told, timeout: float) -> dict[str, object]:
+def answers_recorded(answer: Recordable, timeout: float) -> dict[str, object]:
     """Return what is kept of an answer that had so many seconds: the fields of `Recalled`, but for its key."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)

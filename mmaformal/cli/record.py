@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmaformal.recordings.read import Recording
 
 
-class _Shape(options.Kind):
+class _Shape(options.ParamKind):
     name = "shape"
 
     def convert(

@@ -17,7 +17,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
 #: The arguments of one dot product-add after the instruction: codes of a, b, c and block scales.
-Case: TypeAlias = tuple[list[int], list[int], int, *tuple[list[int], ...]]
+RunArguments: TypeAlias = tuple[list[int], list[int], int, *tuple[list[int], ...]]
 
 
 @click.command()
@@ -48,7 +48,7 @@ def run(
     pad: bool,
     bits: bool,
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     verbose: bool,
     as_json: bool,
 ) -> int:
@@ -87,7 +87,7 @@ def run(
     )
 
 
-def _told(i: Instruction, case: Case, d: int, bits: bool, whole: bool) -> list[str]:
+def _told(i: Instruction, case: RunArguments, d: int, bits: bool, whole: bool) -> list[str]:
     """The computation stage by stage, and its bits if they are asked for."""
     from mmaformal.bits import draw_alignment, draw_codes
     from mmaformal.shown_stages import code_text, exact_dot_add, explain_case, number_text

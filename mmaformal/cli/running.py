@@ -109,7 +109,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal") -> int:
+def run_command(command: click.Command, argv: Sequence[str], name: str = "mmaformal") -> int:
     """Run a command, whatever happens; returns the exit status."""
     streams.prepare_streams()
     asked = os.environ.get(COMPLETE_VARIABLE)

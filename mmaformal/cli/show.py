@@ -32,7 +32,7 @@ def show(
     arch: Architecture,
     name: str | None,
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     as_json: bool,
 ) -> int:
     """Show a model in words, each parameter with what it means and its source.

@@ -208,7 +208,7 @@ _DESIGN = (
 def signoff(
     files: tuple[Path, ...],
     against: tuple[str, str],
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     where: tuple[str, ...],
     alike: tuple[str, ...],
     flags: str | None,

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import Recalled, RecallKey, Told
+from mmaformal.cli.recall import Recalled, RecallKey, Recordable
 from mmaformal.cli.running import answered
 
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
 
-Asked = TypeVar("Asked", bound=Told)
+AnswerT = TypeVar("AnswerT", bound=Recordable)
 
 #: Megabytes for each solver process.
 _MEMORY = 4096
@@ -56,12 +56,12 @@ class Solving:
     def recall(
         self,
         key: RecallKey,
-        work: Callable[[], Asked],
+        work: Callable[[], AnswerT],
         *,
         afresh: bool = False,
-        whole: Callable[[Asked], object] | None = None,
+        whole: Callable[[AnswerT], object] | None = None,
         improvable: bool = False,
-    ) -> Asked | Recalled:
+    ) -> AnswerT | Recalled:
         """Return the answer given before, or that of `work`, what is proved for it being recorded.
 
         afresh: do not look for one, as where all of it is to be written to files.  whole, improvable: as `RecallKey`
@@ -72,7 +72,7 @@ class Solving:
             brief = not (self.as_json or self.verbose)
             return key.ask(kept, self.timeout, work, whole=whole, improvable=improvable, shipped=brief)
 
-    def show(self, answer: Told, status: int) -> int:
+    def show(self, answer: Recordable, status: int) -> int:
         """Print an answer as JSON or for a person; returns the status."""
         whole: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
         text = whole() if self.verbose else str(answer)

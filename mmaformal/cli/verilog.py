@@ -33,7 +33,7 @@ def verilog(
     arch: Architecture,
     name: str,
     chain: int | None,
-    changes: tuple[options.Change, ...],
+    changes: tuple[options.ParameterChange, ...],
     out: Path | None,
     kind: str | None,
     module_name: str | None,

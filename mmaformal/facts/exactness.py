@@ -34,7 +34,7 @@ class Exact:
     ordinary: z3.BoolRef  #: that every input is a number
     condition: z3.BoolRef  #: that nothing is cut off
     conclusion: z3.BoolRef  #: where every input is a number
-    letters: tuple[z3.BoolRef, ...]  #: of the conclusion, each one letter as a whole
+    atoms: tuple[z3.BoolRef, ...]  #: formulas of the conclusion that are one proposition each
     text: str  #: what it says
     chain: Callable[[Composing, DotAdd], Sequence[z3.BoolRef]] = (
         prove_links  #: proves what a chain of steps is
@@ -50,7 +50,7 @@ def conclude_exact(proving: Composing, spec: DotAdd, exact: Exact) -> str:
     if spec.k > spec.parameters.step_products:
         claim = z3.And(claim, prove_exact_steps(proving, spec, exact.chain))
         text += CHAIN
-    proving.conclude("where every input is a number, d is exact as far as is said", claim, exact.letters)
+    proving.conclude("where every input is a number, d is exact as far as is said", claim, exact.atoms)
     return text
 
 

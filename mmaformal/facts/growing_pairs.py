@@ -18,7 +18,7 @@ from mmaformal.facts.monotone_addition import AdditionOfC, MonotoneLastAddition
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Link, OrderedSums, prove_chain_in_order, same_results
+from mmaformal.theory.monotone import ChainStep, OrderedSums, prove_chain_in_order, same_results
 from mmaformal.theory.numbers import CodeNumbers, larger_product
 from mmaformal.theory.rounded_sums import RoundsExactly, Span, SumTheorem, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
@@ -121,7 +121,7 @@ def _prove_in_product(theory: Theory, spec: DotAdd, k: int, grows: _Grows) -> No
     if grows.with_c is not None:
         last, theorem = grows.with_c
         rest = zip(first[i + 1 :], second[i + 1 :], strict=True)
-        links: list[Link] = [([(last.other, grows.taken(x)[1])], (x.result, y.result)) for x, y in rest]
+        links: list[ChainStep] = [([(last.other, grows.taken(x)[1])], (x.result, y.result)) for x, y in rest]
         prove_chain_in_order(theory, last.step, theorem, results, links)
     ends = tuple(trace.result for trace in runs.traces)
     text = "the result is the last step's"

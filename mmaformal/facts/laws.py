@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.alike import Zeros, is_zero_product, symmetry_classes, zero_of_sign
 from mmaformal.cases.codes import sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.symmetries import Zeros, is_zero_product, symmetry_classes, zero_of_sign
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import all_of, any_of
 from mmaformal.solver.answers import Obligation, Proof
@@ -54,7 +54,7 @@ def first_step(spec: DotAdd) -> DotAdd | None:
 _A, _B = "a", "b"  #: what the factors of a product are called in the lemmas about it
 
 
-Change = Sequence[tuple[z3.ExprRef, z3.ExprRef]]  #: what the codes `a` and `b` of a product become
+CodeChange = Sequence[tuple[z3.ExprRef, z3.ExprRef]]  #: what the codes `a` and `b` of a product become
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class FactorTerms:
     def key(self) -> tuple[frozenset[int], frozenset[int]]:
         return frozenset(self.values), frozenset(self.conditions)
 
-    def unchanged(self, change: Change, premise: z3.BoolRef) -> z3.BoolRef:
+    def unchanged(self, change: CodeChange, premise: z3.BoolRef) -> z3.BoolRef:
         """The claim that a change of a product of which the premise holds changes nothing."""
 
         def sort(terms: Mapping[int, tuple[z3.ExprRef, z3.ExprRef]]) -> list[z3.ExprRef]:
@@ -177,7 +177,7 @@ class AnyProduct:
         spec = self.spec
         return z3.BitVec(_A, spec.a_format.storage_bits), z3.BitVec(_B, spec.b_format.storage_bits)
 
-    def change(self, law: str) -> Change | None:
+    def change(self, law: str) -> CodeChange | None:
         """Return what a law makes of the factors; None where it says nothing, for lack of a −0 or of one type."""
         (a, b), x, y = self.factors, self.spec.a_format, self.spec.b_format
         if law == "exchange":
@@ -199,9 +199,9 @@ class AnyProduct:
         ]
 
     @property
-    def some_zeros(self) -> list[Change]:
+    def some_zeros(self) -> list[CodeChange]:
         """Zero products of both signs, and of large factors."""
-        found: list[Change] = []
+        found: list[CodeChange] = []
         formats = self.spec.a_format, self.spec.b_format
         for zero, number, fmt in zip(self.factors, self.factors[::-1], formats[::-1], strict=True):
             fields = (0, 1) if fmt.is_integer else (0, 1, fmt.bias, (1 << fmt.exponent_bits) - 2)

@@ -24,7 +24,7 @@ from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Link, Neighbours, OneStep, Same, conclude_steps, is_same
+from mmaformal.theory.monotone import ChainStep, Neighbours, OneStep, SameResult, conclude_steps, is_same
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def prove_in_c(
     other: Callable[[AnyStep], z3.BitVecRef],
     *,
     flush: Callable[[z3.BitVecRef], z3.BitVecRef] | None = None,
-    same: Same = is_same,
+    same: SameResult = is_same,
 ) -> None:
     """Prove `two_runs(spec).statement`: each step `add`s its c to what `other` gives of it.  Raises NotProvedError.
 
@@ -103,7 +103,7 @@ def prove_in_c(
         start = flush(runs.c[0]), flush(runs.c[1])
         claim = z3.Implies(not_below(runs.c, spec.c_format), not_below(start, spec.c_format))
         theory.claim("flush", "flushing keeps the order of numbers, and NaNs", claim)
-    links: list[Link] = [
+    links: list[ChainStep] = [
         ([(last.other, other(x))], (x.result, y.result))
         for x, y in zip(runs.first.steps, runs.second.steps, strict=True)
     ]

@@ -4,7 +4,7 @@ With c' > c, neighbours, e_max stays or rises by r, and a term loses less than 2
 by what the other terms can lose.  So the sums S of c and S' of c', in finer units, are in order (S ≤ S' for c ≥ 0; else
 the other way about), or, with one term more, less than one coarser unit out of order, S being larger than a number that
 ρ, which cuts toward zero, gives.  r is 0 or 1; or, from c = 0 to the least c, any number up to `furthest`, and 2^r a
-letter.
+constant.
 
 Both sums are those of the aligned terms; D_k is what the first k of them lose, and R_k their sum in the run with c.
 `SumsPair` is any such step; `FusedPair`, at the end, one of fda, gdfs or gfda.
@@ -285,7 +285,7 @@ class PairedSums:
         return proving.claim(f"totals, {rise.name}", text, claim, given)
 
     def _losses(self, rise: Rise, k: int) -> list[z3.BitVecRef]:
-        """Return the most that one term, and the first of them, lose: letters, if no numbers."""
+        """Return the most that one term, and the first of them, lose: constants, if no numbers."""
         first = k if self.pair.covers else k - 1
         return [*([rise.lost(first)] if first > 1 else []), rise.lost(1)] if rise.cut else []
 

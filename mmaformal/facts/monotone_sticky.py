@@ -1,7 +1,7 @@
 """d grows with c, of a step of ffma or dpa_e9s12, which need not be its exact sum rounded: one sum of two terms, c and
 what does not depend on it.
 
-With the next c the larger exponent stays or rises by one; the other term, jammed into its last place, changes by two
+With the next c the larger exponent stays or rises by one; the other term, its last place sticky, changes by two
 finer units at most when it does, and c by more.  So the sums are in order, on one grid or on two, and so are the
 results.
 """
@@ -48,7 +48,7 @@ class AddsTerm(Judged, Protocol):
     def sum(self) -> StickySum: ...
 
 
-Sticky: TypeAlias = pfma.FmaStages | AddsTerm
+StickyStep: TypeAlias = pfma.FmaStages | AddsTerm
 
 
 def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
@@ -56,14 +56,14 @@ def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
     return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
 
 
-def _terms_of(step: Sticky) -> tuple[Term, Term]:
+def _terms_of(step: StickyStep) -> tuple[Term, Term]:
     """(what c is added to, c)."""
     return (step.product if isinstance(step, pfma.FmaStages) else step.term), step.addend
 
 
 def _exponents_of(spec: DotAdd) -> ExponentRange:
     p = spec.parameters_as(DpaE9s12)
-    return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
+    return dpa_e9s12.exponents_of(spec, p.accumulator_bits, p.summands(spec))
 
 
 def _frame_of(spec: DotAdd) -> int:
@@ -72,7 +72,7 @@ def _frame_of(spec: DotAdd) -> int:
     if p.loss is LossModel.OPERATIONS:
         return pfma.FRAME
     assert isinstance(p, DpaE9s12)
-    return p.L - 1 + dpa_e9s12.GUARD
+    return p.accumulator_bits - 1 + dpa_e9s12.GUARD
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
@@ -87,7 +87,7 @@ def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Dpa
     return one, one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
 
 
-def _sum_of(step: Sticky, exponents: ExponentRange, frame: int, fraction_bits: int) -> AlignedTerms:
+def _sum_of(step: StickyStep, exponents: ExponentRange, frame: int, fraction_bits: int) -> AlignedTerms:
     """The sum of a step, of c with so many fraction bits; nothing is said of those of the other term."""
     x, y = _terms_of(step)
     summands = Summand("term", x, step.sum.x, 0, ()), Summand("c", y, step.sum.y, fraction_bits, ())
@@ -106,7 +106,7 @@ class StickyPair(SumsPair):
     def of(
         cls,
         spec: DotAdd,
-        runs: Neighbours[Sticky],
+        runs: Neighbours[StickyStep],
         exponents: ExponentRange,
         *,
         least: int,
@@ -127,7 +127,7 @@ class StickyPair(SumsPair):
         return [Rise(str(n), self.risen(n), z3.BitVecVal(1 << n, self.bits), n, 2 * n) for n in (0, 1)]
 
 
-def _prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
+def _prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[StickyStep]) -> None:
     """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     ex, fmt = _exponents_of(spec), spec.c_format
     pair = StickyPair.of(spec, runs, ex, least=fmt.min_exponent, fraction_bits=fmt.fraction_bits)

@@ -6,14 +6,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Image
+from mmaformal.cases.symmetries import symmetry_classes
 from mmaformal.facts.related import argue_same
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.spec import DotAdd
 
-Order = tuple[int, ...]  #: the k-th product of the second run is this one of the first's
+Permutation = tuple[int, ...]  #: the k-th product of the second run is this one of the first's
 
 
 def products_together(spec: DotAdd) -> list[list[int]]:
@@ -24,7 +24,7 @@ def products_together(spec: DotAdd) -> list[list[int]]:
     return list(members.values())
 
 
-def within_blocks(spec: DotAdd) -> list[Order]:
+def within_blocks(spec: DotAdd) -> list[Permutation]:
     """Permutations that generate all those of each block."""
     orders = []
     for block in products_together(spec):
@@ -35,7 +35,7 @@ def within_blocks(spec: DotAdd) -> list[Order]:
     return orders
 
 
-def across_blocks(spec: DotAdd) -> list[Order]:
+def across_blocks(spec: DotAdd) -> list[Permutation]:
     """Exchanges of two products that, with those within blocks, generate all permutations there are."""
     orders, every = [], products_together(spec)
     for one, other in pairwise(every):
@@ -49,14 +49,14 @@ def across_blocks(spec: DotAdd) -> list[Order]:
     return orders
 
 
-def _moved(spec: DotAdd, places: Sequence[int], products: Sequence[int]) -> Order:
+def _moved(spec: DotAdd, places: Sequence[int], products: Sequence[int]) -> Permutation:
     order = list(range(spec.k))
     for place, product in zip(places, products, strict=True):
         order[place] = product
     return tuple(order)
 
 
-def reordered(spec: DotAdd, order: Order) -> Image:
+def reordered(spec: DotAdd, order: Permutation) -> Image:
     """Inputs with the products, and the scales that blocks of them share, in another order."""
 
     def image(x: CaseT) -> CaseT:
@@ -79,7 +79,7 @@ def argue_alike(x: DotAdd, y: DotAdd) -> Pairing:
     return argue_same(x, y, inputs, inputs, range(x.k))
 
 
-def argue_order(spec: DotAdd, order: Order) -> Pairing:
+def argue_order(spec: DotAdd, order: Permutation) -> Pairing:
     """Argue that a permutation within blocks leaves the result as it is."""
     inputs = symbolic_inputs(spec)
     return argue_same(spec, spec, inputs, reordered(spec, order)(inputs), order)

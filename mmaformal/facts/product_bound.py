@@ -226,16 +226,16 @@ def _prove_weight(proving: Composing, x: Operand, fmt: Format) -> z3.BoolRef:
     return proving.claim("weight", text, claim)
 
 
-Factor = tuple[Operand, Format]
+FormatFactor = tuple[Operand, Format]
 
 
-def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int]:
+def _terms(spec: DotAdd) -> tuple[list[list[FormatFactor]], Operand, z3.BitVecRef, int]:
     """(of each term its factors; c; e_max, and the exponent that 0 stands for)."""
     p = spec.parameters
     if p.loss in (LossModel.TERMS, LossModel.GROUPS):
         fused = fused_step(spec)
         step = fused.step
-        scales: list[list[Factor]] = [[] for _ in step.a]
+        scales: list[list[FormatFactor]] = [[] for _ in step.a]
         if spec.scale_format is not None:
             of = spec.scale_format
             scales = [[(s, of), (t, of)] for s, t in zip(*fused.scales, strict=True)]
@@ -248,7 +248,7 @@ def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int
     x = symbolic_inputs(spec)
     if p.loss is LossModel.ROUND_DOWN:
         assert isinstance(p, Fdrda)
-        module = gfdrda if p.algorithm == "gfdrda" else fdrda
+        module = gfdrda if p.groups > 1 else fdrda
         one = module.step(spec, p, x.a, x.b, x.c)
         return _pairs(spec, one.a, one.b), one.c, one.e_max, fdrda.exponents_of(spec).low
     if p.loss is LossModel.HALVES:
@@ -258,7 +258,7 @@ def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int
     raise ValueError(f"{p.algorithm} aligns no terms to a largest exponent")
 
 
-def _pairs(spec: DotAdd, a: Sequence[Operand], b: Sequence[Operand]) -> list[list[Factor]]:
+def _pairs(spec: DotAdd, a: Sequence[Operand], b: Sequence[Operand]) -> list[list[FormatFactor]]:
     return [[(u, spec.a_format), (v, spec.b_format)] for u, v in zip(a, b, strict=True)]
 
 

@@ -87,7 +87,8 @@ class Facts(Generic[StepT]):
     def __init__(self, algorithm: str) -> None:
         self.algorithm = algorithm
 
-    def lack(self, what: str) -> NoReturn:
+    def unsupported(self, what: str) -> NoReturn:
+        """Raise UnsupportedError: there is no proof of this."""
         raise UnsupportedError(self.algorithm, what)
 
     #: links of the stages that no other algorithm has: of both encodings, and of two runs on related inputs
@@ -99,7 +100,7 @@ class Facts(Generic[StepT]):
     def equal(self, argument: Argument, traces: Traces[StepT]) -> None:
         """Derive that both encodings give the same code: stage by stage, if they record their stages."""
         if not traces.smt.stages:
-            self.lack("why both encodings agree")
+            self.unsupported("why both encodings agree")
         simulation.link_stages(argument, traces, self.stage_links)
 
     # ---- two runs on related inputs
@@ -110,7 +111,7 @@ class Facts(Generic[StepT]):
 
     def related(self, step: RelatedStep[StepT]) -> Link:
         """Derive, for a step of two runs on related inputs, the link of its results."""
-        self.lack("why two runs on related inputs have related results")
+        self.unsupported("why two runs on related inputs have related results")
 
     def scaling_breaker(self, spec: DotAdd) -> Codes | None:
         """A case in which doubling a and c is likely not to double d."""
@@ -121,7 +122,7 @@ class Facts(Generic[StepT]):
 
     def stages(self, spec: DotAdd, trace: Trace[StepT], c: z3.BitVecRef) -> Sequence[Stage]:
         """The stages of a run on this c: those that the encoding recorded."""
-        return trace.stages or self.lack("what doubling a and c does")
+        return trace.stages or self.unsupported("what doubling a and c does")
 
     # ---- two models
 
@@ -131,19 +132,19 @@ class Facts(Generic[StepT]):
 
     def same_but_nans(self, spec: DotAdd, other: DotAdd) -> Pairing:
         """The argument that both give the same code for every input, or NaNs both."""
-        self.lack("which NaN it gives")
+        self.unsupported("which NaN it gives")
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
-        """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
+        """Whether two models of this algorithm differ so little that `prove_agreement` may prove them equal."""
         return False
 
-    def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
-        """Return whether `prove_alike` may prove them equal on inputs with so many nonzero products at most."""
+    def may_agree_on_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
+        """Return whether `prove_agreement` may prove them equal on inputs with so many nonzero products at most."""
         return False
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         """Prove that x and y agree on all inputs; None if a claim was not proved."""
-        self.lack("why two models agree")
+        self.unsupported("why two models agree")
 
     def rounds_exactly(self, spec: DotAdd) -> RoundsExactly | None:
         """A step, of which it is proved that it rounds the exact sum of its codes' numbers once; None if it is not."""
@@ -161,11 +162,11 @@ class Facts(Generic[StepT]):
 
     def sums(self, spec: DotAdd, step: StepT) -> list[StepSum]:
         """The accumulations of a step."""
-        self.lack("which sums a step has")
+        self.unsupported("which sums a step has")
 
     def sums_without_c(self, spec: DotAdd, step: StepT) -> list[StepSum]:
         """Return the accumulations of a step of a unit that does not read c."""
-        self.lack("which sums a step has where c is not read")
+        self.unsupported("which sums a step has where c is not read")
 
     def significand_is_small(
         self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
@@ -196,13 +197,13 @@ class Facts(Generic[StepT]):
         `assumed` says of codes that they are finite, `c` that c is no NaN, and `finite` that the first step's c is
         finite, or of later steps what `c` does.
         """
-        self.lack("why finite inputs give no NaN")
+        self.unsupported("why finite inputs give no NaN")
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[StepT], c: z3.BitVecRef
     ) -> Link:
         """Derive that the last step's result is not −0."""
-        self.lack("why the result is never −0")
+        self.unsupported("why the result is never −0")
 
     #: ways to prove that a number is never the result: each gives the argument, the code, and what every result is
     unreachable: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
@@ -212,7 +213,7 @@ class Facts(Generic[StepT]):
 
     def every_exact_sum(self, spec: DotAdd) -> Rule:
         """The rule that every number of d's format is the exact sum of some input."""
-        self.lack("which numbers its exact sums are")
+        self.unsupported("which numbers its exact sums are")
 
     def of_result(self, step: StepT) -> ResultFact | None:
         """Return a fact about every result of a step; None if it may be any code."""
@@ -222,7 +223,7 @@ class Facts(Generic[StepT]):
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         """Prove that a step's result is its exact sum, rounded once."""
-        self.lack("why a step rounds its exact sum")
+        self.unsupported("why a step rounds its exact sum")
 
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
         """Prove that a step of a unit that does not read c rounds its exact sum; `spec` is the plain one, its c −0."""
@@ -234,11 +235,11 @@ class Facts(Generic[StepT]):
 
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
         """Prove that no step loses a bit; returns what was proved, for a person."""
-        self.lack("why alignment loses no bit")
+        self.unsupported("why alignment loses no bit")
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         """Prove, of one step, when d is the exact sum, rounded once."""
-        self.lack("when d is the exact sum")
+        self.unsupported("when d is the exact sum")
 
     def inexact(self, instruction: Instruction, seconds: float) -> Fails | None:
         """Return an input whose sum is not what it is said to be; None if none is known."""
@@ -246,7 +247,7 @@ class Facts(Generic[StepT]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         """Return what each step's sum is off at most before it is rounded, and an input that reaches that."""
-        self.lack("what its sums are off")
+        self.unsupported("what its sums are off")
 
     # ---- two runs in order
 
@@ -255,7 +256,7 @@ class Facts(Generic[StepT]):
 
         Here of a model that rounds one exact sum once.
         """
-        model = self.rounds_exactly(instruction.spec) or self.lack("whether d follows c")
+        model = self.rounds_exactly(instruction.spec) or self.unsupported("whether d follows c")
         monotone.prove_in_c(theory, instruction.spec, model)
         return None
 
@@ -264,6 +265,6 @@ class Facts(Generic[StepT]):
 
         Here of a model that rounds one exact sum once.
         """
-        model = self.rounds_exactly(instruction.spec) or self.lack("whether d follows a product")
+        model = self.rounds_exactly(instruction.spec) or self.unsupported("whether d follows a product")
         monotone.prove_in_products(theory, instruction.spec, model)
         return None

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import z3
 
-from mmaformal.cases.alike import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Places
 from mmaformal.cases.relations import Relation, sample_broken, witness_of
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
+from mmaformal.cases.symmetries import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.laws import AnyProduct, Laws, distinct, product_terms
 from mmaformal.instruction import Instruction
@@ -23,7 +23,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker, Settled
-from mmaformal.solver.portfolio import Verdict
+from mmaformal.solver.portfolio import SolverVerdict
 
 _SOME = 100  #: cases that are run to see that a relation is about some
 
@@ -203,7 +203,7 @@ def settle(
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
 
-def _some_case(asker: Asker, relation: Relation) -> Verdict:
+def _some_case(asker: Asker, relation: Relation) -> SolverVerdict:
     """Whether any input is allowed, `sat` if so: one of those that are run, or else one that a solver finds."""
     rows = generate(relation.left, _SOME)
     if np.any(relation.allowed(rows.codes)):

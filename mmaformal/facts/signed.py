@@ -26,7 +26,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import OutOfOrder, descends, not_below, shown_falling, two_runs
+from mmaformal.cases.out_of_order import OutOfOrder, is_out_of_order, not_below, shown_out_of_order, two_runs
 from mmaformal.cases.shrink import size
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.stages import Stages
@@ -211,7 +211,7 @@ class SignedFacts(Facts[AnyStep]):
         if found is not None:
             return falls_with_products(instruction)
         if "a" in spec.negated or "d" in spec.negated:
-            self.lack("whether d follows a product whose sign is changed twice")
+            self.unsupported("whether d follows a product whose sign is changed twice")
         x = symbolic_inputs(spec)
         for k in range(spec.k):
             own, mine = larger_product(spec.plain, k), larger_product(spec, k)
@@ -275,11 +275,11 @@ def falls(instruction: Instruction, others: Callable[[Codes], Iterator[Codes]], 
     for codes in generate(instruction.spec, 300, 0, ["numbers"]).cases():
         for other in others(codes):
             smaller = found is None or size(instruction.spec, codes) < size(instruction.spec, found[0])
-            if smaller and descends(instruction, codes, other):
+            if smaller and is_out_of_order(instruction, codes, other):
                 found = codes, other
     if found is None:
         raise NotProvedError("d grows", "unknown", "no input was found on which it falls")
-    witness = shown_falling(instruction, *found, what, ("the smallest of some that were run",))
+    witness = shown_out_of_order(instruction, *found, what, ("the smallest of some that were run",))
     return OutOfOrder(witness, f"d falls where the exact sum, {instruction.spec.exact_sum}, does")
 
 

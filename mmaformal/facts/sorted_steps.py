@@ -1,7 +1,7 @@
 """Proof that a step of efda of three sorted terms is its exact sum rounded once.
 
 Two of the terms t1, t2, t3, sorted by exponent, are added to P, and P to the third; the number T·u that is rounded has
-been jammed up to three times, each time into its last place (`encodings/efda/smt.py`).  Say that an integer A *stands
+been shifted right up to three times, its last place sticky (`encodings/efda/smt.py`).  Say that an integer A *stands
 for* x at unit u if A·u = |x|, or A is odd and (A − 1)·u < |x| < (A + 1)·u.  Then
 
 1. *terms*:    normalised terms are the products and c, with their leading bits, and sorting only permutes them;
@@ -10,7 +10,7 @@ for* x at unit u if A·u = |x|, or A is odd and (A − 1)·u < |x| < (A + 1)·u.
                odd, the last alignment takes at least one place from it: what it gives is odd, and at most one coarser
                unit from all that P stands for;
 4. *room*:     where anything was lost, ρ's boundaries are even multiples of the last unit;
-5. *jam*:      so is the last jamming, to the least exponent at which ρ has places;
+5. *shift*:    so is the last shift, to the least exponent at which ρ has places;
 6. *rounding*: d is ρ(T·u) by definition; and where T is odd and has room, ρ of all strictly between (T ± 1)·u.
 
 And a step that adds the terms in another order gives the same result (`same_number`): what order-independence needs.
@@ -101,10 +101,10 @@ def prove_sorted(proving: Composing, spec: DotAdd, step: efda.SortedStep) -> Non
     known, P_small = _prove_sum_of_two(proving, at, bounds)
     normalised = _prove_normalised(proving, at, [P_small, *bounds, known[0]])
     invariants, T_small = _prove_sum_of_all(proving, at, [*bounds, *known, normalised])
-    small = _prove_jammed(proving, at, invariants, T_small)
+    small = _prove_shifted(proving, at, invariants, T_small)
     prove_rounded(
         proving,
-        sum_=(step.jammed.total, step.jammed.e_max, at.bits),
+        sum_=(step.sticky.total, step.sticky.e_max, at.bits),
         exponents=at.ex,
         rho=at.rho,
         outcome=(step.special, step.result),
@@ -298,20 +298,20 @@ def _prove_sum_of_all(
     return invariants, T_small
 
 
-def _prove_jammed(
+def _prove_shifted(
     proving: Composing, at: Sorted, invariants: list[z3.BoolRef], T_small: z3.BoolRef
 ) -> z3.BoolRef:
-    """Prove of the sum jammed to the least exponent at which ρ has places that it is in its range, and return that."""
+    """Prove of the sum shifted to the least exponent at which ρ has places that it is in its range, and return that."""
     sum_, e2, u2, ex, bits, least = at.step.sum, at.e2, at.u2, at.ex, at.bits, at.least
-    e_total, total = at.step.jammed
+    e_total, total = at.step.sticky
     u3 = at.place(e_total, bits)
     m, after = (magnitude_of(x)[1] for x in (sum_.total, total))
     in_range = proving.claim(
         "range of e_max", "e_max is in its range", z3.ULE(e2, ex.constant(ex.high)), invariants
     )
-    jammed = proving.claim(
-        "jammed",
-        "below ρ's least exponent the sum is jammed to it, exactly or odd, around what it stands for; else it stays",
+    shifted = proving.claim(
+        "shifted",
+        "below ρ's least exponent the sum is shifted to it, exactly or odd, around what it stands for; else it stays",
         z3.If(
             z3.UGE(e2, least),
             z3.And(e_total == e2, total == sum_.total),
@@ -331,17 +331,17 @@ def _prove_jammed(
     )
     proving.claim(
         "room after",
-        "the jammed sum has room where the sum has, and where it was jammed",
+        "the shifted sum has room where the sum has, and where it was shifted",
         z3.Or(
             z3.And(z3.UGE(e2, least), z3.Not(at.has_room(sum_.total, e2))),
             at.has_room(total, e_total),
         ),
-        [jammed, T_small, in_range],
+        [shifted, T_small, in_range],
     )
     reach = 2 * ((1 << (total.size() - 2)) - 1)
     return proving.claim(
-        "jammed range",
-        "the jammed sum is not beyond its width, nor its exponent beyond the range",
+        "shifted range",
+        "the shifted sum is not beyond its width, nor its exponent beyond the range",
         z3.And(total <= reach, total >= -reach, e_max_in_range(e_total, ex, at.rho)),
         [T_small, in_range],
     )

@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Largest
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link
 
 #: Seconds for what is easy, and for what may be less so.
@@ -31,7 +31,7 @@ class Cutting(Protocol):
         """The terms."""
 
     @property
-    def values(self) -> dict[int, Value]:
+    def values(self) -> dict[int, CaseValues]:
         """The values of each term in all cases."""
 
     @property

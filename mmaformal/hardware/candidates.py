@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import z3
 
-from mmaformal.hardware.sums import Value, signed
+from mmaformal.hardware.sums import CaseValues, signed
 
 #: The most bits of a word that may have wrapped around: an exponent.
 _WRAPPED = 16
@@ -18,11 +18,11 @@ WORD = 4
 class Candidates:
     """Which nodes of the model a node of the design may be."""
 
-    def __init__(self, model: Sequence[z3.ExprRef], values: dict[int, Value]) -> None:
+    def __init__(self, model: Sequence[z3.ExprRef], values: dict[int, CaseValues]) -> None:
         self.values = values
-        self.same: dict[Value, list[z3.ExprRef]] = {}
-        self.apart: dict[Value, list[z3.ExprRef]] = {}
-        self.negative: dict[Value, list[z3.BitVecRef]] = {}  #: by signed values, where some are negative
+        self.same: dict[CaseValues, list[z3.ExprRef]] = {}
+        self.apart: dict[CaseValues, list[z3.ExprRef]] = {}
+        self.negative: dict[CaseValues, list[z3.BitVecRef]] = {}  #: by signed values, where some are negative
         self._modulo: dict[
             int, dict[bytes, list[z3.BitVecRef]]
         ] = {}  #: by bits, then by differences modulo these
@@ -54,7 +54,7 @@ class Candidates:
         for term, offset in self._wrapped(seen, bits) if WORD <= bits <= _WRAPPED else ():
             yield term, lambda x, offset=offset: as_word(x, bits) + offset  # type: ignore[misc]
 
-    def _wrapped(self, seen: Value, bits: int) -> Iterator[tuple[z3.BitVecRef, int]]:
+    def _wrapped(self, seen: CaseValues, bits: int) -> Iterator[tuple[z3.BitVecRef, int]]:
         """Words of which a node is one modulo 2^bits, by an offset, and not otherwise."""
         if bits not in self._modulo:
             found = self._modulo[bits] = {}
@@ -78,7 +78,7 @@ class Candidates:
         return [each for number, each in others.items() if number != term.get_id()]
 
 
-def _opposite(seen: Value, bits: int) -> Value:
+def _opposite(seen: CaseValues, bits: int) -> CaseValues:
     return tuple(((1 << bits) - 1) ^ x for x in seen)
 
 
@@ -86,11 +86,11 @@ def _bits(term: z3.ExprRef) -> int:
     return term.size() if isinstance(term, z3.BitVecRef) else 1
 
 
-def _differences(seen: Value) -> Value:
+def _differences(seen: CaseValues) -> CaseValues:
     return tuple(x - seen[0] for x in seen)
 
 
-def _modulo(seen: Value, bits: int) -> bytes:
+def _modulo(seen: CaseValues, bits: int) -> bytes:
     """The differences to the first value, modulo 2^bits, which is at most 16."""
     words = np.array([x & 0xFFFF for x in seen], np.uint16)
     return bytes(((words - words[0]) & np.uint16((1 << bits) - 1)).data)

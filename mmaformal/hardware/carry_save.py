@@ -15,10 +15,10 @@ from itertools import permutations
 import z3
 
 from mmaformal.display import ShortRepr
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link
 
-Words = tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]
+CarrySaveWords = tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]
 
 #: Words of fewer bits are no rows: other words have their values by chance.
 _LEAST = 4
@@ -28,7 +28,7 @@ _LEAST = 4
 class Compressor(ShortRepr):
     """Three words, and the two with the same sum."""
 
-    words: Words
+    words: CarrySaveWords
     sum: z3.BitVecRef
     carry: z3.BitVecRef
 
@@ -48,12 +48,12 @@ class Compressor(ShortRepr):
         return Link(self.sum == value, (self.carry,), ((self.sum, value),))
 
 
-def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[int, Compressor]:
+def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, CaseValues]) -> dict[int, Compressor]:
     """The rows among a design's nodes, by the id of the sum."""
     xors = [node for node in nodes if z3.is_app_of(node, z3.Z3_OP_BXOR) and node.size() >= _LEAST]
     if not xors:
         return {}
-    by_value: dict[tuple[int, Value], list[z3.BitVecRef]] = {}
+    by_value: dict[tuple[int, CaseValues], list[z3.BitVecRef]] = {}
     for node in nodes:
         if isinstance(node, z3.BitVecRef):
             seen = tuple(x & ~1 for x in values[node.get_id()])
@@ -75,7 +75,7 @@ def rows_of(nodes: Sequence[z3.ExprRef], values: Mapping[int, Value]) -> dict[in
     return found
 
 
-def _triples(node: z3.ExprRef) -> Iterator[Words]:
+def _triples(node: z3.ExprRef) -> Iterator[CarrySaveWords]:
     """The three words that an xor may be of: its operands, or one of two and those of the other."""
     parts = node.children()
     if len(parts) == 3:

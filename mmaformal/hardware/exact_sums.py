@@ -16,7 +16,7 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda.smt import FixedStep, places_below, precision, sum_places
 from mmaformal.encodings.smt.blocks import BitVec, negate_if, pad, product_range, resize
 from mmaformal.hardware.normalised import leading_one
-from mmaformal.hardware.rounders import Following
+from mmaformal.hardware.rounders import NodeProver
 from mmaformal.hardware.sums import NetlistSum
 from mmaformal.proof.kernel import Link
 from mmaformal.spec import DotAdd
@@ -82,7 +82,7 @@ def exact_sum(spec: DotAdd, steps: Sequence[object]) -> ExactSum | None:
     return ExactSum(step, tuple(terms), total, up, below - up)
 
 
-def rounded_exact(by: Following, sum_: ExactSum, node: BitVec, term: BitVec) -> Link | None:
+def rounded_exact(by: NodeProver, sum_: ExactSum, node: BitVec, term: BitVec) -> Link | None:
     """The link of a design's result to the model's, in a case for each place of the leading one of the sum, once a word
     of the design is proved to be that; None where it is not proved."""
     total, dot, c = sum_.total, sum_.step.dot, sum_.step.addend

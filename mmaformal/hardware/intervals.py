@@ -20,7 +20,7 @@ _PATIENCE = 3.0
 _DEEP = 12
 
 
-Range: TypeAlias = tuple[int, int]
+Interval: TypeAlias = tuple[int, int]
 
 
 class Bounds:
@@ -130,7 +130,7 @@ def _most(term: z3.BitVecRef, link: Link | None) -> int:
     return _range(term, link)[1]
 
 
-def _range(term: z3.BitVecRef, link: Link | None) -> Range:
+def _range(term: z3.BitVecRef, link: Link | None) -> Interval:
     """Return the range that a link says a word is in, or that of its width."""
     if z3.is_bv_value(term):
         return int(term.as_long()), int(term.as_long())
@@ -144,7 +144,7 @@ def _range(term: z3.BitVecRef, link: Link | None) -> Range:
     return low, high
 
 
-def _concatenated(ranges: list[Range], parts: list[z3.BitVecRef]) -> Range:
+def _concatenated(ranges: list[Interval], parts: list[z3.BitVecRef]) -> Interval:
     low = high = 0
     for (least, most), part in zip(ranges, parts, strict=True):
         low, high = low << part.size() | least, high << part.size() | most
@@ -152,7 +152,7 @@ def _concatenated(ranges: list[Range], parts: list[z3.BitVecRef]) -> Range:
 
 
 #: By operation: the range of what it gives, from those of its operands, if nothing wraps around.
-_RANGE: dict[int, Callable[[list[Range], list[z3.BitVecRef]], Range]] = {
+_RANGE: dict[int, Callable[[list[Interval], list[z3.BitVecRef]], Interval]] = {
     z3.Z3_OP_ZERO_EXT: lambda ranges, _: ranges[0],
     z3.Z3_OP_CONCAT: _concatenated,
     z3.Z3_OP_BLSHR: lambda ranges, _: (0, ranges[0][1]),

@@ -20,7 +20,7 @@ from mmaformal.encodings.smt.blocks import maximum, resize
 from mmaformal.hardware.between import Cutting
 from mmaformal.hardware.candidates import WORD
 from mmaformal.hardware.maxima import Largest
-from mmaformal.hardware.sums import Value, signed
+from mmaformal.hardware.sums import CaseValues, signed
 from mmaformal.proof.lemmas import Argument, Link, at_most
 
 #: Seconds for a lemma, in the first round.
@@ -37,7 +37,7 @@ class Marking(Cutting, Protocol):
     nodes: list[z3.BitVecRef]
     theorem: Argument
 
-    def seen(self, term: z3.ExprRef) -> Value:
+    def seen(self, term: z3.ExprRef) -> CaseValues:
         """The values of any term in all cases."""
 
     def attempt_all(
@@ -126,7 +126,9 @@ def _marks(by: Marking, of: Largest) -> _Marks | None:
     return None
 
 
-def _mark_of(seen: Value, bits: int, exponents: NDArray[np.int64], zero: NDArray[np.bool_]) -> int | None:
+def _mark_of(
+    seen: CaseValues, bits: int, exponents: NDArray[np.int64], zero: NDArray[np.bool_]
+) -> int | None:
     """Return how far the one value of a node, where a term is 0, is from what it has else: its exponent, and a
     constant."""
     numbers = np.array(signed(seen, bits), np.int64)

@@ -34,7 +34,7 @@ from mmaformal.hardware.multipliers import recovered
 from mmaformal.hardware.node_proofs import PATIENCE, SumProofs
 from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, prove_product
 from mmaformal.hardware.rounders import is_word, rounded, sums_of_codes
-from mmaformal.hardware.sums import Partials, Value, signed, sums_of
+from mmaformal.hardware.sums import CaseValues, Partials, signed, sums_of
 from mmaformal.hardware.undefined import drawn
 from mmaformal.proof.failure import labelled
 from mmaformal.proof.kernel import prove
@@ -118,14 +118,14 @@ class Follower(SumProofs):
             for link in each
         ]
 
-    def _evaluated(self, terms: Sequence[z3.ExprRef]) -> dict[int, Value]:
+    def _evaluated(self, terms: Sequence[z3.ExprRef]) -> dict[int, CaseValues]:
         """The values of terms, and of what is in them, in all cases."""
         return {
             number: tuple(int(x) for x in np.broadcast_to(column, self._count))
             for number, column in evaluate_all(terms, self._columns).items()
         }
 
-    def seen(self, term: z3.ExprRef) -> Value:
+    def seen(self, term: z3.ExprRef) -> CaseValues:
         """The values of any term in all cases."""
         return self._evaluated([term])[term.get_id()]
 

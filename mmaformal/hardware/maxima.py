@@ -10,7 +10,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr, counted, short_text
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.lemmas import Argument, Link, is_maximum
 
 
@@ -100,7 +100,7 @@ def _terms_of(step: object) -> dict[int, z3.BitVecRef]:
 class Maxima(ShortRepr):
     """The partial maxima that were met in a design, by their values."""
 
-    def __init__(self, largest: Sequence[Largest], values: dict[int, Value]) -> None:
+    def __init__(self, largest: Sequence[Largest], values: dict[int, CaseValues]) -> None:
         self.pools: list[tuple[list[Maximum], NDArray[np.int64]]] = []
         for each in largest:
             found = [Maximum(each, frozenset((i,)), term) for i, term in enumerate(each.terms)]
@@ -110,7 +110,7 @@ class Maxima(ShortRepr):
     def __repr__(self) -> str:
         return short_text(self, counted(len(self.pools), "largest exponent"))
 
-    def of(self, numbers: Value) -> tuple[Maximum, int] | None:
+    def of(self, numbers: CaseValues) -> tuple[Maximum, int] | None:
         """The larger of two that were met before, if some numbers are that and an offset; and the offset."""
         seen = np.array(numbers, np.int64)
         for found, rows in self.pools:
@@ -123,7 +123,7 @@ class Maxima(ShortRepr):
                         return Maximum(x.of, x.places | y.places, term), int(apart[j, 0])
         return None
 
-    def add(self, maximum: Maximum, numbers: Value, offset: int) -> None:
+    def add(self, maximum: Maximum, numbers: CaseValues, offset: int) -> None:
         """A maximum that a node of the design is, with its offset."""
         for at, (found, rows) in enumerate(self.pools):
             if found[0].of is maximum.of:

@@ -21,7 +21,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import BitVec, Operand, Trace, resize
 from mmaformal.hardware.carry_save import AddedWords, Compressor, added
 from mmaformal.hardware.normalised import Attempting
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link
 from mmaformal.solver.terms import constants_of
 
@@ -31,24 +31,24 @@ _OF_BIT = 30.0
 _OF_SUM = 30.0
 
 
-class Following(Attempting, Protocol):
+class DesignProver(Attempting, Protocol):
     """A prover of single claims, with the nodes of a design and the trace of a model."""
 
     inputs: Inputs
     nodes: list[z3.BitVecRef]  #: of the design
     rows: dict[int, Compressor]  #: its rows of full adders
-    values: dict[int, Value]
+    values: dict[int, CaseValues]
     progress: Callable[[str], None]
 
     @property
     def trace(self) -> Trace[Any]:
         """The model."""
 
-    def seen(self, term: z3.ExprRef) -> Value:
+    def seen(self, term: z3.ExprRef) -> CaseValues:
         """The values of a term in all cases."""
 
 
-def recovered(proving: Following) -> Iterator[tuple[BitVec, Link]]:
+def recovered(proving: DesignProver) -> Iterator[tuple[BitVec, Link]]:
     """Nodes of a design that are proved to be a product of the model and what else is added up, and their links."""
     products = list(_products(proving))
     sums = list(_sums(proving)) if products else []
@@ -71,7 +71,7 @@ def recovered(proving: Following) -> Iterator[tuple[BitVec, Link]]:
                 break
 
 
-def _products(proving: Following) -> Iterator[ModelProduct]:
+def _products(proving: DesignProver) -> Iterator[ModelProduct]:
     """The products of a model of one step, where that has its operands decoded."""
     if len(proving.trace.steps) == 1 and hasattr(step := proving.trace.steps[0], "a"):
         sides = [x if isinstance(x, list) or not isinstance(x, Operand) else (x,) for x in (step.a, step.b)]
@@ -83,9 +83,9 @@ def _products(proving: Following) -> Iterator[ModelProduct]:
             yield ModelProduct((factors[0], factors[1]), (a, b), term.significand)
 
 
-def _sums(proving: Following) -> Iterator[tuple[BitVec, Compressor | None, AddedWords]]:
+def _sums(proving: DesignProver) -> Iterator[tuple[BitVec, Compressor | None, AddedWords]]:
     """Nodes that add up what went into rows: additions, and those that have the values of the last row's two words."""
-    by_value: dict[tuple[int, Value], list[Compressor]] = {}
+    by_value: dict[tuple[int, CaseValues], list[Compressor]] = {}
     for row in proving.rows.values():
         bits, columns = row.sum.size(), [proving.values[x.get_id()] for x in (row.sum, row.carry)]
         seen = tuple((x + y) % (1 << bits) for x, y in zip(*columns, strict=True))
@@ -98,7 +98,7 @@ def _sums(proving: Following) -> Iterator[tuple[BitVec, Compressor | None, Added
 
 
 def _is_sum(
-    proving: Following, node: BitVec, row: Compressor | None, through: AddedWords, total: BitVec
+    proving: DesignProver, node: BitVec, row: Compressor | None, through: AddedWords, total: BitVec
 ) -> bool:
     """Whether a node is proved to be the sum of what went into rows."""
     rows = [x.link for x in through.rows]
@@ -146,7 +146,7 @@ class PartialProducts(ShortRepr):
         return z3.simplify(z3.substitute(self.total, (self.code, code)))
 
 
-def _as_product(proving: Following, product: ModelProduct, total: BitVec, name: str) -> Link | None:
+def _as_product(proving: DesignProver, product: ModelProduct, total: BitVec, name: str) -> Link | None:
     """The link that a sum of words is a product, shifted, and what is left of it where a factor is 0, if it is proved;
     None if not."""
     for at in (1, 0):
@@ -164,7 +164,7 @@ def _as_product(proving: Following, product: ModelProduct, total: BitVec, name: 
     return None
 
 
-def _place(seen: Value, least: Value, product: Value, bits: int) -> int | None:
+def _place(seen: CaseValues, least: CaseValues, product: CaseValues, bits: int) -> int | None:
     """By how much the product is shifted in a sum; None if the sum is not what is left without it, and the product."""
     rest = [(x - y) % (1 << bits) for x, y in zip(seen, least, strict=True)]
     some = next(((x, y) for x, y in zip(rest, product, strict=True) if y), None)
@@ -175,7 +175,7 @@ def _place(seen: Value, least: Value, product: Value, bits: int) -> int | None:
 
 
 def _by_bits(
-    proving: Following, rows: PartialProducts, other: BitVec, product: BitVec, place: int
+    proving: DesignProver, rows: PartialProducts, other: BitVec, product: BitVec, place: int
 ) -> Link | None:
     """The link of the sum of words to the product, bit by bit of the factor that it is made for."""
     size, factor = rows.total.size(), rows.factor.significand

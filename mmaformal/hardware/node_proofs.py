@@ -9,7 +9,7 @@ import z3
 
 from mmaformal.hardware.candidates import as_number
 from mmaformal.hardware.graph import Graph
-from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, inside, signed
+from mmaformal.hardware.sums import CaseValues, Partial, Partials, bound_of, inside, signed
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import Lemma, Theorem, cache_of
 from mmaformal.proof.lemmas import Argument, Link
@@ -30,7 +30,7 @@ class NodeProofs:
         self.of_model: dict[int, Link] = {}  #: by the model's
         self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
         self.codes: list[Link] = []  #: of codes between steps, which count as inputs
-        self.values: dict[int, Value] = {}  #: of each node in all cases
+        self.values: dict[int, CaseValues] = {}  #: of each node in all cases
         self.effort = 1.0  #: how much more time there is for each lemma than in the first round
         self.unsettled = False  #: whether a lemma of this round was not settled in its time
         self._refuted: dict[int, Lemma] = {}  #: by the id of what is refuted

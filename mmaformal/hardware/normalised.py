@@ -15,7 +15,7 @@ import z3
 
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import BitVec, resize
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link, Theorem
 
 #: Seconds for a lemma about one operand, and for one about a product with its factors cut.
@@ -93,7 +93,7 @@ class MultiplierMatch(ShortRepr):
 
 
 def found_in(
-    nodes: Sequence[z3.ExprRef], values: Mapping[int, Value], a: Value, b: Value
+    nodes: Sequence[z3.ExprRef], values: Mapping[int, CaseValues], a: CaseValues, b: CaseValues
 ) -> Iterator[MultiplierMatch]:
     """The multiplications among a design's nodes whose operands have the values of two normalised factors, but for a
     constant shift."""
@@ -108,7 +108,7 @@ def found_in(
                 break
 
 
-def _places(seen: Value, wanted: Value) -> int | None:
+def _places(seen: CaseValues, wanted: CaseValues) -> int | None:
     """By how many places a column is above another; None if by no constant number of them."""
     one = next(((x, y) for x, y in zip(seen, wanted, strict=True) if y), None)
     if one is None or not one[0]:

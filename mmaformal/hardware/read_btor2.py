@@ -14,7 +14,7 @@ from itertools import islice
 import z3
 
 from mmaformal.hardware.module import HardwareError, Module
-from mmaformal.hardware.undefined import Bit, places
+from mmaformal.hardware.undefined import ConstantBit, places
 
 #: A number of these bits is what a design of this size may have; more are taken for an error in the file.
 _MOST_BITS = 1 << 20
@@ -76,10 +76,10 @@ class _Reader:
     undefined: dict[str, z3.BitVecRef] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)  #: numbers of lines so far
     states: set[int] = field(default_factory=set)  #: those of states
-    loose: dict[int, dict[int, Bit]] = field(
+    loose: dict[int, dict[int, ConstantBit]] = field(
         default_factory=dict
     )  #: the undefined bits that a line puts in places
-    uses: dict[Bit, int] = field(default_factory=dict)  #: of each undefined bit
+    uses: dict[ConstantBit, int] = field(default_factory=dict)  #: of each undefined bit
     _names: dict[str, z3.BitVecRef] = field(default_factory=dict)  #: of what is undefined
 
     def line(self, words: Sequence[str]) -> None:
@@ -170,14 +170,14 @@ class _Reader:
         term = self._for_one_use(abs(number)) if used else self.terms[abs(number)]
         return ~term if number < 0 else term
 
-    def _undefined_in(self, term: z3.BitVecRef) -> dict[int, Bit]:
+    def _undefined_in(self, term: z3.BitVecRef) -> dict[int, ConstantBit]:
         """The places of a term that are undefined bits as they were."""
         if not (self.of_verilog and self.undefined):
             return {}
         own = self._by_name()
         return {place: bit for place, bit in places(term) if bit[0] in own}
 
-    def _moved(self, kind: str, words: Sequence[str], term: z3.BitVecRef) -> dict[int, Bit]:
+    def _moved(self, kind: str, words: Sequence[str], term: z3.BitVecRef) -> dict[int, ConstantBit]:
         """Undefined bits that a line only puts in other places, by these places."""
         first, *others = (
             self.loose.get(_integer(word), {}) for word in words[: 2 if kind == "concat" else 1]
@@ -208,7 +208,7 @@ class _Reader:
         self.uses.update(dict.fromkeys(loose, use))
         return self._copy(term, loose, use) if use > 1 else term
 
-    def _copy(self, term: z3.BitVecRef, loose: Sequence[Bit], use: int) -> z3.BitVecRef:
+    def _copy(self, term: z3.BitVecRef, loose: Sequence[ConstantBit], use: int) -> z3.BitVecRef:
         by_name = self._by_name()
         pairs = []
         for name in dict.fromkeys(name for name, _ in loose):

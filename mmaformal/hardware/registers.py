@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError
 
-Bit = int | str  #: a net, or a constant "0", "1", "x", "z"
+NetBit = int | str  #: a net, or a constant "0", "1", "x", "z"
 
 Json: TypeAlias = dict[str, Any]  #: what yosys writes of a module or a cell
 
@@ -87,7 +87,7 @@ class _Netlist:
                     found.names.setdefault(bit, (name, place))
         return found
 
-    def called(self, bits: list[Bit]) -> str:
+    def called(self, bits: list[NetBit]) -> str:
         """Return a person's name for some nets: the wire that has the first."""
         name, place = self.names.get(bits[0], ("a register without a name", 0)) if bits else ("", 0)  # type: ignore[arg-type]
         whole = self.module["netnames"].get(name, {"bits": []})["bits"]
@@ -140,7 +140,7 @@ def _number(parameters: Json, name: str, default: int = 1) -> int:
     return int(value.replace("x", "0") or "0", 2) if isinstance(value, str) else int(value)
 
 
-def _cut_out(module: Json, name: str, called: str, number: int, gate: list[Bit]) -> Cut:
+def _cut_out(module: Json, name: str, called: str, number: int, gate: list[NetBit]) -> Cut:
     """Take one register's cell out of a module, and put ports in its place."""
     cell = module["cells"].pop(name)
     wired, parameters = cell["connections"], cell["parameters"]
@@ -166,11 +166,11 @@ class _Clock:
     netlist: _Netlist
     register: str
 
-    def of(self, cell: Json) -> tuple[str, bool, list[Bit], set[str]]:
+    def of(self, cell: Json) -> tuple[str, bool, list[NetBit], set[str]]:
         """The input, whether its rising edge counts, the enables of gates, and the latches in them."""
         rising = bool(_number(cell["parameters"], "CLK_POLARITY") & 1)
         (bit,) = cell["connections"]["CLK"]
-        gate: list[Bit] = []
+        gate: list[NetBit] = []
         latches: set[str] = set()
         while True:
             bit, rising = self._source(bit, rising)
@@ -187,7 +187,7 @@ class _Clock:
             gate.append(enable)
             latches.add(latch)
 
-    def _source(self, bit: Bit, rising: bool) -> tuple[Bit, bool]:
+    def _source(self, bit: NetBit, rising: bool) -> tuple[NetBit, bool]:
         """A net followed to where it is driven, through buffers and inverters."""
         while isinstance(bit, int) and bit in self.netlist.drivers:
             name, _, place = self.netlist.drivers[bit]
@@ -198,7 +198,7 @@ class _Clock:
             bit, rising = cell["connections"]["A"][place], rising != _PASSING[cell["type"]]
         return bit, rising
 
-    def _input(self, bit: Bit) -> str:
+    def _input(self, bit: NetBit) -> str:
         if bit in self.netlist.ports:
             name, place, bits = self.netlist.ports[bit]
             return name if bits == 1 else f"{name}[{place}]"
@@ -208,7 +208,7 @@ class _Clock:
             )
         raise HardwareError(f"nothing drives the clock of {self.register}: connect the clock")
 
-    def _gate(self, cell: Json) -> tuple[Bit, Bit, str]:
+    def _gate(self, cell: Json) -> tuple[NetBit, NetBit, str]:
         """Return an AND's clock, the enable that is latched, and the latch.  Raises HardwareError for another AND."""
         sides = [cell["connections"]["A"][0], cell["connections"]["B"][0]]
         for clock, enable in (sides, sides[::-1]):

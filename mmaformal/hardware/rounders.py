@@ -25,7 +25,7 @@ _WORDS = 3
 _PATIENCE = 10.0
 
 
-class Following(Cutting, Protocol):
+class NodeProver(Cutting, Protocol):
     """A prover of nodes, one after the other."""
 
     theorem: Argument
@@ -53,7 +53,7 @@ def sums_of_codes(interfaces: Iterable[tuple[str, z3.ExprRef]]) -> dict[int, z3.
     return found
 
 
-def rounded(by: Following, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
+def rounded(by: NodeProver, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
     """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
 
     The word is the one that both are made of which is made of most; nothing is cut that is made of it.  Later rounds
@@ -86,7 +86,7 @@ def _beside(above: Container[int], link: Link) -> bool:
     return not any(x.get_id() in above for x in link.free)
 
 
-def _in_cases(by: Following, last: Link, given: Sequence[Link], at: int) -> bool:
+def _in_cases(by: NodeProver, last: Link, given: Sequence[Link], at: int) -> bool:
     """Whether a link is proved for each place of the leading one of the word that is cut at a place."""
     word, said = given[at].term, replace(given[at], free=())
     bits, others = word.size(), [*given[:at], *given[at + 1 :]]

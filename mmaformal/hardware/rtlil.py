@@ -23,7 +23,7 @@ _ASSIGNS = re.compile(r"^(?P<before>\s*)AST_ASSIGN(?:_EQ|_LE|W)? <(?P<where>[^>]
 _STR = re.compile(r"str='\\?([^']*)'")
 _TOKEN = re.compile(r"\{|\}|\[\d+(?::\d+)?\]|\S+")
 
-Bits = list[tuple[str, int]]
+NetBits = list[tuple[str, int]]
 
 
 @dataclass
@@ -129,9 +129,9 @@ def _drivers(module: _Module, modules: dict[str, _Module]) -> Iterator[tuple[str
             yield from _left(text, module)
 
 
-def _left(text: str, module: _Module) -> Bits:
+def _left(text: str, module: _Module) -> NetBits:
     """The bits of the first signal that is written in a text: a wire, some of its bits, or several in braces."""
-    found: Bits = []
+    found: NetBits = []
     depth = 0
     tokens = _TOKEN.findall(text)
     at = 0

@@ -9,7 +9,7 @@ import z3
 
 from mmaformal.display import ShortRepr
 
-Value = tuple[int, ...]  #: of a node in all cases
+CaseValues = tuple[int, ...]  #: of a node in all cases
 
 #: A sum of fewer terms has few orders, which solvers see through.
 _TERMS = 4
@@ -111,18 +111,18 @@ class Partials:
     def __init__(
         self,
         sums: Sequence[NetlistSum],
-        values: Mapping[int, Value],
+        values: Mapping[int, CaseValues],
         bound: Callable[[z3.BitVecRef], int] = bound_of,
     ) -> None:
-        self.pools: list[tuple[NetlistSum, dict[Value, Partial]]] = []
+        self.pools: list[tuple[NetlistSum, dict[CaseValues, Partial]]] = []
         for each in sums:
-            pool: dict[Value, Partial] = {}
+            pool: dict[CaseValues, Partial] = {}
             for place, term in enumerate(each.terms):
                 seen = signed(values[term.get_id()], term.size())
                 pool.setdefault(seen, Partial(each, frozenset((place,)), term, bound(term)))
             self.pools.append((each, pool))
 
-    def of(self, seen: Value) -> Partial | None:
+    def of(self, seen: CaseValues) -> Partial | None:
         """One met before, or the sum of two, if a node of these values is one."""
         for each, pool in self.pools:
             if seen in pool:
@@ -136,13 +136,13 @@ class Partials:
                     return Partial(each, x.places | y.places, x.term + y.term, x.bound + y.bound)
         return None
 
-    def add(self, seen: Value, found: Partial) -> None:
+    def add(self, seen: CaseValues, found: Partial) -> None:
         """A partial sum that a node of the design is."""
         for each, pool in self.pools:
             if each is found.of:
                 pool.setdefault(seen, found)
 
 
-def signed(seen: Value, bits: int) -> Value:
+def signed(seen: CaseValues, bits: int) -> CaseValues:
     """Return the numbers of so many bits that are seen as two's complement."""
     return tuple(x - (x >> (bits - 1) << bits) for x in seen)

@@ -25,7 +25,7 @@ _SIMPLIFYING = 2000
 #: The name of d where a program's behaviour is undefined, and it may be anything: no input's name has spaces.
 _ANYTHING = "d where behaviour is undefined"
 
-Bit = tuple[str, int]  #: of a constant, by its name
+ConstantBit = tuple[str, int]  #: of a constant, by its name
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,9 +117,11 @@ def _ids(term: z3.ExprRef) -> set[int]:
     return {constant.get_id() for constant in constants_of(term)}
 
 
-def _core(wrong: z3.BoolRef, constants: Sequence[z3.BitVecRef], values: Mapping[str, int]) -> list[Bit]:
+def _core(
+    wrong: z3.BoolRef, constants: Sequence[z3.BitVecRef], values: Mapping[str, int]
+) -> list[ConstantBit]:
     """Bits whose values make a claim true whatever the others are: all of them where z3 does not settle that."""
-    marks: dict[Bit, z3.BoolRef] = {}
+    marks: dict[ConstantBit, z3.BoolRef] = {}
     solver = z3.Solver()
     solver.set("timeout", _PATIENCE)
     solver.add(z3.Not(wrong))
@@ -139,9 +141,9 @@ def _core(wrong: z3.BoolRef, constants: Sequence[z3.BitVecRef], values: Mapping[
     return kept
 
 
-def names_of_bits(module: Module) -> dict[Bit, str]:
+def names_of_bits(module: Module) -> dict[ConstantBit, str]:
     """Return a name for each undefined bit: a bit of the first wire or output that has it; `x1[0]` if none does."""
-    found: dict[Bit, str] = {}
+    found: dict[ConstantBit, str] = {}
     for name, term in (*module.wires.items(), *module.outputs.items()):
         for place, of in places(term):
             found.setdefault(of, f"{name}[{place}]")
@@ -154,7 +156,7 @@ def names_of_bits(module: Module) -> dict[Bit, str]:
     return found
 
 
-def places(term: z3.ExprRef) -> list[tuple[int, Bit]]:
+def places(term: z3.ExprRef) -> list[tuple[int, ConstantBit]]:
     """The bits of a term that are bits of constants: their places in it, and which they are."""
     if z3.is_app_of(term, z3.Z3_OP_CONCAT):
         found, low = [], 0

@@ -12,7 +12,7 @@ from mmaformal.encodings import executable
 from mmaformal.encodings.pfma import on_taken
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch, converted, in_format
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import WIDTH, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor, has_fma
 from mmaformal.spec import DotAdd
 
@@ -33,11 +33,18 @@ class AgainKernel(Kernel):
 
     @abstractmethod
     def steps(
-        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+        self,
+        a: Planes,
+        b: Planes,
+        d: CodeArray,
+        after: CodeArray,
+        doubtful: NDArray[np.bool_],
+        first: int,
+        last: int,
     ) -> None:
         """The steps of products first … last - 1: codes `after` from `d`, and which of them are `doubtful`."""
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
         after, doubtful = np.empty_like(d), np.empty(d.shape, np.bool_)
         end, many = stop * self.spec.k, max(self.products_at_once // self.L, 1) * self.L
@@ -49,7 +56,13 @@ class AgainKernel(Kernel):
             d[...] = after
 
     def _again(
-        self, a: Plane, b: Plane, c: Codes, after: Codes, where: tuple[NDArray[np.intp], ...], products: range
+        self,
+        a: Plane,
+        b: Plane,
+        c: CodeArray,
+        after: CodeArray,
+        where: tuple[NDArray[np.intp], ...],
+        products: range,
     ) -> None:
         """Some elements, by the executable."""
         i, j = where
@@ -77,7 +90,7 @@ class FlushedKernel(AgainKernel):
         """None unless the processor has fma."""
         return cls(spec) if has_fma() else None
 
-    def _values(self, codes: Codes) -> NDArray[np.float32]:
+    def _values(self, codes: CodeArray) -> NDArray[np.float32]:
         """The numbers of codes as fp32; subnormals of fp32 zero, with their signs."""
         fmt, taken = self.spec.a_format, self.taken.a_format
         words = in_format(np.ascontiguousarray(codes), fmt, fp32 if taken != fmt else fmt)
@@ -85,10 +98,10 @@ class FlushedKernel(AgainKernel):
         bits[bits & 0x7F800000 == 0] &= np.uint32(1 << 31)
         return bits.view(np.float32)
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (self._values(codes),)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (self._values(in_panels(codes)),)
 
     @staticmethod

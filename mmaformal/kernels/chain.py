@@ -15,7 +15,7 @@ from numba.extending import overload
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.compiled import Known, Numba, driver, inlined, vectorised
+from mmaformal.kernels.compiled import ConstantType, Numba, driver, inlined, vectorised
 from mmaformal.kernels.given import CONVERSION, OWN, conversion, formats, numbers, scale_block, scale_format
 from mmaformal.kernels.kernel import Plane
 from mmaformal.rounding import IEEE_FP32, Conversion
@@ -50,7 +50,7 @@ class Algorithm:
     """An argument that stands for an algorithm and the sources of kernels; the type of each is its own."""
 
     def __init__(self, name: str) -> None:
-        self._numba_type_ = Known(("a chain of", name))
+        self._numba_type_ = ConstantType(("a chain of", name))
 
 
 _ALGORITHMS: dict[str, Algorithm] = {}

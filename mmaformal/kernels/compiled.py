@@ -5,12 +5,12 @@ A stage function is plain Python on lanes.  These make the same function compile
 - `where` and `bit_length` get a compiled form (a select, and a count of leading zeros), as do five functions that do
   not compile as they stand: `sign_word`, efda's `select` and `normalise`, pfma's `operand` and `first_nan`;
 - the data that a stage is given — a `Conversion`, a `Format`, `Parameters`, a `Rounding` — is a constant of the
-  compiled code, a type of its own with that one value (`Known`), so what depends on it alone is decided at compile
-  time (in `rows` they are arguments: tuples of numbers with the same fields);
+  compiled code, a type of its own with that one value (`ConstantType`), so what depends on it alone is decided at
+  compile time (in `rows` they are arguments: tuples of numbers with the same fields);
 - everything else is `register_jitable`, which leaves the function what it was.
 
 What is cached on disk is good for the sources it was made from only, which numba looks at one file at a time; the
-name of every `Known` type therefore holds a digest of all of them.
+name of every `ConstantType` therefore holds a digest of all of them.
 """
 
 from __future__ import annotations
@@ -139,27 +139,29 @@ INLINED: dict[str, Numba] = {"strict": False, "jit_options": {"forceinline": Tru
 # ---- constants ---------------------------------------------------------------------------------------------
 
 
-class Known(types.Type):
+class ConstantType(types.Type):
     """The type whose only value is `value`."""
 
     def __init__(self, value: object) -> None:
         self.value = value
         text = f"{_SOURCES} {identity(value)}"
-        super().__init__(name=f"Known{type(value).__name__}{hashlib.sha256(text.encode()).hexdigest()[:16]}")
+        super().__init__(
+            name=f"Constant{type(value).__name__}{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        )
 
 
-register_model(Known)(models.OpaqueModel)
+register_model(ConstantType)(models.OpaqueModel)
 _typeof_other_enum = typeof_impl.dispatch(EnumMeta)
 
 
 @lru_cache(maxsize=4096, typed=True)
-def known_type(value: object) -> Known:
+def constant_type(value: object) -> ConstantType:
     """The type of a value; a call of compiled code asks for it again and again."""
-    return Known(value)
+    return ConstantType(value)
 
 
-def _typeof_known(value: Numba, context: Numba) -> Known:
-    return known_type(value)
+def _typeof_constant(value: Numba, context: Numba) -> ConstantType:
+    return constant_type(value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,21 +172,21 @@ class Ends(ShortRepr):
 
 
 for _class in (Conversion, Rounding, Format, Parameters, Ends):
-    typeof_impl.register(_class)(_typeof_known)
+    typeof_impl.register(_class)(_typeof_constant)
 
 
 @typeof_impl.register(EnumMeta)
 def _typeof_enum(value: Numba, context: Numba) -> Numba:
     """numba makes the members of an enumeration numbers or strings, to be compared when the code runs."""
-    return Known(value) if value is Rounding else _typeof_other_enum(value, context)
+    return ConstantType(value) if value is Rounding else _typeof_other_enum(value, context)
 
 
-@lower_constant(Known)
+@lower_constant(ConstantType)
 def _constant(context: Numba, builder: Numba, ty: Numba, value: Numba) -> Numba:
     return context.get_dummy_value()
 
 
-@unbox(Known)
+@unbox(ConstantType)
 def _unbox(ty: Numba, value: Numba, c: Numba) -> NativeValue:
     return NativeValue(c.context.get_dummy_value())
 
@@ -198,17 +200,17 @@ def _type_of_attribute(value: Numba) -> Numba:
 
 
 @infer_getattr
-class _KnownAttribute(AttributeTemplate):  # type: ignore[misc]
-    key = Known
+class _ConstantAttribute(AttributeTemplate):  # type: ignore[misc]
+    key = ConstantType
 
-    def generic_resolve(self, ty: Known, name: str) -> Numba:
+    def generic_resolve(self, ty: ConstantType, name: str) -> Numba:
         if hasattr(ty.value, name):
             return _type_of_attribute(getattr(ty.value, name))
         return None
 
 
-@lower_getattr_generic(Known)
-def _attribute(context: Numba, builder: Numba, ty: Known, value: Numba, name: str) -> Numba:
+@lower_getattr_generic(ConstantType)
+def _attribute(context: Numba, builder: Numba, ty: ConstantType, value: Numba, name: str) -> Numba:
     known = getattr(ty.value, name)
     kind = _type_of_attribute(known)
     if kind is types.none:
@@ -216,7 +218,7 @@ def _attribute(context: Numba, builder: Numba, ty: Known, value: Numba, name: st
     return context.get_constant_generic(builder, kind, known)
 
 
-@lower_builtin(operator.is_, Known, Known)
+@lower_builtin(operator.is_, ConstantType, ConstantType)
 def _is(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
     x, y = signature.args
     return ir.Constant(ir.IntType(1), x.value == y.value)
@@ -226,7 +228,7 @@ def _is(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> N
 ROUNDINGS = DETERMINISTIC
 
 
-@lower_builtin(operator.is_, types.Integer, Known)
+@lower_builtin(operator.is_, types.Integer, ConstantType)
 def _is_rounding(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
     kind, known = signature.args
     return builder.icmp_signed("==", arguments[0], context.get_constant(kind, ROUNDINGS.index(known.value)))
@@ -236,7 +238,7 @@ def _is_rounding(context: Numba, builder: Numba, signature: Numba, arguments: Nu
 class KernelSources(ShortRepr):
     """An argument that stands for these sources: what takes it is not found on disk once they are others."""
 
-    _numba_type_: ClassVar[Known] = Known("sources")
+    _numba_type_: ClassVar[ConstantType] = ConstantType("sources")
 
 
 SOURCES = KernelSources()
@@ -265,7 +267,7 @@ def _bit_length(x: Numba) -> Numba:
 
 @overload(blocks.sign_word, **INLINED)
 def _sign_word(target: Numba) -> Numba:
-    if not isinstance(target, Known):
+    if not isinstance(target, ConstantType):
         return lambda target: np.int64(1) << (target.storage_bits - 1)
     known: Numba = target.value
     word = blocks.sign_word(known)  # 1 << 63 would be a constant beyond the lane

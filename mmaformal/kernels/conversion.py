@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format, Specials, fp64
 from mmaformal.kernels.compiled import driver, inlined, power_of_two, vectorised
-from mmaformal.kernels.kernel import Codes, Plane
+from mmaformal.kernels.kernel import CodeArray, Plane
 
 
 class _Target(NamedTuple):
@@ -98,7 +98,7 @@ def round_to(
     saturate: bool,
     scale: NDArray[np.float64] | None = None,
     block: int | None = None,
-) -> Codes:
+) -> CodeArray:
     """Codes of x (rows × K), each divided by its scale: (rows or 1) × ⌈K / block⌉, one for all of K without `block`.
 
     To nearest even.  What is larger than the largest number becomes that with `saturate`, else infinity; infinity and

@@ -24,7 +24,7 @@ from mmaformal.encodings import executable
 from mmaformal.folders import cache_folder
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for, rows
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Planes
 from mmaformal.spec import DotAdd
 from mmaformal.version import __version__
 
@@ -74,13 +74,13 @@ class LanesKernel(Kernel):
         whole = "\n".join((__version__, platform.node(), identity(self.spec)))
         return cache_folder() / "kernels" / hashlib.sha256(whole.encode()).hexdigest()[:16]
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (codes,) if scales is None else (codes, scales)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self.rows(codes, scales)
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         n = d.shape[1]
         each = max(_OUTPUTS // max(n, 1), 1)
         right, before = tuple(x[:, :n] for x in b), self.seconds
@@ -97,7 +97,7 @@ class LanesKernel(Kernel):
                 self._step(left, right, out, step)
             self.seconds += time.thread_time() - began
 
-    def _step(self, a: Planes, b: Planes, d: Codes, step: int) -> None:
+    def _step(self, a: Planes, b: Planes, d: CodeArray, step: int) -> None:
         """Take `d` through an instruction."""
         places = [range(step * size, (step + 1) * size) for size in (self.spec.k, self.spec.scales)]
         left = [[x[:, k : k + 1].astype(np.int64) for k in own] for x, own in zip(a, places, strict=False)]

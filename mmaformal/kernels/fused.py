@@ -21,7 +21,7 @@ from mmaformal.kernels.compiled import (
     Direct,
     inlined,
 )
-from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Plane, Planes
 from mmaformal.kernels.planes import (
     decode_panels,
     decode_rows,
@@ -90,7 +90,7 @@ class FusedPlanes(Kernel):
             return None
         return (np.arange(0, k, self.L)[:, None] + self._order).reshape(-1)
 
-    def _rows(self, codes: Codes) -> Planes:
+    def _rows(self, codes: CodeArray) -> Planes:
         order, fmt = self._ordered(codes.shape[1]), self.spec.a_format
         codes = np.ascontiguousarray(codes if order is None else codes[:, order])
         planes = self._planes(codes.shape)
@@ -98,7 +98,7 @@ class FusedPlanes(Kernel):
         self._decode_rows(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
         return (*planes, special)
 
-    def _columns(self, codes: Codes) -> Planes:
+    def _columns(self, codes: CodeArray) -> Planes:
         order, fmt = self._ordered(len(codes)), self.spec.b_format
         codes = codes if order is None else codes[order]
         shape, line = panel_shape(codes), in_line(codes)

@@ -12,7 +12,7 @@ from mmaformal.display import clipped
 from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.spec import DotAdd
 
-Codes = NDArray[Any]  #: bit patterns
+CodeArray = NDArray[Any]  #: bit patterns
 Plane = NDArray[Any]  #: of a type that the kernel chooses
 Planes = tuple[Plane, ...]
 
@@ -57,15 +57,15 @@ class Kernel(ABC):
         return f"<{type(self).__name__} of {clipped(f'{self.spec.types}, {p.algorithm} {p.describe()}')}>"
 
     @abstractmethod
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         """Planes of A: (m, K) codes, (m, K/S) scales; K a multiple of the instruction's."""
 
     @abstractmethod
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         """Planes of B: (K, n) codes, (K/S, n) scales; K a multiple of the instruction's."""
 
     @abstractmethod
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         """Take `d` (m, n), codes of c, through the instructions `start` … `stop - 1`: it then holds codes of d.
 
         In place, in words of the wider of the two types; m the rows of `a`, and n at most the columns of `b`.

@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 from mmaformal.encodings.executable.blocks import Flag, where
 from mmaformal.formats import Format, bf16, e5m2, fp16, fp32
 from mmaformal.kernels.widths import Widths
-from mmaformal.kernels.words import BITS, Word, leading_zeros, logical
+from mmaformal.kernels.words import BITS, CompiledWord, leading_zeros, logical
 from mmaformal.rounding import Conversion, Rounding
 
 #: formats of c and d
@@ -51,9 +51,9 @@ def fits(rho: Conversion, c_format: Format, F: int, cut: Rounding, L: int, wide:
 class Addend(NamedTuple):
     """A decoded c, which may be a special value."""
 
-    sign: Word  #: −1 or 0
-    exponent: Word
-    significand: Word
+    sign: CompiledWord  #: −1 or 0
+    exponent: CompiledWord
+    significand: CompiledWord
     special: Flag
 
 
@@ -61,11 +61,11 @@ class Magnitude(NamedTuple):
     """A sum: its sign, and an unsigned word."""
 
     negative: Flag
-    size: Word
+    size: CompiledWord
 
 
 @register_jitable(forceinline=True)
-def addend(code: Word, fmt: Format) -> Addend:
+def addend(code: CompiledWord, fmt: Format) -> Addend:
     """The addend of a code, in the low bits of a word."""
     field = (code >> fmt.fraction_bits) & ((1 << fmt.exponent_bits) - 1)
     fraction = code & ((1 << fmt.fraction_bits) - 1)
@@ -77,25 +77,25 @@ def addend(code: Word, fmt: Format) -> Addend:
 
 
 @register_jitable(forceinline=True)
-def word_like(number: int, x: Word) -> Word:
+def word_like(number: int, x: CompiledWord) -> CompiledWord:
     """A number as a word, compiled or symbolic."""
     return (x & 0) + number
 
 
 @register_jitable(forceinline=True)
-def at_least(x: Word, least: Word) -> Word:
+def at_least(x: CompiledWord, least: CompiledWord) -> CompiledWord:
     """The larger of both."""
     return where(x > least, x, least)
 
 
 @register_jitable(forceinline=True)
-def exponent_of(c: Addend, e_zero: int) -> Word:
+def exponent_of(c: Addend, e_zero: int) -> CompiledWord:
     """The exponent of c, which is `e_zero` if c is zero."""
     return where(c.significand == 0, word_like(e_zero, c.exponent), c.exponent)
 
 
 @register_jitable(forceinline=True)
-def sum_with_c(total: Word, c: Addend, e_max: Word, fraction_bits: int, F: int) -> Magnitude:
+def sum_with_c(total: CompiledWord, c: Addend, e_max: CompiledWord, fraction_bits: int, F: int) -> Magnitude:
     """The sum of `total` and c in units of 2^(e_max - F), c cut toward zero.
 
     Both may have one sign and wrap: then that is the sum's.
@@ -109,7 +109,7 @@ def sum_with_c(total: Word, c: Addend, e_max: Word, fraction_bits: int, F: int) 
 
 
 @register_jitable(forceinline=True)
-def encoded(x: Magnitude, unit: Word, rho: Conversion) -> Word:
+def encoded(x: Magnitude, unit: CompiledWord, rho: Conversion) -> CompiledWord:
     """The code, in the low bits, of a sum in units of 2^unit."""
     fmt, bits = rho.format, rho.fraction_bits
     least, most = fmt.min_exponent, fmt.max_exponent

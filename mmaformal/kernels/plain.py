@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mmaformal.kernels.batch import batch
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Planes
 from mmaformal.spec import DotAdd
 
 ROWS = 8192  #: dot product-adds at a time
@@ -25,13 +25,13 @@ class RowsKernel(Kernel):
         algorithm = spec.parameters.algorithm
         self.description = f"{algorithm}: the stages of the executable encoding, compiled, output by output"
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (codes,) if scales is None else (codes, scales)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return tuple(np.ascontiguousarray(x.T) for x in self.rows(codes, scales))
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         n, each = d.shape[1], max(ROWS // d.shape[1], 1)
         for first, last in self.chains(start, stop):
             spec = self.spec.replace(k=(last - first) * self.spec.k)

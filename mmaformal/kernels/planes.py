@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 from mmaformal.encodings.executable.blocks import Flag, decode, where
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import cast, driver, part, vectorised
-from mmaformal.kernels.kernel import WIDTH, Codes, Plane
+from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane
 from mmaformal.kernels.words import two_to, word
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
@@ -120,7 +120,7 @@ def decode_panels(
             e[w:], v[w:], kind[w:] = zero_exponent, 0, ZERO
 
 
-def in_line(codes: Codes) -> tuple[Codes, int, int]:
+def in_line(codes: CodeArray) -> tuple[CodeArray, int, int]:
     """Codes (K, n) as one line of memory, and how far apart rows and columns are there; copied if need be."""
     size = codes.itemsize
     down, across = codes.strides
@@ -137,7 +137,7 @@ def panel_width(n: int) -> int:
     return min(WIDTH, max(-(-n // FILL), 1) * FILL)
 
 
-def panel_shape(codes: Codes) -> tuple[int, int, int]:
+def panel_shape(codes: CodeArray) -> tuple[int, int, int]:
     """The shape of the planes of B."""
     k, n = codes.shape
     width = panel_width(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.kernel import CodeArray, Kernel, Planes
 from mmaformal.spec import DotAdd
 
 
@@ -17,16 +17,16 @@ class ReorderedKernel(Kernel):
         self.description = f"{inner.description}, products reordered"
         self.bytes_per_element, self.task = inner.bytes_per_element, inner.task
 
-    def _reordered(self, codes: Codes, axis: int) -> Codes:
+    def _reordered(self, codes: CodeArray, axis: int) -> CodeArray:
         places = (np.arange(0, codes.shape[axis], len(self.order))[:, None] + self.order).reshape(-1)
-        taken: Codes = codes.take(places, axis)
+        taken: CodeArray = codes.take(places, axis)
         return taken
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self.inner.rows(self._reordered(codes, 1))
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self.inner.columns(self._reordered(codes, 0))
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         self.inner.run(a, b, d, start, stop)

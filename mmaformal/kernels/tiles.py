@@ -32,7 +32,7 @@ from mmaformal.kernels.terms import (
     special_of,
     sum_of_chunk,
 )
-from mmaformal.kernels.words import Word, two_to, word
+from mmaformal.kernels.words import CompiledWord, two_to, word
 from mmaformal.rounding import Conversion
 
 #: Columns of a tile are filled up to vectors of words.
@@ -98,7 +98,7 @@ def copy(source: Plane, target: Plane) -> None:
 
 
 @inlined
-def operand(kind: Word) -> Operand:
+def operand(kind: CompiledWord) -> Operand:
     """The operand of a kind, as far as classifying a product looks at it."""
     significand = where(kind & ZERO != 0, word(0), word(1))
     return Operand((kind >> 3) & 1, word(0), significand, kind & INFINITE != 0, kind & NAN != 0)

@@ -21,7 +21,7 @@ from numba.extending import intrinsic, models, overload, overload_attribute, reg
 
 from mmaformal.kernels.compiled import INLINED, Numba
 
-Word: TypeAlias = Any  #: a word of compiled code, or a symbolic one
+CompiledWord: TypeAlias = Any  #: a word of compiled code, or a symbolic one
 
 BITS = 32
 _I32, _BOOL = ir.IntType(BITS), ir.IntType(1)
@@ -167,7 +167,7 @@ def _double_of_word(typing: Numba, x: Numba) -> Numba:
     return types.float64(WORD), generate
 
 
-def two_to(exponent: Word, like: Word) -> Word:
+def two_to(exponent: CompiledWord, like: CompiledWord) -> CompiledWord:
     """2^exponent as a float of the type of `like`; exponents outside its normal range give the end of the range."""
     raise NotImplementedError("compiled code only")
 
@@ -176,7 +176,7 @@ def two_to(exponent: Word, like: Word) -> Word:
 def _two_to(exponent: Numba, like: Numba) -> Numba:
     if like == types.float32:
 
-        def single(exponent: Word, like: Word) -> Word:
+        def single(exponent: CompiledWord, like: CompiledWord) -> CompiledWord:
             field = exponent + 127
             field = field if field > 1 else word(1)
             field = field if field < 254 else word(254)
@@ -184,7 +184,7 @@ def _two_to(exponent: Numba, like: Numba) -> Numba:
 
         return single
 
-    def double(exponent: Word, like: Word) -> Word:
+    def double(exponent: CompiledWord, like: CompiledWord) -> CompiledWord:
         field = exponent + 1023
         field = field if field > 1 else word(1)
         return _double_of_word(field if field < 2046 else word(2046))
@@ -192,7 +192,7 @@ def _two_to(exponent: Numba, like: Numba) -> Numba:
     return double
 
 
-def logical(x: Word, n: Word) -> Word:
+def logical(x: CompiledWord, n: CompiledWord) -> CompiledWord:
     """x >> n, filled with zeros."""
     return x.logical(n)
 
@@ -210,7 +210,7 @@ def _logical_of(x: Numba, n: Numba) -> Numba:
     return lambda x, n: _logical(x, n)
 
 
-def leading_zeros(x: Word) -> Word:
+def leading_zeros(x: CompiledWord) -> CompiledWord:
     """The zeros above the leading one of an unsigned word; 32 of 0."""
     return x.leading_zeros()
 

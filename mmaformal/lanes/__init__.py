@@ -22,11 +22,11 @@ Where no range within 64 bits, or no shift amount within 0 … 63, is found, a `
 
 from __future__ import annotations
 
-from mmaformal.lanes.nodes import Facts as Facts
-from mmaformal.lanes.nodes import Flag as Flag
-from mmaformal.lanes.nodes import Lane as Lane
-from mmaformal.lanes.nodes import Node as Node
+from mmaformal.lanes.nodes import LaneOrFlag as LaneOrFlag
+from mmaformal.lanes.nodes import LaneRanges as LaneRanges
 from mmaformal.lanes.nodes import Sample as Sample
+from mmaformal.lanes.nodes import SymbolicFlag as SymbolicFlag
+from mmaformal.lanes.nodes import SymbolicLane as SymbolicLane
 from mmaformal.lanes.ranges import BITS as BITS
 from mmaformal.lanes.ranges import INT64 as INT64
 from mmaformal.lanes.ranges import LaneError as LaneError

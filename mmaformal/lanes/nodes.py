@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from mmaformal.lanes.tracer import Tracer
 
 Sample: TypeAlias = "NDArray[Any]"
-Node: TypeAlias = "Lane | Flag"
-Facts: TypeAlias = "dict[Lane, Range]"
+LaneOrFlag: TypeAlias = "SymbolicLane | SymbolicFlag"
+LaneRanges: TypeAlias = "dict[SymbolicLane, Range]"
 
 
-class Flag:
+class SymbolicFlag:
     """The result of comparing lanes: a Bool, what it was made of, and its value where the ranges decide it."""
 
     __slots__ = ("op", "operands", "sample", "term", "tracer", "value")
 
     def __init__(
-        self, tracer: Tracer, op: str, operands: tuple[Node, ...], term: z3.BoolRef, sample: Sample,
+        self, tracer: Tracer, op: str, operands: tuple[LaneOrFlag, ...], term: z3.BoolRef, sample: Sample,
         value: bool | None = None,
     ) -> None:  # fmt: skip
         self.tracer, self.op, self.operands, self.sample, self.value = tracer, op, operands, sample, value
         self.term = term if value is None else z3.BoolVal(value)
 
-    def _combine(self, op: str, other: Flag | bool) -> Flag:
+    def _combine(self, op: str, other: SymbolicFlag | bool) -> SymbolicFlag:
         if isinstance(other, bool):
             other = self.tracer.flag(other)
         self.tracer.own(other)
@@ -46,18 +46,18 @@ class Flag:
                     return unknown
                 if unknown.value is not None:
                     return self.tracer.flag(not unknown.value)
-                return Flag(self.tracer, "not", (unknown,), z3.Not(unknown.term), ~unknown.sample)
+                return SymbolicFlag(self.tracer, "not", (unknown,), z3.Not(unknown.term), ~unknown.sample)
         term = {"&": z3.And, "|": z3.Or, "^": z3.Xor}[op](self.term, other.term)
         sample = INTEGERS[op](self.sample, other.sample)
-        return Flag(self.tracer, op, (self, other), term, sample)
+        return SymbolicFlag(self.tracer, op, (self, other), term, sample)
 
-    def __and__(self, other: Flag | bool) -> Flag:
+    def __and__(self, other: SymbolicFlag | bool) -> SymbolicFlag:
         return self._combine("&", other)
 
-    def __or__(self, other: Flag | bool) -> Flag:
+    def __or__(self, other: SymbolicFlag | bool) -> SymbolicFlag:
         return self._combine("|", other)
 
-    def __xor__(self, other: Flag | bool) -> Flag:
+    def __xor__(self, other: SymbolicFlag | bool) -> SymbolicFlag:
         return self._combine("^", other)
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
@@ -73,13 +73,13 @@ class Flag:
             f"{place_of(running_frames())}: a symbolic flag is neither true nor false: use `where`"
         )
 
-    def select(self, x: Lane | int, y: Lane | int) -> Lane:
+    def select(self, x: SymbolicLane | int, y: SymbolicLane | int) -> SymbolicLane:
         """x where the flag is true, else y."""
         if self.value is not None:
             return self.tracer.lift(x if self.value else y)
         return self.tracer.select(self, self.tracer.lift(x), self.tracer.lift(y))
 
-    def facts(self, value: bool) -> Facts:
+    def facts(self, value: bool) -> LaneRanges:
         """Return what is known of lanes where the flag has this value."""
         if self.op == "not":
             return self.operands[0].facts(not value)  # type: ignore[union-attr]
@@ -88,18 +88,18 @@ class Flag:
             return _meet_facts(*both)
         if self.op in OPPOSITE:
             x, y = self.operands
-            assert isinstance(x, Lane)
-            assert isinstance(y, Lane)
+            assert isinstance(x, SymbolicLane)
+            assert isinstance(y, SymbolicLane)
             facts = facts_of_order(self.op if value else OPPOSITE[self.op], x, y)
             return facts | _before_shift(facts)
         return {}
 
 
-def _meet_facts(x: Facts, y: Facts) -> Facts:
+def _meet_facts(x: LaneRanges, y: LaneRanges) -> LaneRanges:
     return {**x, **y, **{lane: x[lane].meet(y[lane]) for lane in x.keys() & y.keys()}}
 
 
-def _before_shift(facts: Facts) -> Facts:
+def _before_shift(facts: LaneRanges) -> LaneRanges:
     """Return what the range of `x >> n`, n constant, says of x."""
     out = {}
     for lane, range_ in facts.items():
@@ -110,16 +110,16 @@ def _before_shift(facts: Facts) -> Facts:
     return out
 
 
-def whole_of(node: Node) -> Lane | None:
+def whole_of(node: LaneOrFlag) -> SymbolicLane | None:
     """x, if the node is `x >> n` of a constant n."""
     if node.op == ">>" and node.operands[1].op == "constant":
         x = node.operands[0]
-        assert isinstance(x, Lane)
+        assert isinstance(x, SymbolicLane)
         return x
     return None
 
 
-def facts_of_order(op: str, x: Lane, y: Lane) -> Facts:
+def facts_of_order(op: str, x: SymbolicLane, y: SymbolicLane) -> LaneRanges:
     """The ranges of x and y where `x op y`."""
     if op in (">", ">="):
         return facts_of_order({">": "<", ">=": "<="}[op], y, x)
@@ -138,14 +138,14 @@ def facts_of_order(op: str, x: Lane, y: Lane) -> Facts:
     return out
 
 
-class Lane:
+class SymbolicLane:
     """An integer of known range; see the module.  Made by `Tracer.input` and by operations."""
 
     __slots__ = ("beneath", "frames", "op", "operands", "range", "sample", "term", "tracer")
 
     def __init__(
-        self, tracer: Tracer, op: str, operands: tuple[Node, ...], range_: Range, term: z3.BitVecRef,
-        sample: Sample, beneath: frozenset[Lane] = frozenset(), frames: tuple[FrameType, ...] = (),
+        self, tracer: Tracer, op: str, operands: tuple[LaneOrFlag, ...], range_: Range, term: z3.BitVecRef,
+        sample: Sample, beneath: frozenset[SymbolicLane] = frozenset(), frames: tuple[FrameType, ...] = (),
     ) -> None:  # fmt: skip
         if term.size() != range_.bits:
             raise LaneError(f"a term of {term.size()} bits for a lane in {range_}")
@@ -171,22 +171,27 @@ class Lane:
     def __bool__(self) -> bool:
         raise LaneError(f"{place_of(running_frames())}: a symbolic lane has no truth value: use `where`")
 
-    def __neg__(self) -> Lane:
+    def __neg__(self) -> SymbolicLane:
         return self.tracer.binary("-", self.tracer.lift(0), self)
 
 
-def _operator(op: str) -> tuple[Callable[[Lane, Lane | int], Lane], Callable[[Lane, Lane | int], Lane]]:
-    def forward(self: Lane, other: Lane | int) -> Lane:
+def _operator(
+    op: str,
+) -> tuple[
+    Callable[[SymbolicLane, SymbolicLane | int], SymbolicLane],
+    Callable[[SymbolicLane, SymbolicLane | int], SymbolicLane],
+]:
+    def forward(self: SymbolicLane, other: SymbolicLane | int) -> SymbolicLane:
         return self.tracer.binary(op, self, self.tracer.lift(other))
 
-    def backward(self: Lane, other: Lane | int) -> Lane:
+    def backward(self: SymbolicLane, other: SymbolicLane | int) -> SymbolicLane:
         return self.tracer.binary(op, self.tracer.lift(other), self)
 
     return forward, backward
 
 
-def _comparison(op: str) -> Callable[[Lane, Lane | int], Flag]:
-    def compare(self: Lane, other: Lane | int) -> Flag:
+def _comparison(op: str) -> Callable[[SymbolicLane, SymbolicLane | int], SymbolicFlag]:
+    def compare(self: SymbolicLane, other: SymbolicLane | int) -> SymbolicFlag:
         return self.tracer.compare(op, self, self.tracer.lift(other))
 
     return compare
@@ -205,7 +210,7 @@ _NAMES = {
 _ORDERS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
-def _in_place(self: Node, other: object) -> Node:
+def _in_place(self: LaneOrFlag, other: object) -> LaneOrFlag:
     raise LaneError(
         f"{place_of(running_frames())}: an array would be changed under its other names too: write `x = x + y`"
     )
@@ -213,9 +218,9 @@ def _in_place(self: Node, other: object) -> Node:
 
 for _op, _name in _NAMES.items():
     _forward, _backward = _operator(_op)
-    setattr(Lane, f"__{_name}__", _forward)
-    setattr(Lane, f"__r{_name}__", _backward)
-    setattr(Lane, f"__i{_name}__", _in_place)
-    setattr(Flag, f"__i{_name}__", _in_place)
+    setattr(SymbolicLane, f"__{_name}__", _forward)
+    setattr(SymbolicLane, f"__r{_name}__", _backward)
+    setattr(SymbolicLane, f"__i{_name}__", _in_place)
+    setattr(SymbolicFlag, f"__i{_name}__", _in_place)
 for _op, _name in _ORDERS.items():
-    setattr(Lane, f"__{_name}__", _comparison(_op))
+    setattr(SymbolicLane, f"__{_name}__", _comparison(_op))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.lanes.nodes import Flag, Lane, Node
+from mmaformal.lanes.nodes import LaneOrFlag, SymbolicFlag, SymbolicLane
 from mmaformal.lanes.ranges import BITS, INTEGERS, Range, fit, lies_in, no_wrap, power_text
 
 
@@ -30,23 +30,23 @@ class Entry(NamedTuple):
     range: Range | None = None  #: of a lane that is a leaf
 
 
-def entries_of(node: Node, leaves: Iterable[Node]) -> tuple[list[Entry], dict[int, Node]]:
+def entries_of(node: LaneOrFlag, leaves: Iterable[LaneOrFlag]) -> tuple[list[Entry], dict[int, LaneOrFlag]]:
     """The node in terms of leaves, as a list in which operands come first and are given by number."""
     stop = {id(leaf) for leaf in leaves}
     entries: list[Entry] = []
     number: dict[int, int] = {}
-    made: dict[int, Node] = {}
+    made: dict[int, LaneOrFlag] = {}
     first: dict[int, int] = {}
 
-    def visit(x: Node, top: bool = False) -> int:
+    def visit(x: LaneOrFlag, top: bool = False) -> int:
         if id(x) in number:
             return number[id(x)]
-        if isinstance(x, Lane) and x.op == "constant":
+        if isinstance(x, SymbolicLane) and x.op == "constant":
             entry = Entry("constant", (x.range.low,))
         elif not top and (id(x) in stop or not x.operands):
             # Leaves of one term are one variable of the rule.
             same = first.setdefault(x.term.get_id(), len(entries))
-            entry = Entry("lane", (same,), x.range) if isinstance(x, Lane) else Entry("flag", (same,))
+            entry = Entry("lane", (same,), x.range) if isinstance(x, SymbolicLane) else Entry("flag", (same,))
         else:
             entry = Entry(x.op, tuple(visit(y) for y in x.operands))
         number[id(x)] = len(entries)
@@ -58,9 +58,9 @@ def entries_of(node: Node, leaves: Iterable[Node]) -> tuple[list[Entry], dict[in
     return entries, made
 
 
-def ranges_of(made: Mapping[int, Node]) -> tuple[Range | None, ...]:
+def ranges_of(made: Mapping[int, LaneOrFlag]) -> tuple[Range | None, ...]:
     """The widths of narrow terms depend on those of what they are made of, leaves or not."""
-    return tuple(node.range if isinstance(node, Lane) else None for node in made.values())
+    return tuple(node.range if isinstance(node, SymbolicLane) else None for node in made.values())
 
 
 def _short(text: str) -> str:
@@ -81,7 +81,7 @@ class Written:
     )  #: each leaf, and its variable
 
 
-def _written(entries: Sequence[Entry], made: Mapping[int, Node]) -> Written:
+def _written(entries: Sequence[Entry], made: Mapping[int, LaneOrFlag]) -> Written:
     written = Written()
     values, texts = written.values, written.texts
     for i, (op, rest, _) in enumerate(entries):
@@ -93,12 +93,12 @@ def _written(entries: Sequence[Entry], made: Mapping[int, Node]) -> Written:
             name = f"x{sum(text.startswith('x') for text in texts)}"
             texts.append(name)
             # Rules are proved many at a time, so a variable's name tells its sort.
-            bits = f"_{x.range.bits}" if isinstance(x, Lane) else ""
+            bits = f"_{x.range.bits}" if isinstance(x, SymbolicLane) else ""
             variable = written.fresh.setdefault(
                 x.term.get_id(), (x.term, z3.Const(name + bits, x.term.sort()))
             )[1]
-            values.append(fit(variable, x.range.signed, BITS) if isinstance(x, Lane) else variable)
-            if isinstance(x, Lane):
+            values.append(fit(variable, x.range.signed, BITS) if isinstance(x, SymbolicLane) else variable)
+            if isinstance(x, SymbolicLane):
                 written.premises.append(lies_in(variable, x.range, x.range.signed))
                 written.bounds.append(f"{name} in {x.range}")
         elif op == "select":
@@ -118,10 +118,10 @@ def _written(entries: Sequence[Entry], made: Mapping[int, Node]) -> Written:
 
 
 def claim_of_node(
-    node: Node,
+    node: LaneOrFlag,
     entries: Sequence[Entry],
-    made: Mapping[int, Node],
-    order: tuple[Lane, Lane] | None,
+    made: Mapping[int, LaneOrFlag],
+    order: tuple[SymbolicLane, SymbolicLane] | None,
     maximum: bool,
 ) -> tuple[str, z3.BoolRef]:
     """Return what is to be proved of a node, in words and as a claim."""
@@ -137,7 +137,7 @@ def claim_of_node(
     result = values[-1]
     text = texts[-1].removeprefix("(").removesuffix(")") if texts[-1].startswith("(") else texts[-1]
     given = f" for {', '.join(bounds)}" if bounds else ""
-    if isinstance(node, Flag):
+    if isinstance(node, SymbolicFlag):
         said = "is decided as on 64 bits" if node.value is None else f"is {str(node.value).lower()}"
         return f"`{text}` {said}{given}", z3.Implies(z3.And(premises), narrow == result)
     claims = [fit(narrow, node.range.signed, BITS) == result, lies_in(result, node.range, True)]

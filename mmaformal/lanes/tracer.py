@@ -9,7 +9,15 @@ from typing import Final
 import numpy as np
 import z3
 
-from mmaformal.lanes.nodes import Facts, Flag, Lane, Node, Sample, facts_of_order, whole_of
+from mmaformal.lanes.nodes import (
+    LaneOrFlag,
+    LaneRanges,
+    Sample,
+    SymbolicFlag,
+    SymbolicLane,
+    facts_of_order,
+    whole_of,
+)
 from mmaformal.lanes.places import place_of, running_frames
 from mmaformal.lanes.ranges import (
     AMOUNTS,
@@ -39,7 +47,7 @@ class Tracer:
         self.strict: Final = strict
         self._rules: dict[tuple[object, ...], LaneRule] = {}
         self.violations: list[z3.BoolRef] = []
-        self._made: dict[Lane, tuple[Range, z3.BitVecRef]] = {}
+        self._made: dict[SymbolicLane, tuple[Range, z3.BitVecRef]] = {}
 
     @property
     def rules(self) -> Mapping[tuple[object, ...], LaneRule]:
@@ -47,31 +55,31 @@ class Tracer:
         return MappingProxyType(self._rules)
 
     @property
-    def made(self) -> tuple[Lane, ...]:
+    def made(self) -> tuple[SymbolicLane, ...]:
         """All lanes that a strict tracer made."""
         return tuple(self._made)
 
     def _lane(
         self,
         op: str,
-        operands: tuple[Node, ...],
+        operands: tuple[LaneOrFlag, ...],
         range_: Range,
         term: z3.BitVecRef,
         sample: Sample,
-        beneath: frozenset[Lane] = frozenset(),
+        beneath: frozenset[SymbolicLane] = frozenset(),
         frames: tuple[FrameType, ...] = (),
-    ) -> Lane:
+    ) -> SymbolicLane:
         """A lane that this tracer made, and knows that it did."""
-        lane = Lane(self, op, operands, range_, term, sample, beneath, frames)
+        lane = SymbolicLane(self, op, operands, range_, term, sample, beneath, frames)
         if self.strict:
             self._made[lane] = lane.range, lane.term
         return lane
 
-    def _has_made(self, lane: Lane) -> bool:
+    def _has_made(self, lane: SymbolicLane) -> bool:
         range_, term = self._made.get(lane, (None, None))
         return range_ == lane.range and term is lane.term
 
-    def input(self, term: z3.BitVecRef, sample: Sample) -> Lane:
+    def input(self, term: z3.BitVecRef, sample: Sample) -> SymbolicLane:
         """A lane that holds a code: unsigned, or the signed 64-bit number; the sample are values that it takes.
 
         Raises LaneError for a term of more than 64 bits.
@@ -81,8 +89,8 @@ class Tracer:
         range_ = INT64 if term.size() == BITS else Range(0, (1 << term.size()) - 1)
         return self._lane("input", (), range_, term, sample)
 
-    def lift(self, x: Lane | int, frames: Sequence[FrameType] = ()) -> Lane:
-        if isinstance(x, Lane):
+    def lift(self, x: SymbolicLane | int, frames: Sequence[FrameType] = ()) -> SymbolicLane:
+        if isinstance(x, SymbolicLane):
             self.own(x)
             return x
         if type(x) is not int:  # a float, say, which NumPy would compute with
@@ -93,21 +101,21 @@ class Tracer:
         term = z3.BitVecVal(range_.low, range_.bits)
         return self._lane("constant", (), range_, term, np.array(range_.low, np.int64))
 
-    def own(self, *nodes: Node) -> None:
+    def own(self, *nodes: LaneOrFlag) -> None:
         """Raises LaneError for a lane or flag of another tracer, and a lane of a range that no tracer gave: its rules
         are not here."""
         for node in nodes:
             if node.tracer is not self:
                 raise LaneError(f"{place_of(running_frames())}: lanes of two tracers in one operation")
-            if self.strict and isinstance(node, Lane) and not self._has_made(node):
+            if self.strict and isinstance(node, SymbolicLane) and not self._has_made(node):
                 raise LaneError(
                     f"{place_of(running_frames())}: a lane that its tracer did not make, or another range"
                 )
 
-    def flag(self, value: bool) -> Flag:
-        return Flag(self, "constant", (), z3.BoolVal(value), np.array(value), value)
+    def flag(self, value: bool) -> SymbolicFlag:
+        return SymbolicFlag(self, "constant", (), z3.BoolVal(value), np.array(value), value)
 
-    def binary(self, op: str, x: Lane, y: Lane) -> Lane:
+    def binary(self, op: str, x: SymbolicLane, y: SymbolicLane) -> SymbolicLane:
         self.own(x, y)
         frames = running_frames()
         if op in ("<<", ">>") and not y.range.inside(AMOUNTS):
@@ -116,11 +124,11 @@ class Tracer:
         elif x.op == y.op == "constant":
             return self.lift(INTEGERS[op](x.range.low, y.range.low), frames)
         out = INTERVALS[op](x.range, y.range)
-        leaves: Sequence[Node] = (x, y)
-        order: tuple[Lane, Lane] | None = None
+        leaves: Sequence[LaneOrFlag] = (x, y)
+        order: tuple[SymbolicLane, SymbolicLane] | None = None
         if op == "<<" and x.op == ">>" and x.operands[1] is y:
             whole = x.operands[0]
-            assert isinstance(whole, Lane)
+            assert isinstance(whole, SymbolicLane)
             if not whole.range.signed:
                 out, leaves = Range(0, whole.range.high), (whole, y)
         elif op == "-" and _kept_part_of(x, y) is not None:
@@ -150,7 +158,7 @@ class Tracer:
             raise LaneError(f"{place_of(frames)}: {message}")
         self.violations.append(condition)
 
-    def select(self, flag: Flag, x: Lane, y: Lane) -> Lane:
+    def select(self, flag: SymbolicFlag, x: SymbolicLane, y: SymbolicLane) -> SymbolicLane:
         self.own(flag, x, y)
         frames = running_frames()
         if x is y:
@@ -162,7 +170,7 @@ class Tracer:
             leaves += below
             used |= refined != lane.range
         out = ranges[0].union(ranges[1])
-        beneath = frozenset[Lane]()
+        beneath = frozenset[SymbolicLane]()
         maximum = _are(flag.operands, x, y) and flag.op in (">", ">=")
         maximum |= _are(flag.operands, y, x) and flag.op in ("<", "<=")
         if maximum:
@@ -181,7 +189,7 @@ class Tracer:
         self._rule(lane, leaves, None, frames, maximum)
         return lane
 
-    def compare(self, op: str, x: Lane, y: Lane) -> Flag:
+    def compare(self, op: str, x: SymbolicLane, y: SymbolicLane) -> SymbolicFlag:
         self.own(x, y)
         if x is y:
             return self.flag(op in ("<=", ">=", "=="))
@@ -193,22 +201,22 @@ class Tracer:
             return self.flag(INTEGERS[op](x.range.low, y.range.low))
         signed = x.range.signed or y.range.signed
         bits = max(z.term.size() + (signed and not z.range.signed) for z in (x, y))
-        flag = Flag(self, op, (x, y), comparison(op, x.fit(bits), y.fit(bits), signed), sample, value)
+        flag = SymbolicFlag(self, op, (x, y), comparison(op, x.fit(bits), y.fit(bits), signed), sample, value)
         self._rule(flag, (x, y), None, running_frames())
         return flag
 
     def _rule(
         self,
-        node: Node,
-        leaves: Iterable[Node],
-        order: tuple[Lane, Lane] | None,
+        node: LaneOrFlag,
+        leaves: Iterable[LaneOrFlag],
+        order: tuple[SymbolicLane, SymbolicLane] | None,
         frames: tuple[FrameType, ...],
         maximum: bool = False,
     ) -> None:
         if not self.strict:
             return
         entries, order_of = entries_of(node, leaves)
-        range_ = node.range if isinstance(node, Lane) else node.value
+        range_ = node.range if isinstance(node, SymbolicLane) else node.value
         key = (tuple(entries), ranges_of(order_of), range_, order is not None, maximum)
         if key not in self._rules:
             statement, claim = claim_of_node(node, entries, order_of, order, maximum)
@@ -220,11 +228,11 @@ class Tracer:
             self._rules[key] = LaneRule(statement, claim, place_of(frames), len(shifts) > 1)
 
 
-def _crossing(op: str, x: Lane) -> int:
+def _crossing(op: str, x: SymbolicLane) -> int:
     """The bits of a limb (`encodings/executable/limbs`), where what a shift leaves out is put on top of the next one,
     which samples of narrow formats may not fill; 0 elsewhere."""
     parts = x.operands if op == "<<" and x.op == "-" else ()
-    left = len(parts) == 2 and all(isinstance(each, Lane) for each in parts)
+    left = len(parts) == 2 and all(isinstance(each, SymbolicLane) for each in parts)
     return 56 if left and _kept_part_of(*parts) is not None else 0  # type: ignore[arg-type]
 
 
@@ -235,32 +243,37 @@ def _guess(out: Range, sample: Sample, least: int) -> Range:
     return Range(-(1 << bits) if out.signed and low < 0 else 0, (1 << bits) - 1)
 
 
-def _are(nodes: Sequence[Node], *others: Node) -> bool:
+def _are(nodes: Sequence[LaneOrFlag], *others: LaneOrFlag) -> bool:
     return len(nodes) == len(others) and all(x is y for x, y in zip(nodes, others, strict=True))
 
 
-def _kept_part_of(x: Lane, y: Lane) -> Lane | None:
+def _kept_part_of(x: SymbolicLane, y: SymbolicLane) -> SymbolicLane | None:
     """n, if y is `(x >> n) << n`, of an x ≥ 0."""
     if y.op != "<<" or x.range.signed:
         return None
     kept, n = y.operands
-    if isinstance(n, Lane) and isinstance(kept, Lane) and kept.op == ">>" and _are(kept.operands, x, n):
+    if (
+        isinstance(n, SymbolicLane)
+        and isinstance(kept, SymbolicLane)
+        and kept.op == ">>"
+        and _are(kept.operands, x, n)
+    ):
         return n
     return None
 
 
-def _refine(lane: Lane, facts: Facts, depth: int = 3) -> tuple[Range, list[Node]]:
+def _refine(lane: SymbolicLane, facts: LaneRanges, depth: int = 3) -> tuple[Range, list[LaneOrFlag]]:
     """The range of a lane under what is known of others; and what it is then to be told in terms of.
 
     Sums and differences are looked into `depth` operations deep.
     """
     better: Range = lane.range
-    below: list[Node] = [lane]
+    below: list[LaneOrFlag] = [lane]
     if lane in facts:
         better = facts[lane].meet(lane.range)
     elif lane.op in INTERVALS:
         depth = depth - 1 if lane.op in ("+", "-") else 0
-        operands = [x for x in lane.operands if isinstance(x, Lane)]
+        operands = [x for x in lane.operands if isinstance(x, SymbolicLane)]
         parts = [_refine(x, facts, depth) if depth or x in facts else (x.range, [x]) for x in operands]
         x, y = (range_ for range_, _ in parts)
         if lane.op not in ("<<", ">>") or y.inside(AMOUNTS):
@@ -271,7 +284,7 @@ def _refine(lane: Lane, facts: Facts, depth: int = 3) -> tuple[Range, list[Node]
     return better, [*below]
 
 
-def _lanes_of(flag: Flag) -> list[Node]:
+def _lanes_of(flag: SymbolicFlag) -> list[LaneOrFlag]:
     """Return what a flag compares; or the flag itself where facts cannot be had of it."""
     if flag.op in ("&", "|", "not"):
         return [lane for part in flag.operands for lane in _lanes_of(part)]  # type: ignore[arg-type]
@@ -281,9 +294,9 @@ def _lanes_of(flag: Flag) -> list[Node]:
     return [whole if whole is not None else x for whole, x in zip(wholes, flag.operands, strict=True)]
 
 
-def _leaves(nodes: Iterable[Node], frame: FrameType) -> list[Node]:
+def _leaves(nodes: Iterable[LaneOrFlag], frame: FrameType) -> list[LaneOrFlag]:
     """Return what came into a call: the nodes not computed in it from which the given ones were."""
-    out: list[Node] = []
+    out: list[LaneOrFlag] = []
     seen: set[int] = set()
     stack = list(nodes)
     while stack:
@@ -291,14 +304,14 @@ def _leaves(nodes: Iterable[Node], frame: FrameType) -> list[Node]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, Lane) and frame not in node.frames:
+        if isinstance(node, SymbolicLane) and frame not in node.frames:
             out.append(node)
         else:
             stack.extend(node.operands)
     return out
 
 
-def narrow_result(op: str, x: Lane, y: Lane, out: Range) -> z3.BitVecRef:
+def narrow_result(op: str, x: SymbolicLane, y: SymbolicLane, out: Range) -> z3.BitVecRef:
     """The result as a term of `out.bits` bits; all of these but >> are right modulo any power of two."""
     if op == ">>":
         if y.range.low == y.range.high:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, exponent_of, hex_float
-from mmaformal.solver.deadline import check
+from mmaformal.solver.deadline import check_time
 from mmaformal.spaces.common import Types
 
 #: A unit that is probed: codes of a and b of shape (n, K) and of c, (n,), give codes of d, (n,).
-Unit: TypeAlias = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
+ProbedUnit: TypeAlias = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
 
 #: Divisors up to this are tried.
 _DIVISORS = 1 << 12
@@ -57,7 +57,7 @@ class Response(ShortRepr):
 class Box(ShortRepr):
     """A unit with its types and K, and how many rows it was asked."""
 
-    unit: Unit
+    unit: ProbedUnit
     types: Types
     k: int
     asked: int = field(default=0, init=False)
@@ -78,7 +78,7 @@ class Box(ShortRepr):
         Raises ValueError where the unit's answer is not one code of d for each row, TypeError where it is no array of
         unsigned integers.
         """
-        check()
+        check_time()
         t = self.types
         d = np.asarray(self.unit(a.astype(t.a.word), b.astype(t.b.word), c.astype(t.c.word)))
         if d.dtype.kind != "u":

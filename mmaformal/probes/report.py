@@ -16,7 +16,7 @@ from mmaformal.checked import integer
 from mmaformal.display import counted, html_folded
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.probes.box import Box, Response, Unit, power
+from mmaformal.probes.box import Box, ProbedUnit, Response, power
 from mmaformal.probes.exactness import carries_seen, products_exact
 from mmaformal.probes.kept import KeptPlaces
 from mmaformal.probes.masks import masked
@@ -281,7 +281,7 @@ def own_types(unit: object, given: Mapping[str, object]) -> dict[str, object]:
     return dict(takes) if isinstance(takes, dict) and all(x is None for x in given.values()) else {}
 
 
-def _of_instruction(instruction: Instruction) -> Unit:
+def _of_instruction(instruction: Instruction) -> ProbedUnit:
     """The instruction as a function of a, b and c; with block scales, they are 1."""
     spec = instruction.spec
     if spec.scale_format is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.lanes import Flag, Lane
-from mmaformal.solver.asking import Cut, conjunction
+from mmaformal.lanes import SymbolicFlag, SymbolicLane
+from mmaformal.solver.asking import TermCut, conjunction
 from mmaformal.solver.terms import constants_of
 
 # ---- claims, lemmas, inferences --------------------------------------------------------------------------------------
@@ -28,8 +28,8 @@ class Link:
     claim: z3.BoolRef
     free: tuple[z3.ExprRef, ...] = ()
     defined: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()
-    lanes: tuple[Lane, ...] = ()  #: those whose terms are among these; their ranges hold too
-    flags: tuple[Flag, ...] = ()  #: those whose terms are among these
+    lanes: tuple[SymbolicLane, ...] = ()  #: those whose terms are among these; their ranges hold too
+    flags: tuple[SymbolicFlag, ...] = ()  #: those whose terms are among these
 
     def __post_init__(self) -> None:
         """Make tuples of what may be an iterator, which is read once, or a list, which may change."""
@@ -43,7 +43,7 @@ class Link:
         return conjunction([self.claim, *(term == value for term, value in self.defined)])
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> SymbolicLane:
         """The lane of a link of one."""
         (lane,) = self.lanes
         return lane
@@ -65,7 +65,7 @@ class Lemma:
     refuted: z3.BoolRef  #: the opposite of the formula, which is to be unsatisfiable
     hard: bool = False  #: to be asked alone
     place: str = ""  #: where it is argued
-    cut: Cut = ()
+    cut: TermCut = ()
     simplified: bool = False  #: whether z3's simplifier has it first
 
     @property
@@ -78,8 +78,8 @@ class LemmaUse:
     """A lemma with the terms that its constants stand for, and the values of terms that it is about."""
 
     lemma: Lemma
-    cut: Cut
-    values: Cut = ()
+    cut: TermCut
+    values: TermCut = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Conclusion:
 
     claim: z3.BoolRef
     lemma: Lemma
-    propositions: Cut
+    propositions: TermCut
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def composition(
     conclusion: z3.BoolRef,
     whole: Sequence[z3.BoolRef] = (),
     connectives: bool = True,
-) -> tuple[z3.BoolRef, Cut]:
+) -> tuple[z3.BoolRef, TermCut]:
     """Return the claim that a conclusion holds if every inference does, and what is assumed, in propositions; and the
     claims with the propositions that stand for them."""
     said = _Propositions(connectives, whole)

@@ -23,7 +23,7 @@ from mmaformal.proof.kernel import (
 )
 from mmaformal.proof.kernel import Rule as Rule
 from mmaformal.solver.answers import Obligation, Proof
-from mmaformal.solver.asking import Asker, Cut, cut_away
+from mmaformal.solver.asking import Asker, TermCut, cut_away
 from mmaformal.solver.portfolio import Outcome
 
 #: Seconds for each way to cut a claim, round after round; in the last they share what is left.
@@ -226,6 +226,6 @@ class Composing(Theorem):
         inputs: Iterable[z3.ExprRef],
         links: Sequence[Link],
         values: Iterable[tuple[z3.ExprRef, z3.ExprRef]],
-    ) -> tuple[z3.BoolRef, Cut]:
+    ) -> tuple[z3.BoolRef, TermCut]:
         values = list(values)
         return cut_away(z3.substitute(goal, *values) if values else goal, inputs)

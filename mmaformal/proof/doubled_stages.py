@@ -260,10 +260,10 @@ def _larger(
     return run.derive("align", text, up_or(x, y, z3.And(still)), parts)
 
 
-Pairs: TypeAlias = Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: what both runs have
+BothRuns: TypeAlias = Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: what both runs have
 
 
-def _equal(run: DoubledRuns, top: DoubledSum, aligned: Pairs) -> list[Link]:
+def _equal(run: DoubledRuns, top: DoubledSum, aligned: BothRuns) -> list[Link]:
     text = "where the largest exponent goes up, terms are the same"
     return [
         run.derive("align", text, same(x, y), [term.link, top.up])
@@ -271,7 +271,7 @@ def _equal(run: DoubledRuns, top: DoubledSum, aligned: Pairs) -> list[Link]:
     ]
 
 
-def _zeros(run: DoubledRuns, top: DoubledSum, aligned: Pairs, orders: Sequence[Link]) -> list[Link | None]:
+def _zeros(run: DoubledRuns, top: DoubledSum, aligned: BothRuns, orders: Sequence[Link]) -> list[Link | None]:
     """For each term that has no exponent below that of zeros, that it is zero where the largest is that."""
     none: list[Link | None] = []
     for (x, y), term, order in zip(aligned, top.terms, orders, strict=True):

@@ -21,7 +21,7 @@ from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import ieee
 from mmaformal.formats import Format
-from mmaformal.lanes import BITS, Lane, fit
+from mmaformal.lanes import BITS, SymbolicLane, fit
 from mmaformal.proof.lemmas import Argument, Idle, Link, at_most, condition, number
 from mmaformal.rounding import Conversion
 
@@ -48,7 +48,7 @@ class TermLinks(NamedTuple):
     significand: Link
 
 
-def link_code(lane: Lane, code: z3.BitVecRef) -> Link:
+def link_code(lane: SymbolicLane, code: z3.BitVecRef) -> Link:
     """Return the link that says that a lane holds a code; one of 64 bits as a signed number."""
     return number(lane, code, signed=code.size() == BITS)
 
@@ -68,12 +68,12 @@ def link_inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
     if isinstance(traces, InnerTraces):
         return traces.links
 
-    def link(lane: Lane, code: z3.BitVecRef) -> Link:
+    def link(lane: SymbolicLane, code: z3.BitVecRef) -> Link:
         return argument.derive(
             "inputs", "both encodings read the same codes", [link_code(lane, code)], inputs=[code]
         )[0]
 
-    def links(lanes: Sequence[Lane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
+    def links(lanes: Sequence[SymbolicLane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
         return [link(*pair) for pair in zip(lanes, codes, strict=True)]
 
     x, y = traces.lanes, traces.inputs
@@ -169,9 +169,9 @@ def summands(total: z3.BitVecRef, count: int) -> list[z3.BitVecRef]:
     return [total, *reversed(terms)]
 
 
-def link_addends(total: Lane, count: int) -> list[Lane]:
+def link_addends(total: SymbolicLane, count: int) -> list[SymbolicLane]:
     """The lanes of a sum that was added up from the left; fewer if it was not."""
-    lanes: list[Lane] = []
+    lanes: list[SymbolicLane] = []
     while len(lanes) < count and total.op == "+":
         total, lane = total.operands  # type: ignore[assignment]
         lanes.append(lane)  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def link_aligned(
     terms: Sequence[TermLinks],
     e_max: Link,
     below: Sequence[Link],
-    lanes: Sequence[Lane],
+    lanes: Sequence[SymbolicLane],
     aligned: Sequence[z3.BitVecRef],
     idle: Idle | None = None,
 ) -> list[Link]:
@@ -231,7 +231,7 @@ def round_and_encode(
     executable: executable_blocks.Rounded,
     smt: smt_blocks.Rounded,
     rho: Conversion,
-    results: tuple[Lane, z3.BitVecRef],
+    results: tuple[SymbolicLane, z3.BitVecRef],
 ) -> Link:
     """From the links of the sum and its exponent to that of the result, which a special value may decide."""
     rounded = rounded_number(executable, smt, rho)

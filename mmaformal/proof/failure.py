@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import z3
 
 from mmaformal.display import ShortRepr, clipped
-from mmaformal.lanes import Flag, Lane
+from mmaformal.lanes import SymbolicFlag, SymbolicLane
 from mmaformal.solver.answers import Answer, Failed, Fails, Unknown
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.deadline import Deadline
@@ -108,7 +108,7 @@ def labelled(prefix: str, x: object) -> Iterator[tuple[str, z3.ExprRef]]:
     """The terms in nested tuples and dataclasses, with the way to them: `smt.steps[0].products[3].exponent`."""
     if isinstance(x, z3.ExprRef):
         yield prefix, x
-    elif isinstance(x, (Lane, Flag)):
+    elif isinstance(x, (SymbolicLane, SymbolicFlag)):
         yield prefix, x.term
     elif isinstance(x, tuple) and hasattr(x, "_fields"):
         for name in x._fields:

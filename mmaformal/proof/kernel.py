@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 
 import z3
 
-from mmaformal.lanes import Lane
+from mmaformal.lanes import SymbolicLane
 from mmaformal.proof.claims import ArgumentError as ArgumentError
 from mmaformal.proof.claims import Conclusion as Conclusion
 from mmaformal.proof.claims import Inference as Inference
@@ -45,7 +45,7 @@ from mmaformal.proof.claims import demand as demand
 from mmaformal.proof.claims import premise_of, says_nothing
 from mmaformal.proof.failure import failure_of, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
-from mmaformal.solver.asking import Asker, Cut, Settled, opposite, restated
+from mmaformal.solver.asking import Asker, Settled, TermCut, opposite, restated
 from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -107,7 +107,7 @@ class Theorem:
         return tuple(self._history)
 
     @property
-    def lanes(self) -> tuple[Sequence[Lane], Sequence[z3.BoolRef]]:
+    def lanes(self) -> tuple[Sequence[SymbolicLane], Sequence[z3.BoolRef]]:
         """The lanes whose ranges are taken for granted, and the rules that give these; none but in an `Argument`."""
         return (), ()
 
@@ -218,7 +218,7 @@ class Theorem:
         inputs: Iterable[z3.ExprRef],
         links: Sequence[Link],
         values: Iterable[tuple[z3.ExprRef, z3.ExprRef]],
-    ) -> tuple[z3.BoolRef, Cut]:
+    ) -> tuple[z3.BoolRef, TermCut]:
         """The goal with each free term replaced by its value, or by a constant that it does not have, whose name tells
         its place among them and its sort; and those terms and constants."""
         pairs = {term.get_id(): (term, value) for term, value in values}
@@ -267,7 +267,7 @@ class Theorem:
         return words, conjunction(claims)
 
 
-def _lanes(links: Iterable[Link]) -> list[Lane]:
+def _lanes(links: Iterable[Link]) -> list[SymbolicLane]:
     """The lanes that links are about, each once."""
     return list({id(lane): lane for link in links for lane in link.lanes}.values())
 

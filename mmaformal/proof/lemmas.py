@@ -11,7 +11,7 @@ from functools import reduce
 
 import z3
 
-from mmaformal.lanes import Flag, Lane, Tracer, fit
+from mmaformal.lanes import SymbolicFlag, SymbolicLane, Tracer, fit
 from mmaformal.proof.kernel import ArgumentError as ArgumentError
 from mmaformal.proof.kernel import Lemma, Theorem, conjunction, demand
 from mmaformal.proof.kernel import Link as Link
@@ -21,7 +21,7 @@ from mmaformal.solver.portfolio import LazyPortfolio as LazyPortfolio
 
 
 def number(
-    lane: Lane,
+    lane: SymbolicLane,
     term: z3.BitVecRef,
     *,
     signed: bool = False,
@@ -61,7 +61,7 @@ class Idle:
         return reduce(z3.And, self.flags[:n])
 
 
-def condition(mine: Flag, other: z3.BoolRef) -> Link:
+def condition(mine: SymbolicFlag, other: z3.BoolRef) -> Link:
     """Return the link that says that a flag and a condition are the same."""
     return Link(mine.term == other, (other,), ((mine.term, other),), flags=(mine,))
 
@@ -77,7 +77,7 @@ def within(x: z3.BitVecRef, bound: int) -> Link:
     return Link(z3.And(x <= bound, x >= -bound), (x,))
 
 
-def _residue(lane: Lane, term: z3.BitVecRef) -> Link:
+def _residue(lane: SymbolicLane, term: z3.BitVecRef) -> Link:
     """Return the link that says that lane and term are the same modulo 2 to the width of the term."""
     value = lane.fit(term.size())
     return Link(value == term, (lane.term,), ((term, value),), (lane,))
@@ -99,7 +99,7 @@ class Argument(Theorem):
             self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
 
     @property
-    def lanes(self) -> tuple[Sequence[Lane], Sequence[z3.BoolRef]]:
+    def lanes(self) -> tuple[Sequence[SymbolicLane], Sequence[z3.BoolRef]]:
         """All lanes of the trace, each in its range, and the rules that give the ranges, operation by operation."""
         return self._tracer.made, [rule.claim for rule in self._tracer.rules.values()]
 
@@ -120,7 +120,7 @@ class Argument(Theorem):
     # ---- sums and maxima: both encodings have the same operands in different orders ---------------------------------
 
     def add_up(
-        self, stage: str, what: str, total: Lane, sum_: z3.BitVecRef, summands: Sequence[Link]
+        self, stage: str, what: str, total: SymbolicLane, sum_: z3.BitVecRef, summands: Sequence[Link]
     ) -> Link:
         """Return the link that says that a sum of lanes is a two's complement sum, from the links of its summands, in
         the lanes' order.
@@ -148,7 +148,7 @@ class Argument(Theorem):
         self,
         stage: str,
         what: str,
-        top: Lane,
+        top: SymbolicLane,
         maximum: z3.BitVecRef,
         candidates: Sequence[Link],
         low: int,
@@ -161,7 +161,7 @@ class Argument(Theorem):
         neither is above the other: each is at least every term, and at most what all terms are at most.
         """
 
-        def follows(lane: Lane, term: z3.BitVecRef, n: int) -> Link:
+        def follows(lane: SymbolicLane, term: z3.BitVecRef, n: int) -> Link:
             return number(lane, term, low=low, idle=(idle.first(n), idle.value) if idle is not None else None)
 
         terms, n = [link.term for link in candidates], len(candidates)
@@ -262,7 +262,7 @@ def is_maximum(tree: z3.ExprRef, terms: Sequence[z3.ExprRef]) -> bool:
     return True
 
 
-def _partial_sums(total: Lane, summands: Sequence[Lane]) -> list[Lane] | None:
+def _partial_sums(total: SymbolicLane, summands: Sequence[SymbolicLane]) -> list[SymbolicLane] | None:
     """The lanes that hold `x0`, `x0 + x1`, …, the last of them `total`; None if it was not made so."""
     partials = []
     lane = total
@@ -276,7 +276,7 @@ def _partial_sums(total: Lane, summands: Sequence[Lane]) -> list[Lane] | None:
     return partials[::-1] if lane.range == (0, 0) else None
 
 
-def _maxima(top: Lane, candidates: Sequence[Lane]) -> list[Lane] | None:
+def _maxima(top: SymbolicLane, candidates: Sequence[SymbolicLane]) -> list[SymbolicLane] | None:
     """The lanes that hold the larger of the first two, of that and the third, …; None if it was not made so.
 
     The larger of the first two is the second itself where the first, a constant, is never above it.

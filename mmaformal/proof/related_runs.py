@@ -223,7 +223,7 @@ class Same:
         return same(left, right)
 
 
-class Lenient(Same):
+class SameButZeroSigns(Same):
     """The second run is to give the same code as the first, but terms that are zero may have either sign."""
 
     def term(self, left: Term, right: Term) -> Link:
@@ -295,7 +295,7 @@ class Opposite:
         return link_opposite(left, right, None if bits is None else (1 << bits) - 1)
 
 
-Kind = Same | Opposite
+RunRelation = Same | Opposite
 
 
 # ---- the algorithms ----------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ Kind = Same | Opposite
 class Runs:
     """Two traces; product j of the second is `match[j]` of the first, both counted over all K."""
 
-    kind: Kind
+    kind: RunRelation
     left_spec: DotAdd
     right_spec: DotAdd
     left: Trace[AnyStep]
@@ -319,10 +319,10 @@ class Runs:
     turned: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]] = ()
 
 
-Terms: TypeAlias = "z3.ExprRef | Sequence[Terms]"  #: nested
+NestedTerms: TypeAlias = "z3.ExprRef | Sequence[NestedTerms]"  #: nested
 
 
-def terms_of(*parts: Terms) -> list[z3.ExprRef]:
+def terms_of(*parts: NestedTerms) -> list[z3.ExprRef]:
     """All terms in nested tuples."""
     out: list[z3.ExprRef] = []
     for part in parts:
@@ -355,7 +355,7 @@ class Relating:
     argument: Pairing
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> RunRelation:
         raise NotImplementedError
 
     def derive(
@@ -395,7 +395,7 @@ class Relating:
         other: z3.BitVecRef,
         zero: Link,
         given: Sequence[Link],
-        *inputs: Terms,
+        *inputs: NestedTerms,
     ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
         """Derives that a dropped product's exponent is at most another one of the first run's."""
         text = "the exponent of a dropped product is not above another"
@@ -405,7 +405,7 @@ class Relating:
 
     # ---- stages
 
-    def product(self, left: Term, right: Term, operands: Terms, given: Sequence[Link]) -> Link:
+    def product(self, left: Term, right: Term, operands: NestedTerms, given: Sequence[Link]) -> Link:
         if all(x.eq(y) for x, y in zip(left, right, strict=True)) and isinstance(self.kind, Same):
             link = self.kind.term(left, right)
             return self.derive("identical", "a term is equal to itself", link, [], list(left))

@@ -21,7 +21,15 @@ from mmaformal.formats import Format
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, link_opposite, operand_codes, same
+from mmaformal.proof.related_runs import (
+    Opposite,
+    Pairing,
+    Relating,
+    RunRelation,
+    link_opposite,
+    operand_codes,
+    same,
+)
 from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
@@ -42,7 +50,7 @@ class RelatedRuns(Relating):
     def __init__(
         self,
         argument: Pairing,
-        kind: Kind,
+        kind: RunRelation,
         runs: tuple[Sequence[Stage], Sequence[Stage]],
         links: Mapping[str, RelatedLink],
     ) -> None:
@@ -57,7 +65,7 @@ class RelatedRuns(Relating):
         self.numbers: dict[Hashable, Link] = {}  #: of operands with turned signs, that they are no NaNs
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> RunRelation:
         return self._kind
 
     def know(self, link: Link) -> None:
@@ -174,7 +182,7 @@ class RelatedRuns(Relating):
 
 def related(
     argument: Pairing,
-    kind: Kind,
+    kind: RunRelation,
     runs: tuple[Sequence[Stage], Sequence[Stage]],
     codes: Iterable[Link],
     zeros: Iterable[Link],

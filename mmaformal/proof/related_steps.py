@@ -15,13 +15,13 @@ from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import Link
 from mmaformal.proof.lemmas import within
 from mmaformal.proof.related_runs import (
-    Kind,
+    NestedTerms,
     Opposite,
     Pairing,
     Relating,
+    RunRelation,
     Runs,
     Same,
-    Terms,
     magnitude_bits,
     operand_codes,
     same,
@@ -49,7 +49,7 @@ class RelatedStep(Relating, Generic[StepT]):
     )  #: that a flag is not set, where that is distinguished
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> RunRelation:
         return self.runs.kind
 
     def number(self, x: Operand) -> list[Link]:
@@ -105,7 +105,7 @@ class RelatedStep(Relating, Generic[StepT]):
             links.append(self.derive("decode", text, link, self.number(mine), codes))
         return links
 
-    def special(self: RelatedStep[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
+    def special(self: RelatedStep[Judged], given: Sequence[Link], *inputs: NestedTerms) -> Link:
         """Inputs are operands that are the same in both runs."""
         text = "special values are related"
         return self.derive(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, select
+from mmaformal.cases.codes import CodeOrFact, Fact, both, either, is_finite, magnitude, select
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.formats import Format
 from mmaformal.proof.kernel import demand
@@ -18,7 +18,7 @@ from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import magnitude_and_sign
 
 
-def _at_least(x: Code, bound: int) -> Fact:
+def _at_least(x: CodeOrFact, bound: int) -> Fact:
     return z3.UGE(x, bound) if isinstance(x, z3.BitVecRef) else x >= bound
 
 
@@ -27,12 +27,12 @@ def _one(fmt: Format) -> int:
     return 1 << (fmt.fraction_bits + fmt.ignored_low_bits)
 
 
-def double_of(code: Code, fmt: Format) -> Code:
+def double_of(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     """The code of 2x, for a normal x whose double is a number too; zero stays zero."""
     return select(magnitude(code, fmt) == 0, code, code + _one(fmt))
 
 
-def doubles(code: Code, fmt: Format) -> Fact:
+def doubles(code: CodeOrFact, fmt: Format) -> Fact:
     """Whether x is zero, or normal and 2x finite."""
     low = magnitude(code, fmt)
     highest = ((1 << fmt.exponent_bits) - 1) << (fmt.fraction_bits + fmt.ignored_low_bits)
@@ -43,16 +43,16 @@ def doubles(code: Code, fmt: Format) -> Fact:
     )
 
 
-def _below(x: Code, bound: int) -> Fact:
+def _below(x: CodeOrFact, bound: int) -> Fact:
     return z3.ULT(x, bound) if isinstance(x, z3.BitVecRef) else x < bound
 
 
-def normal_or_zero(code: Code, fmt: Format) -> Fact:
+def normal_or_zero(code: CodeOrFact, fmt: Format) -> Fact:
     low = magnitude(code, fmt)
     return either(low == 0, both(_at_least(low, _one(fmt)), is_finite(code, fmt)))
 
 
-def well_inside(code: Code, fmt: Format) -> Fact:
+def well_inside(code: CodeOrFact, fmt: Format) -> Fact:
     """Whether a result is zero, or finite and above the least normal number."""
     low = magnitude(code, fmt)
     return either(low == 0, both(_at_least(low, _one(fmt) + 1), is_finite(code, fmt)))

@@ -16,7 +16,7 @@ import z3
 
 from mmaformal.proof.claims import Conclusion, Inference, Lemma, LemmaUse, RuleStep
 from mmaformal.proof.kernel import ArgumentError, Theorem
-from mmaformal.solver.asking import Cut
+from mmaformal.solver.asking import TermCut
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.script import definitions, smtlib, symbol
 
@@ -136,7 +136,7 @@ class _Steps:
         return self._names[number]
 
 
-def _pairs(pairs: Cut, constants_first: bool = False) -> Line:
+def _pairs(pairs: TermCut, constants_first: bool = False) -> Line:
     """Return pairs of terms; of those that were cut the constant, by its name alone, comes first."""
     if constants_first:
         return [[symbol(constant.decl().name()), term] for term, constant in pairs]

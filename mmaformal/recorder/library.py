@@ -24,13 +24,13 @@ from mmaformal.display import ShortRepr
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32, fp64
 from mmaformal.recorder.program import RecorderError
 from mmaformal.recorder.rows import check_seed
-from mmaformal.recordings.layouts.npz import Column, write_archive
+from mmaformal.recordings.layouts.npz import NpzColumn, write_archive
 from mmaformal.recordings.products import RecordedProduct, read_product
 from mmaformal.recordings.write import replacing
 from mmaformal.renamed import keywords
 from mmaformal.version import __version__
 
-Words = NDArray[Any]
+WordArray = NDArray[Any]
 
 #: Rows and columns of D that are kept of a larger one: enough to tell structures apart, and quick to explain.
 KEPT = 24
@@ -112,12 +112,12 @@ def record_product(
         "source": f"mmaformal {__version__}, record",
     }
     with replacing(path) as new:
-        write_archive(new, {name: Column(x.dtype, x.shape, iter([x])) for name, x in kept.items()}, meta)
+        write_archive(new, {name: NpzColumn(x.dtype, x.shape, iter([x])) for name, x in kept.items()}, meta)
         read_product(new)
     return read_product(path)
 
 
-def draw_factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Words]:
+def draw_factors(call: LibraryCall, rng: np.random.Generator) -> tuple[WordArray, WordArray]:
     """A and B as bit patterns; every product along K but, of an odd K, the last has its opposite elsewhere.
 
     That one is about as small as what additions lose: else D would be it, and tell nothing of them.
@@ -137,11 +137,11 @@ def draw_factors(call: LibraryCall, rng: np.random.Generator) -> tuple[Words, Wo
     return A, B
 
 
-def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Words:
+def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> WordArray:
     exponent = rng.integers(fmt.bias - _SPREAD, fmt.bias + _SPREAD, shape, np.uint64, endpoint=True)
     sign = rng.integers(0, 2, shape, np.uint64) * np.uint64(fmt.sign_mask)
     fraction = rng.integers(0, 1 << fmt.fraction_bits, shape, np.uint64)
-    codes: Words = (sign | exponent << np.uint64(fmt.fraction_bits) | fraction).astype(fmt.word)
+    codes: WordArray = (sign | exponent << np.uint64(fmt.fraction_bits) | fraction).astype(fmt.word)
     return codes
 
 
@@ -161,7 +161,7 @@ class _Tensor(Protocol):
     def t(self) -> _Tensor: ...
     def contiguous(self) -> _Tensor: ...
     def cpu(self) -> _Tensor: ...
-    def numpy(self) -> Words: ...
+    def numpy(self) -> WordArray: ...
 
 
 class _Torch(Protocol):
@@ -169,14 +169,14 @@ class _Torch(Protocol):
 
     __version__: str
 
-    def from_numpy(self, x: Words) -> _Tensor: ...
+    def from_numpy(self, x: WordArray) -> _Tensor: ...
     def matmul(self, a: _Tensor, b: _Tensor) -> _Tensor: ...
     def get_num_threads(self) -> int: ...
     def set_num_threads(self, n: int) -> None: ...
     def get_float32_matmul_precision(self) -> str: ...
 
 
-def _by_torch(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
+def _by_torch(call: LibraryCall, A: WordArray, B: WordArray) -> tuple[WordArray, Mapping[str, object]]:
     try:
         module = importlib.import_module("torch")
     except ImportError as error:
@@ -184,7 +184,7 @@ def _by_torch(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str
     torch = cast(_Torch, module)
     signed = np.dtype(f"int{call.fmt.word_bits}")
 
-    def tensor(words: Words, layout: str) -> _Tensor:
+    def tensor(words: WordArray, layout: str) -> _Tensor:
         found = torch.from_numpy(words.view(signed).copy()).view(getattr(module, _TYPES[call.fmt]))
         found = found.to(call.device)
         return found if layout == LAYOUTS[0] else found.t().contiguous().t()
@@ -214,7 +214,7 @@ def _threads(torch: _Torch, threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _by_numpy(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
+def _by_numpy(call: LibraryCall, A: WordArray, B: WordArray) -> tuple[WordArray, Mapping[str, object]]:
     if call.fmt not in (fp32, fp64):
         raise RecorderError(f"numpy multiplies fp32 and fp64 by a BLAS, not {call.fmt}")
     if call.device != "cpu" or call.threads is not None:
@@ -232,7 +232,9 @@ def _by_numpy(call: LibraryCall, A: Words, B: Words) -> tuple[Words, Mapping[str
 
 
 #: The function of each library that computes the bit patterns of D, and says what it is.
-LIBRARIES: Mapping[str, Callable[[LibraryCall, Words, Words], tuple[Words, Mapping[str, object]]]] = {
+LIBRARIES: Mapping[
+    str, Callable[[LibraryCall, WordArray, WordArray], tuple[WordArray, Mapping[str, object]]]
+] = {
     "torch": _by_torch,
     "numpy": _by_numpy,
 }

@@ -17,7 +17,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.recorder.rows import MOST_LINE, RowLayout
 
 #: Called with the rows that were fed so far.
-Progress = Callable[[int], None]
+RowsFed = Callable[[int], None]
 
 
 class RecorderError(ValueError):
@@ -119,7 +119,7 @@ def compiler_words(compiler: str) -> tuple[str, ...]:
 
 
 def run_program(
-    program: RecorderProgram, rows: Iterable[bytes], row_bytes: int, outputs: Path, progress: Progress | None
+    program: RecorderProgram, rows: Iterable[bytes], row_bytes: int, outputs: Path, progress: RowsFed | None
 ) -> None:
     """Build a program, feed it, and let it write to a file.  Raises RecorderError: what it, or the compiler, says."""
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
@@ -138,7 +138,7 @@ def _feed(
     rows: Iterable[bytes],
     row_bytes: int,
     files: tuple[IO[bytes], IO[bytes]],
-    progress: Progress | None,
+    progress: RowsFed | None,
 ) -> None:
     out, said = files
     process = subprocess.Popen(

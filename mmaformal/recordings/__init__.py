@@ -4,10 +4,10 @@ from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.check import (
     CheckReport,
     FileFailure,
+    FileOutcome,
     Mismatch,
     NotModelled,
     NotModelledError,
-    Outcome,
     check,
     check_file,
     check_files,
@@ -16,14 +16,15 @@ from mmaformal.recordings.check import (
 )
 from mmaformal.recordings.read import Recording, RowBlock, read
 from mmaformal.recordings.write import write
+from mmaformal.renamed import names as renamed_names
 
 __all__ = [
     "CheckReport",
     "FileFailure",
+    "FileOutcome",
     "Mismatch",
     "NotModelled",
     "NotModelledError",
-    "Outcome",
     "Recording",
     "RecordingError",
     "RowBlock",
@@ -35,3 +36,5 @@ __all__ = [
     "row_sizes",
     "write",
 ]
+
+__getattr__ = renamed_names("mmaformal.recordings", Outcome="FileOutcome")

@@ -21,8 +21,9 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.backing import HARDWARE, backing
-from mmaformal.recordings.read import Progress, Recording, RowBlock, read, require_fit
+from mmaformal.recordings.read import Recording, RowBlock, RowsRead, read, require_fit
 from mmaformal.recordings.states import StatesReport, check_states, holds_states
+from mmaformal.renamed import new_names
 from mmaformal.spec import DotAdd
 
 #: The widest formats, in bits, of which the parts of every code are kept.
@@ -203,7 +204,7 @@ class FileFailure(HtmlText):
         return {"file": str(self.path), "status": "error", "reason": self.reason}
 
 
-Outcome = CheckReport | StatesReport | NotModelled | FileFailure
+FileOutcome = CheckReport | StatesReport | NotModelled | FileFailure
 
 
 def check(
@@ -211,7 +212,7 @@ def check(
     instruction: Instruction | None = None,
     *,
     executor: Executor | None = None,
-    progress: Progress | None = None,
+    progress: RowsRead | None = None,
 ) -> CheckReport:
     """Evaluate every row with `instruction`, by default the model of the one recorded.
 
@@ -292,9 +293,9 @@ def check_file(
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
     executor: Executor | None = None,
-    reading: Progress | None = None,
-    progress: Progress | None = None,
-) -> Outcome:
+    reading: RowsRead | None = None,
+    progress: RowsRead | None = None,
+) -> FileOutcome:
     """Read and check one file; whatever is wrong with it is the outcome, not an exception.
 
     architecture, instruction: as for `read`.  replace: parameters of the algorithm to change, as a
@@ -329,7 +330,7 @@ def check_files(
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
     executor: Executor | None = None,
-) -> list[Outcome]:
+) -> list[FileOutcome]:
     """`check_file` for each of the paths, in order; a file that fails does not keep the others from it."""
     return [
         check_file(p, architecture=architecture, instruction=instruction, replace=replace, executor=executor)
@@ -337,7 +338,7 @@ def check_files(
     ]
 
 
-def exit_code(outcomes: Sequence[Outcome]) -> int:
+def exit_code(outcomes: Sequence[FileOutcome]) -> int:
     """0: every file that has a model matches it; 1: some rows do not; 2: some files could not be checked."""
     return max((outcome.exit_code for outcome in outcomes), default=0)
 
@@ -349,6 +350,7 @@ class _HypothesisError(ValueError):
 def _hypothesis(instruction: Instruction, changes: Mapping[str, object]) -> Instruction:
     parameters = instruction.parameters
     kinds = get_type_hints(type(parameters))
+    changes = new_names(changes, parameters.renamed, instruction.algorithm)
     for name, value in changes.items():
         if name not in parameters.keys():  # noqa: SIM118
             raise _HypothesisError(

@@ -31,7 +31,7 @@ Tensors = dict[str, NDArray[Any]]
 _LISTED = 8
 
 
-class Matrix(NamedTuple):
+class FormatMatrix(NamedTuple):
     """Bit patterns, and their format."""
 
     codes: NDArray[Any]
@@ -41,7 +41,7 @@ class Matrix(NamedTuple):
         return short_repr(self)
 
 
-def read_matrices(path: Path) -> dict[str, Matrix]:
+def read_matrices(path: Path) -> dict[str, FormatMatrix]:
     """A, B and D of a file or folder of the module's docstring.
 
     Raises RecordingError for what is missing, is no matrix of a format, or cannot be read.
@@ -55,13 +55,13 @@ def read_matrices(path: Path) -> dict[str, Matrix]:
     return matrices
 
 
-def _of_floats(array: NDArray[Any], name: str, path: Path) -> Matrix:
+def _of_floats(array: NDArray[Any], name: str, path: Path) -> FormatMatrix:
     if (fmt := format_of_dtype(array.dtype)) is None:
         raise RecordingError(
             path / f"{name}.npy" if path.is_dir() else path,
             f"{name} holds {array.dtype}, which is no floating-point format: save floats, or an .npz with meta",
         )
-    return Matrix(np.ascontiguousarray(array).view(fmt.word), fmt)
+    return FormatMatrix(np.ascontiguousarray(array).view(fmt.word), fmt)
 
 
 def is_of_matrices(path: Path) -> bool:

@@ -33,7 +33,7 @@ from mmaformal.recordings.archive import (
     require_codes,
     short,
 )
-from mmaformal.recordings.matrices import NAMES, Matrix, is_of_matrices, read_matrices
+from mmaformal.recordings.matrices import NAMES, FormatMatrix, is_of_matrices, read_matrices
 
 _FIELDS = ("a_format", "b_format", "d_format")
 
@@ -91,7 +91,7 @@ def read_product(path: str | Path) -> RecordedProduct:
     return RecordedProduct(path, A=a, B=b, D=d, meta=meta, **formats)
 
 
-def _matrix(archive: zipfile.ZipFile, name: str, meta: Mapping[str, object], path: Path) -> Matrix:
+def _matrix(archive: zipfile.ZipFile, name: str, meta: Mapping[str, object], path: Path) -> FormatMatrix:
     """A matrix of an .npz: bit patterns of the format that meta names; without meta floats, of their own format."""
     with array_of(archive, name, path) as (stream, header):
         if not 0 < len(header.shape) < 3 or 0 in header.shape:
@@ -108,7 +108,7 @@ def _matrix(archive: zipfile.ZipFile, name: str, meta: Mapping[str, object], pat
         else:
             fmt = _format(meta, f"{name.lower()}_format", path)
             require_codes(header, name, fmt, path)
-        return Matrix(np.concatenate([*column(stream, header, name, fmt, header.shape[0], path)]), fmt)
+        return FormatMatrix(np.concatenate([*column(stream, header, name, fmt, header.shape[0], path)]), fmt)
 
 
 def _format(meta: Mapping[str, object], name: str, path: Path) -> Format:

@@ -33,7 +33,7 @@ from mmaformal.recordings.schema import formats_of, lacking, recorded_unit, text
 _BLOCK_ROWS = 1 << 14
 _MOST_TERMS = 256  # no matrix instruction, sparse ones included, has a longer K
 
-Progress = Callable[[int, int], None]  #: called with rows done and rows in all
+RowsRead = Callable[[int, int], None]  #: called with rows done and rows in all
 
 
 class RowBlock(NamedTuple):
@@ -130,7 +130,7 @@ def read(
     architecture: str | None = None,
     instruction: str | None = None,
     modelled: bool = True,
-    progress: Progress | None = None,
+    progress: RowsRead | None = None,
 ) -> Recording:
     """Read and verify a recording; see the module's docstring for what it has.
 
@@ -183,7 +183,7 @@ def read(
     return recording
 
 
-def _go_through(recording: Recording, progress: Progress | None) -> None:
+def _go_through(recording: Recording, progress: RowsRead | None) -> None:
     """Read all rows once; what is not sound about one raises RecordingError."""
     done = 0
     for arrays in recording.arrays():

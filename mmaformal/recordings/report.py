@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import overload
 
 from mmaformal.display import counted, html_folded, html_table, html_text, html_title
-from mmaformal.recordings.check import CheckReport, FileFailure, NotModelled, Outcome, check_files, exit_code
+from mmaformal.recordings.check import (
+    CheckReport,
+    FileFailure,
+    FileOutcome,
+    NotModelled,
+    check_files,
+    exit_code,
+)
 from mmaformal.recordings.states import StatesReport
 from mmaformal.result import Result
 
@@ -20,10 +27,10 @@ _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
 _CHECKED = (CheckReport, StatesReport)
 
 
-class Checks(Sequence[Outcome], Result):
+class Checks(Sequence[FileOutcome], Result):
     """The reports of checking some recordings, in the order of the files."""
 
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+    def __init__(self, outcomes: Iterable[FileOutcome]) -> None:
         self.outcomes = tuple(outcomes)
 
     @property
@@ -64,16 +71,16 @@ class Checks(Sequence[Outcome], Result):
         return [each.to_json() for each in self.outcomes]
 
     @overload
-    def __getitem__(self, index: int) -> Outcome: ...
+    def __getitem__(self, index: int) -> FileOutcome: ...
     @overload
     def __getitem__(self, index: slice) -> Checks: ...
-    def __getitem__(self, index: int | slice) -> Outcome | Checks:
+    def __getitem__(self, index: int | slice) -> FileOutcome | Checks:
         return Checks(self.outcomes[index]) if isinstance(index, slice) else self.outcomes[index]
 
     def __len__(self) -> int:
         return len(self.outcomes)
 
-    def __iter__(self) -> Iterator[Outcome]:
+    def __iter__(self) -> Iterator[FileOutcome]:
         return iter(self.outcomes)
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from mmaformal.display import HtmlText, counted, mismatches_of, short_text
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.backing import EMULATOR, EMULATORS
 
-Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+StateArrays: TypeAlias = dict[str, NDArray[np.generic]]
 
 _KNOWN = (*NUMBERS, "set", "clr")
 _NAMES = {"op", "operand", "z"}
@@ -120,9 +120,9 @@ def check_states(path: Path) -> StatesReport:
     return StatesReport(path, device, counts, mismatches, first_row, first)
 
 
-def _read(path: Path) -> tuple[Arrays, str | None]:
+def _read(path: Path) -> tuple[StateArrays, str | None]:
     with np.load(path, allow_pickle=False) as found:
-        arrays: Arrays = {name: found[name] for name in found.files}
+        arrays: StateArrays = {name: found[name] for name in found.files}
     meta = arrays.pop("meta", None)
     try:
         told = json.loads(str(meta)) if meta is not None else {}
@@ -153,7 +153,7 @@ def _instruction(op: np.generic, path: Path) -> str:
     return str(name)
 
 
-def _difference(arrays: Arrays, row: int, after: AmxState) -> str:
+def _difference(arrays: StateArrays, row: int, after: AmxState) -> str:
     """Return the first byte that is not the model's, in words; nothing if none is."""
     for side in SIZES:
         if f"{side}_after" not in arrays:

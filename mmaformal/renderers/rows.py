@@ -27,10 +27,10 @@ class Row(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class ShownStep(ShortRepr):
-    """The rows of one step; `idle` if its products are all zero and it only passes c on."""
+    """The rows of one step; `passes_c` if its products are all zero and it only passes c on."""
 
     rows: list[Row]
-    idle: bool = False
+    passes_c: bool = False
 
 
 Steps = list[ShownStep]

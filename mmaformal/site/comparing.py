@@ -7,7 +7,7 @@ are then asked for the smallest, pair by pair, within a time; where no input was
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Codes, Rows, plain_codes, with_products
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import Shows, fewer_products, shrink, size
+from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.executors import telling_lost_workers, width_of, workers
 from mmaformal.kernels.rows import processors
@@ -36,9 +37,6 @@ from mmaformal.witness import results_differ
 ROWS, STARTS = 24_000, 4
 
 _DRAWS: tuple[Distribution, ...] = (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel")
-
-Told = Callable[[str], object]
-
 
 # ---- inputs found by running both ----------------------------------------------------------------------------------
 
@@ -143,7 +141,7 @@ def _plain(pair: FunctionPair, known: Codes | None) -> PairAnswer:
 # ---- all of them ---------------------------------------------------------------------------------------------------
 
 
-def compare_pairs(pairs: Mapping[str, FunctionPair], store: PairStore, told: Told) -> None:
+def compare_pairs(pairs: Mapping[str, FunctionPair], store: PairStore, told: Progress) -> None:
     """Put an input for each pair that the store has none of yet into it; where no row shows one, that it is open."""
     missing = {key: pair for key, pair in pairs.items() if key not in store.answers}
     left = len(missing)
@@ -178,7 +176,7 @@ class SolverLimits(ShortRepr):
 def ask_solvers(
     pairs: Mapping[str, FunctionPair],
     store: PairStore,
-    told: Told,
+    told: Progress,
     asked: SolverLimits,
     executor: Executor | None = None,
 ) -> None:
@@ -238,7 +236,7 @@ class StoreCounts(ShortRepr):
 
 
 def compared_all(
-    path: Path, told: Told, asked: SolverLimits | None = None, executor: Executor | None = None
+    path: Path, told: Progress, asked: SolverLimits | None = None, executor: Executor | None = None
 ) -> StoreCounts:
     """Compare all instructions of the tables, going on from a store; `asked`: ask solvers too, by an `executor`.
 

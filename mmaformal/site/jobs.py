@@ -28,7 +28,7 @@ from mmaformal.queries.properties import PROPERTIES
 #: How many jobs run, wait and are remembered; the most seconds of one; the most characters of its output.
 RUNNING, WAITING, REMEMBERED, SECONDS, CHARACTERS = 2, 8, 50, 600.0, 200_000
 
-State = Literal["waiting", "running", "done", "cancelled"]
+JobState = Literal["waiting", "running", "done", "cancelled"]
 
 
 class JobRefusedError(ValueError):
@@ -42,7 +42,7 @@ class AskedJob(ShortRepr):
     number: int
     title: str
     command: list[str]  #: arguments of `mmaformal`
-    state: State = "waiting"
+    state: JobState = "waiting"
     output: str = ""
     progress: str = ""  #: the last line of it
     status: int | None = None  #: the command's exit status

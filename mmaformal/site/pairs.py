@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from math import lcm
 from pathlib import Path
 
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.display import ShortRepr
+from mmaformal.identity import recorded_name
 from mmaformal.instruction import Instruction
 from mmaformal.spec import DotAdd, plain_parameter
 from mmaformal.witness import Witness
@@ -36,7 +37,7 @@ def function_text(spec: DotAdd) -> str:
         str(each) for each in (spec.k, *types_of_pair(spec), spec.product_order, spec.negated, spec.reads_c)
     ]
     p = spec.parameters
-    given = [f"{name}={plain_parameter(p[name])}" for name in p.keys()]  # noqa: SIM118 - Parameters is no dict
+    given = [f"{recorded_name(each)}={plain_parameter(p[each.name])}" for each in fields(p)]
     return " ".join([*types, p.algorithm, *given])
 
 

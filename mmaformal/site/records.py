@@ -193,7 +193,7 @@ def bits_kept(i: Instruction) -> str:
     """Bits that the accumulator keeps, in a few words: `13 bits`; by its first words where it has no such width."""
     first = accumulator_in_words(i.spec)[0]
     if (found := re.match(r"keeps (\d+) fractional bits", first)) is not None:
-        return f"{found[1]} bits{', converted first' if i.algorithm == 'lowered' else ''}"
+        return f"{found[1]} bits{', converted first' if i.parameters.made_of(i.spec) else ''}"
     if (found := re.match(r"has (\d+) bits", first)) is not None:
         return f"{found[1]} bits in all"
     return "all" if first.startswith("keeps every bit") else "rounds each"

@@ -12,14 +12,14 @@ from dataclasses import InitVar, dataclass, fields
 import z3
 
 from mmaformal.solver.answers import Answer, Failed, Obligation, Unknown, made_by
-from mmaformal.solver.deadline import Deadline, check
+from mmaformal.solver.deadline import Deadline, check_time
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
-from mmaformal.solver.portfolio import Outcome, Portfolio, Verdict
+from mmaformal.solver.portfolio import Outcome, Portfolio, SolverVerdict
 from mmaformal.solver.script import smtlib as smtlib
 from mmaformal.solver.terms import Substitution, apart, constant_like
 from mmaformal.solver.terms import constants_of as constants_of
 
-Cut = tuple[tuple[z3.ExprRef, z3.ExprRef], ...]  #: terms, and the constants in their place
+TermCut = tuple[tuple[z3.ExprRef, z3.ExprRef], ...]  #: terms, and the constants in their place
 
 #: Below this many seconds a question is not worth asking.
 _LEAST = 0.05
@@ -202,7 +202,7 @@ class Asker:
         `limit`, in seconds, shortens what is left of the budget for this question alone.  whole: whether the statement
         tells all that is asserted; what holds under premises that it does not tell is no proof by itself (`direct`).
         """
-        check()
+        check_time()
         if self.left <= 0:
             return _unsettled(_USED_UP)
         question = z3.And(*assertions)
@@ -227,10 +227,10 @@ class Asker:
 
         Nothing is recorded.  Raises RuntimeError if the values that a solver gives do not meet them.
         """
-        check()
+        check_time()
         simplified = z3.simplify(premises, timeout=_SIMPLIFYING)
         if z3.is_true(simplified) or z3.is_false(simplified):
-            verdict: Verdict = "sat" if z3.is_true(simplified) else "unsat"
+            verdict: SolverVerdict = "sat" if z3.is_true(simplified) else "unsat"
             return Outcome(verdict, "z3", f"{z3.get_version_string()} simplifier", 0.0)
         if self.left < _LEAST:
             return Outcome("unknown", "", "", 0.0, why=_USED_UP)
@@ -333,7 +333,7 @@ def opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef], whole
     return z3.And(*premises, z3.Not(claim))
 
 
-def cut_away(goal: z3.BoolRef, terms: Iterable[z3.ExprRef]) -> tuple[z3.BoolRef, Cut]:
+def cut_away(goal: z3.BoolRef, terms: Iterable[z3.ExprRef]) -> tuple[z3.BoolRef, TermCut]:
     """The goal with a constant in the place of each term, `cut0`, `cut1`, …, none of which it has; and these pairs."""
     terms = list(terms)
     wanted = [constant_like(f"cut{i}", term) for i, term in enumerate(terms)]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 from mmaformal.display import ShortRepr
-from mmaformal.solver.portfolio import NoSolverError, Outcome, Verdict, installed_backends
+from mmaformal.solver.portfolio import NoSolverError, Outcome, SolverVerdict, installed_backends
 from mmaformal.solver.splitting import Split, splits
 
 #: Seconds for each solver, the first time and the next.
@@ -48,7 +48,7 @@ class Question(ShortRepr):
 class Confirmation(ShortRepr):
     """The word of other solvers on a script: `unsat`, of itself or of each of its cases; `sat`; or `unknown`."""
 
-    verdict: Verdict
+    verdict: SolverVerdict
     solvers: tuple[str, ...] = ()  #: who said so
     cases: int = 1
     seconds: float = 0.0  #: that they took, also those that did not answer
@@ -104,7 +104,7 @@ class _Budget:
     def spend(self, seconds: float) -> None:
         self.left, self.spent = self.left - seconds, self.spent + seconds
 
-    def confirmation(self, verdict: Verdict, why: str = "") -> Confirmation:
+    def confirmation(self, verdict: SolverVerdict, why: str = "") -> Confirmation:
         return Confirmation(verdict, tuple(self.solvers), max(1, self.cases), self.spent, why)
 
 

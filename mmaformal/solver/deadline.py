@@ -93,7 +93,7 @@ def checked_timeout(seconds: float) -> float:
     return seconds
 
 
-def check() -> None:
+def check_time() -> None:
     """Raise TimeUpError if the time of a deadline around this is up."""
     due = _due()
     if due is not None:
@@ -101,9 +101,9 @@ def check() -> None:
 
 
 def checking(items: Iterable[_T]) -> Iterator[_T]:
-    """The items, with a `check` before each."""
+    """The items, with a `check_time` before each."""
     for each in items:
-        check()
+        check_time()
         yield each
 
 

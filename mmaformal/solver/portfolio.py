@@ -31,7 +31,7 @@ from typing import IO, Literal, NotRequired, Self, TypedDict, get_args
 from mmaformal.display import ShortRepr
 from mmaformal.solver.deadline import shielded
 
-Verdict = Literal["sat", "unsat", "unknown"]
+SolverVerdict = Literal["sat", "unsat", "unknown"]
 
 _DISTRIBUTIONS = {"z3": "z3-solver", "bitwuzla": "bitwuzla", "cvc5": "cvc5"}
 
@@ -65,7 +65,7 @@ def solver_version(backend: str) -> str:
 class Outcome(ShortRepr):
     """The end of a question: `sat` with a model, `unsat`, or `unknown` with why."""
 
-    verdict: Verdict
+    verdict: SolverVerdict
     solver: str  #: who answered; empty for `unknown`
     version: str
     seconds: float
@@ -79,8 +79,10 @@ class Outcome(ShortRepr):
 
     def check(self) -> None:
         """Raises ValueError if this is no answer: also of one that came from another process, and was not made here."""
-        if self.verdict not in get_args(Verdict):
-            raise ValueError(f"a verdict is one of {', '.join(get_args(Verdict))}, not {self.verdict!r}")
+        if self.verdict not in get_args(SolverVerdict):
+            raise ValueError(
+                f"a verdict is one of {', '.join(get_args(SolverVerdict))}, not {self.verdict!r}"
+            )
         if not isinstance(self.solver, str) or not isinstance(self.version, str):
             raise ValueError(f"a solver and its version are text, not {self.solver!r}, {self.version!r}")
         if self.verdict != "unknown" and not self.solver:
@@ -102,7 +104,7 @@ class _Query(TypedDict):
 class _Reply(TypedDict):
     """A worker's reply, as far as it was checked."""
 
-    verdict: Verdict
+    verdict: SolverVerdict
     memory: int
     model: NotRequired[dict[str, int]]
     why: NotRequired[object]
@@ -114,7 +116,7 @@ def _reply(line: str, asked: _Query) -> _Reply | None:
         reply = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(reply, dict) or reply.get("verdict") not in get_args(Verdict):
+    if not isinstance(reply, dict) or reply.get("verdict") not in get_args(SolverVerdict):
         return None
     if type(reply.get("number")) is not int or reply["number"] != asked["number"]:
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import z3
 
 from mmaformal.solver import terms
-from mmaformal.solver.terms import REAL, Context, Handle, is_constant, name_of, operands_first, size_of
+from mmaformal.solver.terms import REAL, ContextPointer, Handle, is_constant, name_of, operands_first, size_of
 
 _CORE = {"=": "=", "distinct": "distinct", "if": "ite", "=>": "=>", "and": "and", "or": "or", "not": "not"}
 _UNARY = ("bvnot", "bvneg", "extract", "zero_extend", "sign_extend", "repeat", "rotate_left", "rotate_right")
@@ -135,7 +135,7 @@ class _Sorts:
         self._said: dict[int | None, str] = {None: "Bool", REAL: "Real"}
         self._met: set[int | None] = set()
 
-    def __getitem__(self, of: tuple[Context, Handle]) -> str:
+    def __getitem__(self, of: tuple[ContextPointer, Handle]) -> str:
         size = size_of(*of)
         self._met.add(size)
         return self._said.get(size) or self._said.setdefault(size, f"(_ BitVec {size})")
@@ -156,7 +156,7 @@ class _Heads:
     def __init__(self) -> None:
         self._said: dict[int, str] = {}
 
-    def __getitem__(self, of: tuple[Context, Handle]) -> str:
+    def __getitem__(self, of: tuple[ContextPointer, Handle]) -> str:
         """Raises ValueError for what is not of the logic QF_BV."""
         context, handle = of
         declaration = terms.app_decl(context, handle)
@@ -173,7 +173,7 @@ class _Heads:
         return self._said[number]
 
 
-def _say_leaf(context: Context, handle: Handle) -> tuple[str, bool]:
+def _say_leaf(context: ContextPointer, handle: Handle) -> tuple[str, bool]:
     """The text of a number or a name, and whether it is an uninterpreted constant."""
     if terms.ast_kind(context, handle) == z3.Z3_NUMERAL_AST:
         number, size = terms.numeral_string(context, handle).decode(), size_of(context, handle)

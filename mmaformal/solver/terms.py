@@ -24,9 +24,9 @@ _PAIRS = 16
 #: Terms whose operands are remembered, at most; then all are forgotten.
 _REMEMBERED = 400_000
 
-Term = TypeVar("Term", bound=z3.ExprRef)
+TermT = TypeVar("TermT", bound=z3.ExprRef)
 Handle: TypeAlias = int  #: of the C interface, as are those of a declaration, a sort and a symbol
-Context: TypeAlias = ctypes.c_void_p
+ContextPointer: TypeAlias = ctypes.c_void_p
 
 
 def _function(name: str, result: Any, *numbers: Any) -> Callable[..., Any]:
@@ -34,7 +34,7 @@ def _function(name: str, result: Any, *numbers: Any) -> Callable[..., Any]:
     (own,) = getattr(z3core, name).__defaults__  # what z3 calls before it asks for an error
     address = ctypes.cast(own.f, ctypes.c_void_p).value
     assert address is not None
-    return ctypes.CFUNCTYPE(result, Context, ctypes.c_void_p, *numbers)(address)
+    return ctypes.CFUNCTYPE(result, ContextPointer, ctypes.c_void_p, *numbers)(address)
 
 
 ast_kind = _function("Z3_get_ast_kind", ctypes.c_uint)
@@ -56,7 +56,7 @@ sort_kind = _function("Z3_get_sort_kind", ctypes.c_uint)
 sort_size = _function("Z3_get_bv_sort_size", ctypes.c_uint)
 
 
-def main_context() -> Context:
+def main_context() -> ContextPointer:
     """z3's context, as the functions above take it."""
     return ctypes.c_void_p(z3.main_ctx().ref().value)
 
@@ -125,7 +125,7 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[TermNode], Counter
     return order, uses
 
 
-def _operands(context: Context, handle: Handle) -> list[tuple[int, Handle]]:
+def _operands(context: ContextPointer, handle: Handle) -> list[tuple[int, Handle]]:
     """(id, handle) of each operand.  Raises ValueError for a quantifier, and what it binds."""
     kind = ast_kind(context, handle)
     if kind == z3.Z3_NUMERAL_AST:
@@ -183,14 +183,14 @@ class Substitution:
         self._before[count], self._after[count] = term.as_ast(), value.as_ast()
         self._pairs.append((term, value))
 
-    def __call__(self, term: Term) -> Term:
+    def __call__(self, term: TermT) -> TermT:
         """Return an expression with all values in the places of their terms at once."""
         if not self._pairs:
             return term
         handle = z3core.Z3_substitute(
             term.ctx.ref(), term.as_ast(), len(self._pairs), self._before, self._after
         )
-        found: Term = _to_expr_ref(handle, term.ctx)
+        found: TermT = _to_expr_ref(handle, term.ctx)
         return found
 
 
@@ -237,20 +237,20 @@ def expression(node: TermNode) -> z3.ExprRef:
     return found
 
 
-def is_constant(context: Context, handle: Handle) -> bool:
+def is_constant(context: ContextPointer, handle: Handle) -> bool:
     """Whether a term without operands is an uninterpreted constant."""
     if ast_kind(context, handle) != z3.Z3_APP_AST:
         return False
     return bool(decl_kind(context, app_decl(context, handle)) == z3.Z3_OP_UNINTERPRETED)
 
 
-def name_of(context: Context, handle: Handle) -> str:
+def name_of(context: ContextPointer, handle: Handle) -> str:
     """The name of a term's operation, or of a constant."""
     symbol = _symbol(context, handle)
     return symbol if isinstance(symbol, str) else f"k!{symbol}"
 
 
-def _symbol(context: Context, handle: Handle) -> str | int:
+def _symbol(context: ContextPointer, handle: Handle) -> str | int:
     """Return z3's name of an operation or a constant: two constants of one name are two if one is a number's."""
     symbol = decl_name(context, app_decl(context, handle))
     if symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
@@ -258,7 +258,7 @@ def _symbol(context: Context, handle: Handle) -> str | int:
     return str(symbol_string(context, symbol).decode())
 
 
-def size_of(context: Context, handle: Handle) -> int | None:
+def size_of(context: ContextPointer, handle: Handle) -> int | None:
     """The bits of a bit-vector; None for a Bool, `REAL` for a real number.  Raises ValueError for anything else."""
     sort = sort_of(context, handle)
     kind = sort_kind(context, sort)

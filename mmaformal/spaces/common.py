@@ -12,7 +12,7 @@ from mmaformal.rounding import CONVERSIONS, DETERMINISTIC, Conversion, Rounding
 from mmaformal.spec import DotAdd, Parameters
 
 P = TypeVar("P", bound=Parameters)
-Given = ParamSpec("Given")
+GivenP = ParamSpec("GivenP")
 
 #: An exponent of zero below that of everything.
 LOWEST = -4096
@@ -115,7 +115,7 @@ def _steps(order: tuple[int, ...], step: int) -> tuple[frozenset[int], ...]:
     return tuple(frozenset(order[i : i + step]) for i in range(0, len(order), step))
 
 
-def valid(make: Callable[Given, P], *args: Given.args, **named: Given.kwargs) -> Iterator[P]:
+def valid(make: Callable[GivenP, P], *args: GivenP.args, **named: GivenP.kwargs) -> Iterator[P]:
     """The parameters, if they make sense."""
     try:
         yield make(*args, **named)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-Row = TypeVar("Row")
+RowT = TypeVar("RowT")
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
@@ -16,7 +16,7 @@ def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
-def read_rows(file: Path, kind: type[Row]) -> list[Row]:
+def read_rows(file: Path, kind: type[RowT]) -> list[RowT]:
     """The rows of a file; none if there is no file.  A last line that was not written to its end is taken away.
 
     Raises ValueError for a file that holds something else, OSError if it cannot be read.

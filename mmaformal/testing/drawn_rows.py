@@ -30,12 +30,12 @@ from mmaformal.spec import DotAdd
 from mmaformal.testing.ties import tied
 
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
-Kind = Literal["any", "ties", "subnormal", "special"]
+RowKind = Literal["any", "ties", "subnormal", "special"]
 Where = Literal["differ", "agree"]
 
 #: Drawn at a time, and in vain one after the other, before it is given up.
 _BATCH, _IN_VAIN = 4096, 50
-_DISTRIBUTIONS: dict[Kind, tuple[Distribution, ...]] = {
+_DISTRIBUTIONS: dict[RowKind, tuple[Distribution, ...]] = {
     "any": (*DISTRIBUTIONS, "edge", "tiny", "subnormal", "cancel"),
     "subnormal": ("subnormal", "tiny", "least", "opposite"),
     "special": ("special", "bits", "largest"),
@@ -142,7 +142,7 @@ def inputs(
     Y: Instruction | str | Sequence[Instruction | str] = (),
     n: int = 1000,
     *,
-    kind: Kind | Draw = "any",
+    kind: RowKind | Draw = "any",
     where: Where | None = None,
     seed: int = 0,
 ) -> DrawnRows:
@@ -191,7 +191,7 @@ def inputs(
     return DrawnRows(tuple(units), rows, tuple(compiled_results(each.spec, rows) for each in units))
 
 
-def _drawn(spec: DotAdd, kind: Kind | Draw, seed: int) -> Iterator[Rows]:
+def _drawn(spec: DotAdd, kind: RowKind | Draw, seed: int) -> Iterator[Rows]:
     """Draw inputs, a batch at a time, without an end."""
     if not callable(kind) and kind not in (*_DISTRIBUTIONS, "ties"):
         raise ValueError(
@@ -223,7 +223,7 @@ def _of_distribution(spec: DotAdd, draw: Draw, rng: np.random.Generator) -> Rows
     return Rows(sides[0], sides[1], np.zeros(_BATCH, np.uint64), none, none)
 
 
-def _chosen(rows: Rows, units: Sequence[Instruction], kind: Kind | Draw, where: Where | None) -> Rows:
+def _chosen(rows: Rows, units: Sequence[Instruction], kind: RowKind | Draw, where: Where | None) -> Rows:
     """Those that have what was asked."""
     keep = np.ones(len(rows.c), bool)
     d = [one_nan(compiled_results(each.spec, rows), each.d_format) for each in units]

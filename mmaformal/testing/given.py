@@ -14,7 +14,7 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp32, fp64
-from mmaformal.gemm import Codes, Division, holds, matmul, rounded, values
+from mmaformal.gemm import CodeArray, Division, holds, matmul, rounded, values
 from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, Operands, ProductCodes, as_operand, float_format
@@ -28,7 +28,7 @@ class GivenProduct(ShortRepr):
     instruction: Instruction
     structure: Structure | None  #: None: one chain over K
     operands: Operands
-    out: Codes  #: of the shape of `operands.outputs`
+    out: CodeArray  #: of the shape of `operands.outputs`
     d_format: Format  #: of `out`
 
     @classmethod
@@ -80,7 +80,7 @@ class GivenProduct(ShortRepr):
         """Where each product of a batch belongs in `out`, and its operands."""
         return self.operands.products(together=False)
 
-    def expected(self, **how: Unpack[Division]) -> Codes:
+    def expected(self, **how: Unpack[Division]) -> CodeArray:
         """Returns what the unit gives, as codes of `d_format`; K divided as `matmul` divides it.
 
         Raises ValueError as `matmul`, and for a division of a structure's own K.
@@ -106,7 +106,7 @@ class GivenProduct(ShortRepr):
         return self.instruction.label if self.structure is None else f"{self.structure}"
 
 
-def narrowed(codes: Codes, fmt: Format, to: Format) -> Codes:
+def narrowed(codes: CodeArray, fmt: Format, to: Format) -> CodeArray:
     """Codes of a format as those of a narrower one, to nearest even; a NaN becomes its quiet one."""
     if fmt == to:
         return codes
@@ -114,7 +114,7 @@ def narrowed(codes: Codes, fmt: Format, to: Format) -> Codes:
     return rounded(values(codes, fmt, wide), wide, to, quiet_nan(to))
 
 
-def numbers(codes: Codes, fmt: Format) -> NDArray[np.float64]:
+def numbers(codes: CodeArray, fmt: Format) -> NDArray[np.float64]:
     """Codes as float64, which holds all formats."""
     with np.errstate(all="ignore"):
         found: NDArray[np.float64] = values(codes, fmt, fp64)

@@ -72,8 +72,8 @@ def rows(instruction: Instruction | str, *, finite: bool = False) -> st.SearchSt
     one_by_one = st.builds(DotRow, **parts)
 
     def of_seed(seed: int) -> DotRow:
-        mood = DISTRIBUTIONS[seed % len(DISTRIBUTIONS)]
-        return _row(i, generate(spec, 1, seed, (mood,)), finite)
+        distribution = DISTRIBUTIONS[seed % len(DISTRIBUTIONS)]
+        return _row(i, generate(spec, 1, seed, (distribution,)), finite)
 
     return st.one_of(one_by_one, st.integers(0, _SEEDS).map(of_seed))
 

@@ -11,7 +11,7 @@ from mmaformal.cases.inputs import Rows, one
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 
-Codes = NDArray[np.uint64]
+Uint64Codes = NDArray[np.uint64]
 
 
 def tied(spec: DotAdd, n: int, rng: np.random.Generator) -> Rows:
@@ -58,7 +58,7 @@ def tied(spec: DotAdd, n: int, rng: np.random.Generator) -> Rows:
 
 def _powers(
     a: Format, b: Format, e: NDArray[np.int64], sign: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[Codes, Codes]:
+) -> tuple[Uint64Codes, Uint64Codes]:
     """Factors 2^x and 2^y, x + y = e, of any split that both formats have."""
     least = np.maximum(a.min_exponent, e - b.max_exponent)
     most = np.minimum(a.max_exponent, e - b.min_exponent)
@@ -67,7 +67,9 @@ def _powers(
     return _code(a, x, zero, sign), _code(b, e - x, zero, zero)
 
 
-def _code(fmt: Format, e: NDArray[np.int64], fraction: NDArray[np.int64], sign: NDArray[np.int64]) -> Codes:
+def _code(
+    fmt: Format, e: NDArray[np.int64], fraction: NDArray[np.int64], sign: NDArray[np.int64]
+) -> Uint64Codes:
     word: NDArray[Any] = ((e + fmt.bias) << fmt.fraction_bits) + fraction << fmt.ignored_low_bits
-    code: Codes = (word + sign * fmt.sign_mask).astype(np.uint64)
+    code: Uint64Codes = (word + sign * fmt.sign_mask).astype(np.uint64)
     return code

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmaformal.brief import more
 from mmaformal.display import counted
-from mmaformal.gemm import Codes
+from mmaformal.gemm import CodeArray
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.given_scales import GivenScales
 from mmaformal.instruction import Instruction
@@ -30,7 +30,11 @@ _LEAST = 0.2
 
 
 def mismatch_text(
-    given: GivenProduct, expected: Codes, wrong: NDArray[np.bool_], how: Mapping[str, object], seconds: float
+    given: GivenProduct,
+    expected: CodeArray,
+    wrong: NDArray[np.bool_],
+    how: Mapping[str, object],
+    seconds: float,
 ) -> str:
     """Returns the message of a product that differs; the search for what else explains it takes `seconds` at most."""
     divided = "".join(f", {name}={value!r}" for name, value in how.items())
@@ -83,8 +87,8 @@ def element_lines(
 
 def _stages(
     i: Instruction,
-    a: Codes,
-    b: Codes,
+    a: CodeArray,
+    b: CodeArray,
     c: int,
     scale_a: list[int] | None = None,
     scale_b: list[int] | None = None,
@@ -101,7 +105,11 @@ def _stages(
 
 
 def _chain_lines(
-    structure: Structure, a: Codes, b: Codes, c: Codes | None, scales: tuple[Codes, Codes] | None
+    structure: Structure,
+    a: CodeArray,
+    b: CodeArray,
+    c: CodeArray | None,
+    scales: tuple[CodeArray, CodeArray] | None,
 ) -> list[str]:
     """Returns what each chain gives, and the first chain stage by stage."""
     i, K = structure.instruction, len(a)
@@ -127,8 +135,8 @@ def _chain_lines(
 
 
 def _of_chain(
-    scales: tuple[Codes, Codes] | None, i: Instruction, taken: slice | NDArray[np.intp], K: int
-) -> tuple[Codes | None, Codes | None]:
+    scales: tuple[CodeArray, CodeArray] | None, i: Instruction, taken: slice | NDArray[np.intp], K: int
+) -> tuple[CodeArray | None, CodeArray | None]:
     """The block scales of the products of a chain, if there are any."""
     return (None, None) if scales is None else scales_of(*scales, i.spec.scale_block, taken, K)
 

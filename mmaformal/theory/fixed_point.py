@@ -83,7 +83,7 @@ class FixedPoint:
         """x < 2^size, of an integer that is not shifted."""
         return z3.Extract(self.bits - 1, self.size, x) == 0
 
-    # ---- letters
+    # ---- constants
 
     @property
     def x(self) -> z3.BitVecRef:

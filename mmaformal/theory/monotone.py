@@ -232,7 +232,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
 # ---- the chain ---------------------------------------------------------------------------------------------------
 
 #: A step in a chain: what stands for the theorem's constants, but c; and the results in two runs.
-Link: TypeAlias = tuple[Sequence[tuple[z3.ExprRef, z3.ExprRef]], tuple[z3.BitVecRef, z3.BitVecRef]]
+ChainStep: TypeAlias = tuple[Sequence[tuple[z3.ExprRef, z3.ExprRef]], tuple[z3.BitVecRef, z3.BitVecRef]]
 
 
 def is_same(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
@@ -246,7 +246,7 @@ def is_same_number(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
 
 
 #: Whether two results are the same, as far as it matters to their order.
-Same: TypeAlias = Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]
+SameResult: TypeAlias = Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]
 
 
 def prove_chain_in_order(
@@ -254,8 +254,8 @@ def prove_chain_in_order(
     step: OneStep[Rounds],
     theorem: z3.BoolRef,
     start: tuple[z3.BitVecRef, z3.BitVecRef],
-    links: Sequence[Link],
-    same: Same = is_same,
+    links: Sequence[ChainStep],
+    same: SameResult = is_same,
 ) -> None:
     """Prove from two c, in order, that what each step of a chain gives is.  Raises NotProvedError.
 
@@ -286,11 +286,11 @@ def links_of(
     first: Sequence[AnyStep],
     second: Sequence[AnyStep],
     start: int = 0,
-) -> list[Link]:
+) -> list[ChainStep]:
     """Return the links of the steps of two runs, from one on."""
     alone, L = symbolic_inputs(one_step(spec)), spec.parameters.step_products
     x = symbolic_inputs(spec)
-    links: list[Link] = []
+    links: list[ChainStep] = []
     for i, pair in list(enumerate(zip(first, second, strict=True)))[start:]:
         k = slice(i * L, (i + 1) * L)
         scales = [scales_of_step(spec, each, k.start) for each in (x.scale_a, x.scale_b)]
@@ -306,8 +306,8 @@ def conclude_steps(
     step: OneStep[Rounds],
     theorem: z3.BoolRef,
     start: tuple[z3.BitVecRef, z3.BitVecRef],
-    links: Sequence[Link],
-    same: Same = is_same,
+    links: Sequence[ChainStep],
+    same: SameResult = is_same,
 ) -> None:
     """Prove `runs.statement`, where the first step takes `start` as its c."""
     prove_chain_in_order(theory, step, theorem, start, links, same)
@@ -324,7 +324,7 @@ def same_results(
     results: tuple[z3.BitVecRef, z3.BitVecRef],
     others: tuple[z3.BitVecRef, z3.BitVecRef],
     fmt: Format,
-    same: Same = is_same,
+    same: SameResult = is_same,
 ) -> None:
     """Prove that two results are the same as two others, so that they are in order if those are."""
     apart = [(mine, other) for mine, other in zip(results, others, strict=True) if not mine.eq(other)]

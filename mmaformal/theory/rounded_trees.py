@@ -27,10 +27,10 @@ from mmaformal.theory.additions import AdditionFacts, finite
 TOP = fp32.storage_bits - 1
 
 #: Sums in turn: of each the places of its terms, products first, then the sums so far; None is +0.
-Shape: TypeAlias = Sequence[tuple[int, int | None]]
+TreeShape: TypeAlias = Sequence[tuple[int, int | None]]
 
 
-def in_pairs(count: int) -> Shape:
+def in_pairs(count: int) -> TreeShape:
     """Return the shape of a tree of products that are added in pairs, and then those sums."""
     level, out, following = list(range(count)), [], count
     while len(level) > 1:
@@ -144,7 +144,7 @@ class TreeSum:
         return chosen
 
 
-def prove_sum_of_all(proving: Composing, count: int, shape: Shape) -> z3.BoolRef:
+def prove_sum_of_all(proving: Composing, count: int, shape: TreeShape) -> z3.BoolRef:
     """Prove that where the sums of a tree are exact, the last one, with c, is that of all."""
     proving.rests_on(FIXED_POINT)
     bits = 4 << fp32.exponent_bits

@@ -13,7 +13,7 @@ from mmaformal.torch.calls import autocast_device, finish, operands
 from mmaformal.torch.product import multiplied
 from mmaformal.torch.tensors import Call, Tensor
 
-Sizes: TypeAlias = int | Sequence[int]
+ConvolutionSizes: TypeAlias = int | Sequence[int]
 
 
 def convolution(dims: int) -> Callable[..., Tensor]:
@@ -24,9 +24,9 @@ def convolution(dims: int) -> Callable[..., Tensor]:
         input: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes | str = 0,
-        dilation: Sizes = 1,
+        stride: ConvolutionSizes = 1,
+        padding: ConvolutionSizes | str = 0,
+        dilation: ConvolutionSizes = 1,
         groups: int = 1,
     ) -> Tensor:
         x, w, *added = operands(f"conv{dims}d", input, weight, *(() if bias is None else (bias,)))
@@ -48,11 +48,11 @@ def transposed_convolution(dims: int) -> Callable[..., Tensor]:
         input: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
+        stride: ConvolutionSizes = 1,
+        padding: ConvolutionSizes = 0,
+        output_padding: ConvolutionSizes = 0,
         groups: int = 1,
-        dilation: Sizes = 1,
+        dilation: ConvolutionSizes = 1,
     ) -> Tensor:
         name = f"conv_transpose{dims}d"
         x, w, *added = operands(name, input, weight, *(() if bias is None else (bias,)))
@@ -74,12 +74,12 @@ def transposed_convolution(dims: int) -> Callable[..., Tensor]:
     return call
 
 
-def _sizes(given: Sizes, dims: int) -> list[int]:
+def _sizes(given: ConvolutionSizes, dims: int) -> list[int]:
     found = [given] if isinstance(given, (int, torch.SymInt)) else list(given)
     return found * dims if len(found) == 1 else found
 
 
-def _padded(x: Tensor, w: Tensor, padding: Sizes | str, spread: Sequence[int]) -> Tensor:
+def _padded(x: Tensor, w: Tensor, padding: ConvolutionSizes | str, spread: Sequence[int]) -> Tensor:
     """x with zeros around it."""
     dims = len(spread)
     if padding == "valid":
@@ -133,11 +133,11 @@ def general_convolution(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
+    stride: ConvolutionSizes,
+    padding: ConvolutionSizes,
+    dilation: ConvolutionSizes,
     transposed: bool,
-    output_padding: Sizes,
+    output_padding: ConvolutionSizes,
     groups: int,
     *_: Call,
 ) -> Tensor:

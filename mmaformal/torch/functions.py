@@ -16,7 +16,7 @@ from mmaformal.torch.calls import addition, autocast_device, wide_matmul
 from mmaformal.torch.einsum import einsum
 from mmaformal.torch.tensors import Call, Tensor
 
-Function: TypeAlias = Callable[..., Tensor]
+TensorFunction: TypeAlias = Callable[..., Tensor]
 
 #: names that torch gives a parameter, and ours
 _TWO = {"self": "input", "mat2": "other", "vec": "other", "tensor": "other"}
@@ -24,7 +24,7 @@ _SUM = {"self": "input", "mat": "a", "mat1": "a", "batch1": "a", "vec": "b", "ma
 _SELF = {"self": "input", "A": "input"}
 
 
-def _spelled(function: Function, names: Mapping[str, str]) -> Function:
+def _spelled(function: TensorFunction, names: Mapping[str, str]) -> TensorFunction:
     """The function, which takes parameters by torch's names too."""
 
     @wraps(function)
@@ -35,7 +35,7 @@ def _spelled(function: Function, names: Mapping[str, str]) -> Function:
 
 
 #: sums of a tensor and a product
-SUMS: Mapping[str, Function] = {
+SUMS: Mapping[str, TensorFunction] = {
     "addmm": _spelled(addition("addmm", wide_matmul), _SUM),
     "addmv": _spelled(addition("addmv", wide_matmul, cast=False), _SUM),
     "baddbmm": _spelled(addition("baddbmm", wide_matmul), _SUM),
@@ -43,7 +43,7 @@ SUMS: Mapping[str, Function] = {
 }
 
 #: functions of one name in `torch`, as methods and as operators
-NAMED: Mapping[str, Function] = {
+NAMED: Mapping[str, TensorFunction] = {
     **dict.fromkeys(("matmul", "mm", "bmm"), _spelled(calls.matmul_of, _TWO)),
     **dict.fromkeys(("mv", "dot", "vdot"), _spelled(calls.vectors, _TWO)),
     **SUMS,
@@ -52,7 +52,7 @@ NAMED: Mapping[str, Function] = {
 }
 
 #: operators that other functions are made of
-OPERATORS: Mapping[str, Function] = {
+OPERATORS: Mapping[str, TensorFunction] = {
     **NAMED,
     "linear": calls.linear_of,
     "bilinear": calls.bilinear,
@@ -75,11 +75,11 @@ OPERATORS: Mapping[str, Function] = {
 }
 
 #: operators that write into their first operand
-IN_PLACE: Mapping[str, Function] = {name + "_": function for name, function in SUMS.items()}
+IN_PLACE: Mapping[str, TensorFunction] = {name + "_": function for name, function in SUMS.items()}
 
 
 def _in_place(
-    function: Function, arithmetic: Arithmetic, input: Tensor, *rest: Tensor, **options: Call
+    function: TensorFunction, arithmetic: Arithmetic, input: Tensor, *rest: Tensor, **options: Call
 ) -> Tensor:
     """The result, written into `input`, whose type it has; autocast leaves these alone, as torch's does."""
     with torch.autocast(autocast_device(input), enabled=False):
@@ -96,9 +96,9 @@ def overloads(name: str) -> list[Call]:
     return [] if packet is None else [packet, *(getattr(packet, each) for each in packet.overloads())]
 
 
-def _table() -> dict[Call, Function]:
+def _table() -> dict[Call, TensorFunction]:
     """torch's functions and what stands for each."""
-    found: dict[Call, Function] = {}
+    found: dict[Call, TensorFunction] = {}
     for name, function in NAMED.items():
         found[getattr(torch, name)] = function
         found[getattr(torch.Tensor, name)] = function
@@ -129,7 +129,7 @@ def _table() -> dict[Call, Function]:
 
 
 #: what stands for a function of torch's
-REPLACED: Mapping[Call, Function] = _table()
+REPLACED: Mapping[Call, TensorFunction] = _table()
 
 _RECURRENT = "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
 _SPARSE = "_sparse_mm _sparse_addmm hspmm smm sspaddmm sparse_sampled_addmm _sparse_sparse_matmul"

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.compiled import driver
+from mmaformal.losses import LossModel
 from mmaformal.quantise import Quantised
 
-Plane: TypeAlias = NDArray[np.int16]
+CountPlane: TypeAlias = NDArray[np.int16]
 Values: TypeAlias = NDArray[np.float64]
 
 #: An exponent below all, and a place above all, of a term that is zero; two of them and a scale fit 16 bits.
@@ -64,7 +65,9 @@ class Needed:
             self.bits, int((np.maximum(np.maximum(top, of_c), self.e_zero) - low)[some].max(initial=0))
         )
 
-    def _terms(self, x: Quantised, shape: tuple[int, int, int], fmt: Format) -> tuple[Plane, Plane, Values]:
+    def _terms(
+        self, x: Quantised, shape: tuple[int, int, int], fmt: Format
+    ) -> tuple[CountPlane, CountPlane, Values]:
         """Exponents, lowest places and magnitudes, batch × K × rows."""
         exponents, places, magnitudes = (table[x.codes] for table in _tables(fmt))
         if x.scales is not None and self.spec.scale_format is not None:
@@ -73,7 +76,7 @@ class Needed:
                 each.repeat(self.spec.scale_block, axis=1)[:, : shape[2]] for each in scales
             )
             # the exponent of a group is that of its scales
-            exponents = of_e if self.spec.parameters.algorithm == "gdfs" else exponents + of_e
+            exponents = of_e if self.spec.parameters.loss is LossModel.GROUPS else exponents + of_e
             places, magnitudes = np.minimum(places + of_place, FAR), magnitudes * of_value
         if not np.isfinite(magnitudes).all():
             raise ValueError("an operand is not finite, so that no width gives the exact sum")
@@ -86,7 +89,15 @@ class Needed:
 
 @driver
 def _look(
-    ea: Plane, eb: Plane, la: Plane, lb: Plane, va: Values, vb: Values, top: Plane, low: Plane, size: Values
+    ea: CountPlane,
+    eb: CountPlane,
+    la: CountPlane,
+    lb: CountPlane,
+    va: Values,
+    vb: Values,
+    top: CountPlane,
+    low: CountPlane,
+    size: Values,
 ) -> None:
     """The largest ea + eb, the lowest la + lb, and the sum of va · vb, over K, of each output."""
     batch, k, m = ea.shape
@@ -101,7 +112,7 @@ def _look(
 
 
 @lru_cache
-def _tables(fmt: Format) -> tuple[Plane, Plane, Values]:
+def _tables(fmt: Format) -> tuple[CountPlane, CountPlane, Values]:
     """Exponent, place of the lowest bit, and magnitude of each code; NaN of what is no number."""
     exponents, places = np.full(fmt.codes, -FAR, np.int16), np.full(fmt.codes, FAR, np.int16)
     magnitudes = np.zeros(fmt.codes)

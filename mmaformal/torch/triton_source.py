@@ -20,7 +20,7 @@ import z3
 from mmaformal.cases.encodings import check_samples, sample_codes
 from mmaformal.encodings import executable
 from mmaformal.formats import Format
-from mmaformal.lanes import Flag, Lane, Node, Range, Tracer
+from mmaformal.lanes import LaneOrFlag, Range, SymbolicFlag, SymbolicLane, Tracer
 from mmaformal.spec import DotAdd
 from mmaformal.stages import Stage
 
@@ -41,14 +41,14 @@ class RepeatedStep:
     """The part that a kernel repeats: the codes of some products and c, and the code that they give, as lanes."""
 
     spec: DotAdd
-    a: tuple[Lane, ...]
-    b: tuple[Lane, ...]
-    c: Lane
-    scale_a: tuple[Lane, ...]
-    scale_b: tuple[Lane, ...]
-    result: Lane
+    a: tuple[SymbolicLane, ...]
+    b: tuple[SymbolicLane, ...]
+    c: SymbolicLane
+    scale_a: tuple[SymbolicLane, ...]
+    scale_b: tuple[SymbolicLane, ...]
+    result: SymbolicLane
     #: whether each operand is an infinity or a NaN, by its name; nothing of algorithms that have no stage `decode`
-    special: Mapping[str, tuple[Flag, ...]]
+    special: Mapping[str, tuple[SymbolicFlag, ...]]
 
 
 def repeated(spec: DotAdd) -> DotAdd:
@@ -65,10 +65,10 @@ def _traced(spec: DotAdd) -> RepeatedStep:
     """
     step, tracer, rng = repeated(spec), Tracer(), np.random.default_rng(0)
 
-    def lane(name: str, fmt: Format) -> Lane:
+    def lane(name: str, fmt: Format) -> SymbolicLane:
         return tracer.input(z3.BitVec(name, fmt.storage_bits), sample_codes(fmt, rng))
 
-    def lanes(name: str, count: int, fmt: Format | None) -> tuple[Lane, ...]:
+    def lanes(name: str, count: int, fmt: Format | None) -> tuple[SymbolicLane, ...]:
         return () if fmt is None else tuple(lane(f"{name}{k}", fmt) for k in range(count))
 
     a, b, c = (
@@ -90,7 +90,7 @@ def _traced(spec: DotAdd) -> RepeatedStep:
     return replace(made, special=_special(made, symbolic.stages))
 
 
-def _named(step: RepeatedStep) -> dict[str, Lane]:
+def _named(step: RepeatedStep) -> dict[str, SymbolicLane]:
     """The operands of a step, by the names that they have in a kernel."""
     sides = {"a": step.a, "b": step.b, "sa": step.scale_a, "sb": step.scale_b}
     return {f"{name}{k}": lane for name, lanes in sides.items() for k, lane in enumerate(lanes)} | {
@@ -98,7 +98,7 @@ def _named(step: RepeatedStep) -> dict[str, Lane]:
     }
 
 
-def _special(step: RepeatedStep, stages: Sequence[Stage]) -> dict[str, tuple[Flag, ...]]:
+def _special(step: RepeatedStep, stages: Sequence[Stage]) -> dict[str, tuple[SymbolicFlag, ...]]:
     names = {id(lane): name for name, lane in _named(step).items()}
     found = {}
     for stage in stages:
@@ -117,7 +117,7 @@ class _Printer:
 
     lines: list[str] = field(default_factory=list)
     names: dict[tuple[int, int], str] = field(default_factory=dict)  #: by node and bits; flags have none
-    known: dict[int, Node | bool] = field(
+    known: dict[int, LaneOrFlag | bool] = field(
         default_factory=dict
     )  #: flags whose value is assumed; and what comes of it
 
@@ -126,11 +126,11 @@ class _Printer:
         self.lines.append(f"{name} = {text}")
         return name
 
-    def node(self, node: Node | bool) -> str:
+    def node(self, node: LaneOrFlag | bool) -> str:
         """The name of a node, all that it is made of being printed before."""
         node = self.settled(node)
         assert not isinstance(node, bool)
-        stack: list[Node] = [node]
+        stack: list[LaneOrFlag] = [node]
         while stack:
             top = stack[-1]
             below = [] if self.is_there(top) else [x for x in self.operands(top) if not self.is_there(x)]
@@ -140,13 +140,17 @@ class _Printer:
             stack.pop()
             if not self.is_there(top):
                 self.names[id(top), _bits(top)] = self.new(self.text(top))
-        return self.names[id(node), _bits(node)] if isinstance(node, Flag) else self.lane(node, _bits(node))
+        return (
+            self.names[id(node), _bits(node)]
+            if isinstance(node, SymbolicFlag)
+            else self.lane(node, _bits(node))
+        )
 
-    def operands(self, node: Node) -> list[Node]:
+    def operands(self, node: LaneOrFlag) -> list[LaneOrFlag]:
         """The operands of a node that have no known value."""
         return [x for x in map(self.settled, node.operands) if not isinstance(x, bool)]
 
-    def settled(self, node: Node | bool) -> Node | bool:
+    def settled(self, node: LaneOrFlag | bool) -> LaneOrFlag | bool:
         """A flag's value, where flags that are known tell it; or a node that is the same."""
         if isinstance(node, bool) or not self.known:
             return node
@@ -155,11 +159,11 @@ class _Printer:
             self.known[id(node)] = self._settled(node)
         return self.known[id(node)]
 
-    def _settled(self, node: Node) -> Node | bool:
+    def _settled(self, node: LaneOrFlag) -> LaneOrFlag | bool:
         if node.op == "select":
             flag = self.settled(node.operands[0])
             return self.settled(node.operands[1 if flag else 2]) if isinstance(flag, bool) else node
-        if not isinstance(node, Flag) or node.op not in ("&", "|", "^", "not"):
+        if not isinstance(node, SymbolicFlag) or node.op not in ("&", "|", "^", "not"):
             return node
         flags = [self.settled(x) for x in node.operands]
         if node.op == "not":
@@ -171,17 +175,17 @@ class _Printer:
             return other if not value else (not other if isinstance(other, bool) else node)
         return other if value is (node.op == "&") else value
 
-    def is_there(self, node: Node) -> bool:
+    def is_there(self, node: LaneOrFlag) -> bool:
         return _constant(node) is not None or (id(node), _bits(node)) in self.names
 
-    def flag(self, node: Node) -> str:
+    def flag(self, node: LaneOrFlag) -> str:
         flag = self.settled(node)
         return str(int(flag)) if isinstance(flag, bool) else self.names[id(flag), 0]
 
-    def lane(self, node: Node, bits: int) -> str:
+    def lane(self, node: LaneOrFlag, bits: int) -> str:
         """A lane in so many bits, or its residue."""
         lane = self.settled(node)
-        assert isinstance(lane, Lane)
+        assert isinstance(lane, SymbolicLane)
         if (value := _constant(lane)) is not None:
             return str(_residue(value, bits)) if bits == 32 or _fits(value) else self.wide(value)
         if (id(lane), bits) not in self.names:
@@ -191,10 +195,10 @@ class _Printer:
     def wide(self, value: int) -> str:
         return f"tl.full((1, 1), {value}, tl.int64)"
 
-    def text(self, node: Node) -> str:
+    def text(self, node: LaneOrFlag) -> str:
         """The operation that a node is of."""
         op, operands = node.op, node.operands
-        if isinstance(node, Flag):
+        if isinstance(node, SymbolicFlag):
             if op == "not":
                 return f"~{self.flag(operands[0])}"
             if op in ("&", "|", "^"):
@@ -219,14 +223,14 @@ class _Printer:
         return text if own == bits else f"({text}).to(tl.int{bits})"
 
 
-def _constant(node: Node) -> int | None:
+def _constant(node: LaneOrFlag) -> int | None:
     """The number that a lane always is."""
-    return node.range.low if isinstance(node, Lane) and node.range.low == node.range.high else None
+    return node.range.low if isinstance(node, SymbolicLane) and node.range.low == node.range.high else None
 
 
-def _bits(node: Node) -> int:
+def _bits(node: LaneOrFlag) -> int:
     """The bits of a lane's word; 0 of a flag."""
-    if isinstance(node, Flag):
+    if isinstance(node, SymbolicFlag):
         return 0
     return 32 if node.range.inside(_INT32) else 64
 

@@ -11,7 +11,7 @@ from mmaformal import blackwell
 from mmaformal.analysis.block_scaling import worst_in_block
 from mmaformal.formats import FORMATS, e2m1, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.kernel import Codes
+from mmaformal.kernels.kernel import CodeArray
 from mmaformal.quantise import Quantised, quantise
 
 SCALED = [
@@ -28,7 +28,7 @@ SCALED = [
 
 
 def numbers(x: Quantised, i: Instruction) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    def values(codes: Codes, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def values(codes: CodeArray, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         fmt = i.format_of(name)
         table = [float(fmt.value(c)) if fmt.is_finite(c) else np.nan for c in range(fmt.codes)]
         return np.array(table)[codes]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell
 from mmaformal.analysis.arithmetic import FloatArithmetic
-from mmaformal.analysis.recommend import bound, recommend_scaling, thetas
+from mmaformal.analysis.recommend import element_bounds, recommend_scaling, thetas
 from mmaformal.analysis.units import Unit
 
 SOME = [
@@ -75,7 +75,7 @@ def test_the_bound_of_given_operands() -> None:
     A, B = (x.astype(np.float16) for x in matrices("near 1"))
     instruction = hopper["HMMA.16816.F32"]
     off = np.abs(matmul(A, B, instruction=instruction) - A.astype(np.float64) @ B.astype(np.float64))
-    most = bound(A, B, instruction)
+    most = element_bounds(A, B, instruction)
     assert (off <= most).all()
     assert (most < 1e-3).all()
 

@@ -171,7 +171,7 @@ def test_what_is_not_settled_is_unknown(
     out = capsys.readouterr().out
     assert "UNKNOWN" in out
     assert "is not settled" in out
-    monkeypatch.setattr(Facts, "equal", lambda facts, *_: facts.lack("why both encodings agree"))
+    monkeypatch.setattr(Facts, "equal", lambda facts, *_: facts.unsupported("why both encodings agree"))
     assert run(*arguments) == 3
     assert "no argument for fda" in capsys.readouterr().out
 

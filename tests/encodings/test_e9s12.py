@@ -19,10 +19,12 @@ from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.facts.equality import argue_equality
 from mmaformal.formats import Format, fp32
+from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 from mmaformal.queries.verify import verify
 from mmaformal.shown_stages import explain_case
+from mmaformal.site.pairs import function_text
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.spec import DotAdd
 
@@ -41,7 +43,7 @@ def expected(spec: DotAdd, codes: Codes) -> int:
     p = spec.parameters_as(DpaE9s12)
     terms = products(spec, codes)
     e_max = max((e for m, e in terms if m), default=0)
-    unit = Fraction(2) ** (e_max - (p.L - 3 - math.ceil(math.log2(len(terms)))))
+    unit = Fraction(2) ** (e_max - (p.accumulator_bits - 3 - math.ceil(math.log2(len(terms)))))
     phi = sum(math.floor(m * Fraction(2) ** (e - 22) / unit) for m, e in terms) * unit
     total = phi + spec.c_format.value(codes.c)
     if total:
@@ -68,8 +70,17 @@ def test_exact_arithmetic_and_both_encodings(instruction: Instruction) -> None:
     assert SmtEncoding(spec).results(Rows.of(some)) == found[:60]
 
 
+def test_the_accumulators_bits_have_their_old_letter_too() -> None:
+    """Records are kept by the old letter, and `replace` takes it for one version more."""
+    one = e9s12["DP16A.FP16"]
+    with pytest.warns(DeprecationWarning, match="L of dpa_e9s12 is accumulator_bits now"):
+        assert one.replace(L=84) == one.replace(accumulator_bits=84)
+    assert " L=85 " in function_text(one.spec)
+    assert "L=int:85" in identity(one.spec)
+
+
 def test_widths_are_the_papers() -> None:
-    assert {i.name: i.parameters["L"] for i in e9s12} == {
+    assert {i.name: i.parameters["accumulator_bits"] for i in e9s12} == {
         "DP16A.FP16": 85,
         "DP16A.BF16": 85,
         "DP4A.FP32": 85,
@@ -80,10 +91,10 @@ def test_widths_are_the_papers() -> None:
         "DP4ACC8.BF16": 85,
         "DP1ACC2.FP32": 85,
     }
-    with pytest.raises(ValueError, match="L ≥ 29"):
-        e9s12["DP16A.FP16"].replace(L=28)
-    with pytest.raises(ValueError, match="L ≤ 85"):
-        e9s12["DP16A.FP16"].replace(L=86)
+    with pytest.raises(ValueError, match="accumulator_bits ≥ 29"):
+        e9s12["DP16A.FP16"].replace(accumulator_bits=28)
+    with pytest.raises(ValueError, match="accumulator_bits ≤ 85"):
+        e9s12["DP16A.FP16"].replace(accumulator_bits=86)
     with pytest.raises(ValueError, match="a and b of fp16, bf16 or fp32"):
         e9s12["DP16A.FP16"].replace(a_format="bf16")
 

@@ -137,11 +137,11 @@ def test_both_encodings_are_proved_equal(name: str) -> None:
 
 def test_the_proof_notices_a_sum_that_is_cut_where_it_is_jammed(monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(x: StickySum, exponents: smt_fma.ExponentRange, least: int) -> tuple[z3.BitVecRef, z3.BitVecRef]:
-        floor, real = exponents.constant(least), jammed(x, exponents, least)
+        floor, real = exponents.constant(least), shifted(x, exponents, least)
         return z3.If(z3.ULT(x.e_max, floor), real[0] & ~z3.BitVecVal(1, real[0].size()), real[0]), real[1]
 
-    jammed = smt_fma.jammed
-    monkeypatch.setattr(smt_fma, "jammed", cut)
+    shifted = smt_fma.shifted_to_least
+    monkeypatch.setattr(smt_fma, "shifted_to_least", cut)
     assert isinstance(verify(datapath["fma(a=bf16,c=bf16,rho=IEEE-RU-FP16)"], timeout=60), Fails)
 
 

@@ -30,7 +30,7 @@ POINTS = [
 ]
 
 
-def jammed(x: Fraction, unit: Fraction) -> Fraction:
+def sticky(x: Fraction, unit: Fraction) -> Fraction:
     """A number cut to a multiple of a unit, an odd one where anything is cut off."""
     kept = abs(x) // unit
     kept += kept * unit != abs(x) and kept % 2 == 0
@@ -59,12 +59,12 @@ def total_of(values: list[Fraction], p: SortedFda) -> Fraction:
     if not largest:
         return largest
     unit = Fraction(2) ** (floor_log2_of(largest) - p.F)
-    sum_ = jammed(largest, unit) + jammed(second, unit)
+    sum_ = sticky(largest, unit) + sticky(second, unit)
     exponents = [floor_log2_of(each) for each in ([sum_, third] if p.between else [largest]) if each]
     if not exponents:
         return Fraction(0)
     unit = Fraction(2) ** (max(exponents) - p.G)
-    return jammed(sum_, unit) + jammed(third, unit)
+    return sticky(sum_, unit) + sticky(third, unit)
 
 
 def floor_log2_of(x: Fraction) -> int:

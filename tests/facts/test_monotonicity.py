@@ -142,7 +142,7 @@ def test_many_products_are_not(instruction: Instruction) -> None:
     assert found is not None
     first, second, n = found
     assert n == monotone_fused.products_allowed(instruction.spec) + 1
-    witness = out_of_order.shown_falling(instruction, first, second, "c", ())
+    witness = out_of_order.shown_out_of_order(instruction, first, second, "c", ())
     values = [instruction.d_format.value(d) for d in witness.results]
     assert values[0] > values[1]
     assert instruction.c_format.value(first.c) < instruction.c_format.value(second.c)
@@ -174,7 +174,7 @@ def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) ->
     firsts = [run.codes for run in witness.runs]
     values = [value_of_product(instruction.spec, x, 0) for x in firsts]
     assert values[0] <= values[1]
-    assert out_of_order.descends(instruction, *firsts)
+    assert out_of_order.is_out_of_order(instruction, *firsts)
 
 
 NARROW = [
@@ -195,7 +195,7 @@ def test_products_of_few_bits_can_be_made_of_a_subnormal_number(instruction: Ins
     exponents = [exponent_of_factors(spec, (x.a[0], x.b[0])) for x in found]
     assert values[0] == values[1]
     assert exponents[0] < exponents[1]
-    assert out_of_order.descends(instruction, *found)
+    assert out_of_order.is_out_of_order(instruction, *found)
 
 
 # ---- where each rounding is of an exact sum --------------------------------------------------------------------------

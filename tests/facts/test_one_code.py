@@ -78,14 +78,14 @@ def test_zeros_of_two_signs_are_found() -> None:
 def test_the_statement_holds_of_random_codes(pair: ModelPair) -> None:
     """And its conclusion fails where its premise does: where all terms are −0, and zeros have two signs."""
     rng, spec = random.Random(1), pair.first.spec
-    letters = symbolic_inputs(spec).flat()
+    constants = symbolic_inputs(spec).flat()
     special = [0, 1 << (spec.a_format.storage_bits - 1), spec.a_format.infinity or 0, 1]
     held = set()
     for i in range(12):
-        codes = [rng.choice(special) if i % 2 else rng.randrange(1 << x.size()) for x in letters]
+        codes = [rng.choice(special) if i % 2 else rng.randrange(1 << x.size()) for x in constants]
         if i == 11:
-            codes = [0x8000_0000 >> (32 - x.size()) if str(x)[0] != "b" else 0 for x in letters]
-        values = [(x, z3.BitVecVal(code, x.size())) for x, code in zip(letters, codes, strict=True)]
+            codes = [0x8000_0000 >> (32 - x.size()) if str(x)[0] != "b" else 0 for x in constants]
+        values = [(x, z3.BitVecVal(code, x.size())) for x, code in zip(constants, codes, strict=True)]
         given, goal = (z3.is_true(z3.simplify(z3.substitute(t, *values))) for t in pair.statement.children())
         assert goal or not given
         held.add(given)
@@ -155,7 +155,7 @@ def test_a_tiny_result_without_its_sign(theory: Theory, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [{"L": 52}, {"detects_zeros": False}])
+@pytest.mark.parametrize("change", [{"accumulator_bits": 52}, {"detects_zeros": False}])
 def test_an_operator_that_is_no_fma(theory: Theory, change: dict[str, Any]) -> None:
     one = OneFma(DP4A.replace(**change))
     with pytest.raises(NotProvedError, match="does not hold"):

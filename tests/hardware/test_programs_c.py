@@ -23,7 +23,7 @@ from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.programs import llvm_clang
 from mmaformal.hardware.programs.llvm_run import Runner
 from mmaformal.hardware.programs.llvm_text import read_text
-from mmaformal.hardware.programs.llvm_values import IrWord, Value, word
+from mmaformal.hardware.programs.llvm_values import IrValue, IrWord, word
 from mmaformal.hardware.sources import Sources, sources_of
 from mmaformal.queries.signoff import signoff
 from mmaformal.queries.signoff_program import SigningProgram
@@ -244,7 +244,7 @@ def _declared(bits: int) -> list[str]:
 def _terms(text: object, name: str, bits: int) -> tuple[z3.ExprRef, z3.BoolRef]:
     """The term of a function's value, and that it has none."""
     runner = Runner(text)  # type: ignore[arg-type]
-    words: list[Value] = [IrWord(z3.BitVec(each, bits)) for each in "xy"]
+    words: list[IrValue] = [IrWord(z3.BitVec(each, bits)) for each in "xy"]
     state = runner.call(runner.text.functions[name], words, runner.memory, ())
     assert state is not None
     undefined = z3.Or([z3.BoolVal(False), *(each.when for each in runner.findings)])

@@ -14,7 +14,7 @@ from support.kernel_runs import random_codes
 from mmaformal import ARCHITECTURES, Instruction, hopper, matmul, rtx_blackwell
 from mmaformal.kernels import first, kernel_for, rows
 from mmaformal.kernels.first import LanesKernel, lanes_of
-from mmaformal.kernels.kernel import Codes, Kernel
+from mmaformal.kernels.kernel import CodeArray, Kernel
 from mmaformal.kernels.plain import PlainKernel
 
 H = hopper["HMMA.16816.F32"]
@@ -29,13 +29,17 @@ def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "PATIENCE", 2.0)
 
 
-def made(kernel: Kernel, a: Codes, b: Codes, c: Codes, scales: tuple[Any, Any], steps: int) -> Codes:
+def made(
+    kernel: Kernel, a: CodeArray, b: CodeArray, c: CodeArray, scales: tuple[Any, Any], steps: int
+) -> CodeArray:
     d = c.astype(max((kernel.spec.c_format.word, kernel.spec.d_format.word), key=lambda word: word.itemsize))
     kernel.run(kernel.rows(a, scales[0]), kernel.columns(b, scales[1]), d, 0, steps)
     return d
 
 
-def operands(i: Instruction, m: int, n: int, steps: int) -> tuple[Codes, Codes, Codes, tuple[Any, Any]]:
+def operands(
+    i: Instruction, m: int, n: int, steps: int
+) -> tuple[CodeArray, CodeArray, CodeArray, tuple[Any, Any]]:
     rng, k = np.random.default_rng(5), i.k * steps
     sides = (i.a_format, (m, k)), (i.b_format, (k, n)), (i.c_format, (m, n))
     a, b, c = (random_codes(rng, fmt, shape) for fmt, shape in sides)

@@ -72,7 +72,7 @@ from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.formats import FORMATS
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
-from mmaformal.kernels.compiled import Known
+from mmaformal.kernels.compiled import ConstantType
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.queries.classes import ModelClass, RunNext
 from mmaformal.queries.compare_architectures import Comparison
@@ -319,7 +319,7 @@ def test_every_public_class_was_met_or_is_short_by_construction(found: dict[type
         "Answer",
         "Result",
         "Parameters",
-        "Known",
+        "ConstantType",
         "Commands",
         "Cuts",
         "GivenFormat",
@@ -482,9 +482,9 @@ def test_keys_are_not_made_of_reprs() -> None:
     assert identity(1) != identity(True) != identity("True")
     with pytest.raises(TypeError):
         identity([1])
-    names = {Known(x).name for x in (rho, other, same, FORMATS["fp16"], Rounding, Rounding.RZ)}
+    names = {ConstantType(x).name for x in (rho, other, same, FORMATS["fp16"], Rounding, Rounding.RZ)}
     assert len(names) == 6
-    assert Known(dataclasses.replace(rho)).name in names
+    assert ConstantType(dataclasses.replace(rho)).name in names
 
 
 def test_what_is_exported_is_listed_and_typed() -> None:

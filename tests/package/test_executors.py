@@ -32,7 +32,7 @@ from mmaformal import (
     mismatches,
     rtx_blackwell,
 )
-from mmaformal.cli.running import WRONG_USE, execute
+from mmaformal.cli.running import WRONG_USE
 from mmaformal.executors import LostWorkerError, results_in_order, width_of, workers
 from mmaformal.formats import Format
 from mmaformal.many_errors import Moments, measured
@@ -253,7 +253,7 @@ def test_a_lost_worker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def command() -> None:
         raise lost.value
 
-    assert execute(command, []) == WRONG_USE
+    assert run_command(command, []) == WRONG_USE
     assert (
         capsys.readouterr().err
         == "mmaformal: a worker was lost (out of memory?): 2 parts are not done; run it again\n"

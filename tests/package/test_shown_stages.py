@@ -94,7 +94,7 @@ def steps_of(i: Instruction, codes: list[list[int] | int]) -> list[list[Row]]:
     """The rows of each step that is not idle."""
     a, b, c, *scales = codes
     trace = executable.dot_add(i.spec, a, b, c, *scales)  # type: ignore[arg-type]
-    return [step.rows for step in renderer_of(i.spec)(i.spec, trace, c) if not step.idle]  # type: ignore[arg-type]
+    return [step.rows for step in renderer_of(i.spec)(i.spec, trace, c) if not step.passes_c]  # type: ignore[arg-type]
 
 
 def exact_products(i: Instruction, codes: list[list[int] | int]) -> list[Fraction]:

@@ -41,7 +41,7 @@ ALLOWED = {
         "Value",
     ): "either encoding's codes, operands, terms and sums: a stage's name says which",
     ("mmaformal/solver/terms.py", "_function"): "functions of z3's library, by ctypes, which has no types",
-    ("mmaformal/kernels/words.py", "Word"): "a word of compiled code, or a symbolic one",
+    ("mmaformal/kernels/words.py", "CompiledWord"): "a word of compiled code, or a symbolic one",
     (
         "mmaformal/torch/triton_kernel.py",
         "kernel_of",
@@ -57,7 +57,7 @@ ALLOWED = {
     ("mmaformal/renderers/__init__.py", "_by_stages"): "the same",
     ("mmaformal/renderers/stages.py", "steps"): "the same",
     ("mmaformal/renderers/rows.py", "step_rows"): "the same",
-    ("mmaformal/hardware/multipliers.py", "Following"): "a trace of any algorithm's steps",
+    ("mmaformal/hardware/multipliers.py", "DesignProver"): "a trace of any algorithm's steps",
     ("mmaformal/hardware/registers.py", "Json"): "JSON of yosys, whose schema is its own",
     ("mmaformal/hardware/yosys.py", "_top"): "JSON of yosys",
     ("mmaformal/hardware/blackbox.py", "DesignUnit"): "keywords of queries, of several types",

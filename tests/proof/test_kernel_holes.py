@@ -20,7 +20,7 @@ import mmaformal
 from mmaformal.encodings import smt
 from mmaformal.facts.rounding_model import argue_rounding
 from mmaformal.formats import FORMATS
-from mmaformal.lanes import Lane, LaneError, Range, Tracer
+from mmaformal.lanes import LaneError, Range, SymbolicLane, Tracer
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import (
     ArgumentError,
@@ -89,7 +89,7 @@ def test_what_is_assumed_is_in_the_text() -> None:
     assert proving.proof().obligations[-1].statement.endswith("if x is 3, x is odd")
 
 
-def a_lane() -> tuple[Tracer, Lane]:
+def a_lane() -> tuple[Tracer, SymbolicLane]:
     """A lane of two bits that is at most 2."""
     tracer = Tracer()
     x = tracer.input(z3.BitVec("x", 1), np.arange(2))
@@ -97,7 +97,7 @@ def a_lane() -> tuple[Tracer, Lane]:
     return tracer, x + y
 
 
-def about_range(made: Theorem, lane: Lane) -> None:
+def about_range(made: Theorem, lane: SymbolicLane) -> None:
     """Derive that a term is not 3, from its being a lane that is at most 2."""
     given, claim = number(lane, lane.term), Link(lane.term != 3)
     made.derive("lane", "the lane is its term", [given], inputs=[lane.term])
@@ -105,7 +105,7 @@ def about_range(made: Theorem, lane: Lane) -> None:
     made.conclude("it is not 3", claim)
 
 
-def uses_of(made: Theorem, lane: Lane) -> list[Callable[[], Any]]:
+def uses_of(made: Theorem, lane: SymbolicLane) -> list[Callable[[], Any]]:
     """Ways to use a lane in a theorem."""
     given, claim, flag = number(lane, lane.term), Link(lane.term != 3), condition(lane > 1, z3.Bool("f"))
     return [
@@ -136,7 +136,7 @@ def test_the_range_of_a_lane_is_a_premise() -> None:
         Argument(Tracer(strict=False))
 
 
-def of_another_range(tracer: Tracer) -> Lane:
+def of_another_range(tracer: Tracer) -> SymbolicLane:
     lane = tracer.input(z3.BitVec("t", 2), np.arange(4))
     lane.range = Range(0, 2)
     return lane
@@ -145,11 +145,11 @@ def of_another_range(tracer: Tracer) -> Lane:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda tracer: Lane(tracer, "input", (), Range(0, 2), z3.BitVec("t", 2), np.arange(3)),
+        lambda tracer: SymbolicLane(tracer, "input", (), Range(0, 2), z3.BitVec("t", 2), np.arange(3)),
         of_another_range,
     ],
 )
-def test_the_range_of_a_lane_is_its_tracers(make: Callable[[Tracer], Lane]) -> None:
+def test_the_range_of_a_lane_is_its_tracers(make: Callable[[Tracer], SymbolicLane]) -> None:
     """Nobody has proved that of two bits it is never 3 that there are."""
     tracer = Tracer()
     lane = make(tracer)

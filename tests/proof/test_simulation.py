@@ -20,12 +20,12 @@ from mmaformal.encodings.smt import stages as smt_stages
 from mmaformal.encodings.smt.blocks import product_range
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import e4m3, fp32
-from mmaformal.lanes import Lane, Tracer
+from mmaformal.lanes import SymbolicLane, Tracer
 from mmaformal.proof import related_stages
 from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
-from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Same
+from mmaformal.proof.related_runs import Opposite, Pairing, RunRelation, Same
 from mmaformal.proof.simulation import link_stages
 from mmaformal.renderers import stages as shown_stages
 from mmaformal.rounding import IEEE_FP32, Rounding
@@ -36,7 +36,9 @@ PLACES = 34  #: fraction bits that lose nothing of a sum of two e4m3 products
 NAN = 0x7FC00000
 
 
-def pair_executable(a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> blocks.Trace[Any]:
+def pair_executable(
+    a: Sequence[SymbolicLane], b: Sequence[SymbolicLane], c: SymbolicLane
+) -> blocks.Trace[Any]:
     """c + (a0·b0 + a1·b1), the pair summed exactly and rounded, then added to c."""
     stages = executable_stages.Stages()
     factors = [(stages.decode(x, e4m3), stages.decode(y, e4m3)) for x, y in zip(a, b, strict=True)]
@@ -115,7 +117,7 @@ def test_one_whose_encodings_have_other_stages() -> None:
 
 
 def test_a_stage_that_is_given_what_no_stage_made() -> None:
-    def beside(a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Any:
+    def beside(a: Sequence[SymbolicLane], b: Sequence[SymbolicLane], c: SymbolicLane) -> Any:
         return pair_executable(a, b, c + 0)
 
     with pytest.raises(ArgumentError, match="what no stage before it made"):
@@ -152,7 +154,7 @@ def negated(a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRe
 
 
 def argue_related(
-    kind: Kind, image: Callable[..., Codes], other: Callable[..., smt.Trace[Any]] = pair_smt
+    kind: RunRelation, image: Callable[..., Codes], other: Callable[..., smt.Trace[Any]] = pair_smt
 ) -> Pairing:
     """The argument that runs on inputs and on their image have related results."""
     a, b = ([z3.BitVec(f"{side}{k}", 8) for k in (0, 1)] for side in "ab")
@@ -167,7 +169,9 @@ def argue_related(
 
 
 @pytest.mark.parametrize(("kind", "image"), [(Same(), exchanged), (Opposite(), negated)])
-def test_related_runs_of_a_new_algorithm(kind: Kind, image: Callable[..., Codes], asker: Asker) -> None:
+def test_related_runs_of_a_new_algorithm(
+    kind: RunRelation, image: Callable[..., Codes], asker: Asker
+) -> None:
     assert prove(asker, argue_related(kind, image))
 
 

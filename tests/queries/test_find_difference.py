@@ -37,10 +37,10 @@ from mmaformal import (
     volta,
 )
 from mmaformal.cases import smallest
-from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes as Case
 from mmaformal.cases.inputs import symbolic_inputs, zeros
+from mmaformal.cases.symmetries import symmetry_classes
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as smt_fda

@@ -16,12 +16,12 @@ from support.in_process import OPEN, Forgetful, Here
 from support.proofs import NOTHING, refuted, some_proof
 
 from mmaformal import rtx_blackwell
-from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase
 from mmaformal.cases.relations import Relation, witness_of
 from mmaformal.cases.run import code_values, smt_result
+from mmaformal.cases.symmetries import symmetry_classes
 from mmaformal.encodings import smt
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
@@ -611,7 +611,7 @@ def long(
     ).answer()
 
 
-NOT_MERGED = "best found (that idle steps merge is not proved)"
+NOT_MERGED = "best found (that steps of zero products merge is not proved)"
 
 
 def test_a_difference_of_a_short_chain_is_one_of_the_long_one() -> None:

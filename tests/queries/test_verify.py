@@ -23,7 +23,7 @@ from mmaformal.encodings.executable import blocks, limbs, stages
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.facts.equality import argue_equality
 from mmaformal.formats import e2m1
-from mmaformal.lanes import INT64, Lane, LaneError, Tracer
+from mmaformal.lanes import INT64, LaneError, SymbolicLane, Tracer
 from mmaformal.proof import encoding_links
 from mmaformal.proof.kernel import Lemma, Link
 from mmaformal.proof.lemmas import Argument, number
@@ -53,7 +53,7 @@ def traced(f: Callable[..., Any], count: int, strict: bool = True) -> tuple[Trac
     return tracer, f(*(tracer.input(code, VALUES) for code in codes)), codes
 
 
-def value_of(lane: Lane, codes: list[z3.BitVecRef], values: tuple[int, ...]) -> int:
+def value_of(lane: SymbolicLane, codes: list[z3.BitVecRef], values: tuple[int, ...]) -> int:
     pairs = [(code, z3.BitVecVal(v, BITS)) for code, v in zip(codes, values, strict=True)]
     term = z3.simplify(z3.substitute(lane.term, *pairs))
     return int(term.as_signed_long() if lane.range.signed else term.as_long())

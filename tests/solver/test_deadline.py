@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import z3
 
-from mmaformal.solver.deadline import Deadline, TimeUpError, check, shielded
+from mmaformal.solver.deadline import Deadline, TimeUpError, check_time, shielded
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this platform")
 
@@ -98,7 +98,7 @@ def test_ctrl_c_is_whose_it_was() -> None:
         with Deadline(GENEROUS) as deadline:
             os.kill(os.getpid(), signal.SIGINT)
             while not seen:
-                check()
+                check_time()
         assert not deadline.expired
     finally:
         signal.signal(signal.SIGINT, before)
@@ -189,17 +189,17 @@ def test_other_threads_look_at_the_time_themselves() -> None:
 
     def work() -> None:
         with Deadline(0.05) as deadline:
-            forever(check)
+            forever(check_time)
         expired.append(deadline.expired)
         with Deadline() as deadline:
-            check()
+            check_time()
         expired.append(deadline.expired)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(GENEROUS)
     assert expired == [True, False]
-    check()
+    check_time()
 
 
 def test_only_its_own() -> None:

@@ -106,7 +106,7 @@ def test_an_operation_that_is_not_the_table_s_is_shown(monkeypatch: pytest.Monke
     )
 
 
-def _other_lanes_of_x(pairs: list[list[smt.Element]]) -> list[list[smt.Element]]:
+def _other_lanes_of_x(pairs: list[list[smt.LaneElement]]) -> list[list[smt.LaneElement]]:
     """Rows of even lanes of X have odd ones, and the other way round."""
     return [
         [each._replace(x=other.x) for each, other in zip(row, pairs[r ^ 1], strict=True)]

@@ -21,7 +21,7 @@ from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import executable
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
-from mmaformal.encodings.dpa_e9s12.proofs.losses import Places, prove_exact, prove_losses
+from mmaformal.encodings.dpa_e9s12.proofs.losses import LossPlaces, prove_exact, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -84,7 +84,7 @@ def test_halves_and_the_papers_exponent(name: str) -> None:
 
 
 def test_breaks_of_one_product() -> None:
-    one = e9s12["DP1A.FP32"].replace(L=50).spec
+    one = e9s12["DP1A.FP32"].replace(accumulator_bits=50).spec
     assert not proved(lambda proving, spec: prove_fma(proving, spec, 0), one)
     blind = e9s12["DP4A.FP32"].replace(detects_zeros=False).spec
     assert not proved(lambda proving, spec: prove_fma(proving, spec, 0), blind)
@@ -92,7 +92,7 @@ def test_breaks_of_one_product() -> None:
 
 def test_a_break_of_fp16_sums() -> None:
     """With one bit less a product loses its last place."""
-    assert not proved(prove_exact, e9s12["DP4A.FP16"].replace(L=82).spec)
+    assert not proved(prove_exact, e9s12["DP4A.FP16"].replace(accumulator_bits=82).spec)
 
 
 @pytest.mark.slow
@@ -122,8 +122,8 @@ def test_a_break_of_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_break_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least product's last place is all that a loss lacks to a unit."""
-    right = Places.losses.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Places, "losses", property(lambda self: tuple(x - 1 for x in right(self))))
+    right = LossPlaces.losses.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(LossPlaces, "losses", property(lambda self: tuple(x - 1 for x in right(self))))
     assert not proved(lambda proving, spec: prove_losses(proving, spec)[1], e9s12["DP4A.BF16"].spec)
 
 
@@ -170,16 +170,16 @@ def test_directed_cases_and_another_width() -> None:
 # ---- the looped accumulator ------------------------------------------------------------------------------------------
 
 
-def looped(fmt: str, D: int, N: int, L: int) -> Instruction:
+def looped(fmt: str, D: int, N: int, accumulator_bits: int) -> Instruction:
     own = FORMATS[fmt]
-    spec = DotAdd(D, own, own, fp32, fp32, AccE9s12(D, N, L, IEEE_FP32))
+    spec = DotAdd(D, own, own, fp32, fp32, AccE9s12(D, N, accumulator_bits, IEEE_FP32))
     return replace(e9s12["DP1A.FP32"], spec=spec, name=f"ACC{D}.{fmt}")
 
 
 def expected(spec: DotAdd, codes: Codes) -> int:
     """d of finite codes, from the paper's words, in integers and rational numbers."""
     p = spec.parameters_as(AccE9s12)
-    F = p.L - 3 - p.carries(spec)
+    F = p.accumulator_bits - 3 - p.carries(spec)
     total, exponent = 0, 0
     terms = [(m << 11, e) for m, e in halves(spec.c_format, codes.c)]
     for start in range(0, p.D, p.N):

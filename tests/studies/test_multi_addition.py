@@ -91,7 +91,7 @@ def test_two_terms_are_added_as_numpy_adds_them(seed: int) -> None:
     with np.errstate(over="ignore"):
         want = x + y
     assert _TWO(codes.view(np.float32)) == want
-    assert replace(_TWO, L=least_two(_TWO))(codes.view(np.float32)) == want
+    assert replace(_TWO, accumulator_bits=least_two(_TWO))(codes.view(np.float32)) == want
 
 
 def test_special_values() -> None:
@@ -103,14 +103,14 @@ def test_special_values() -> None:
 
 
 def test_what_it_takes() -> None:
-    assert repr(_TWO) == "<MultiAddition: MA2.FP32: 2 terms of fp32, L = 83>"
+    assert repr(_TWO) == "<MultiAddition: MA2.FP32: 2 terms of fp32, 83 bits>"
     assert "in passes of 4" in repr(OPERATORS["MA8X2.FP32"])
     assert _TWO([1.0, 2.0**-10]) == 1 + 2.0**-10
     with pytest.raises(ValueError, match="adds 2 terms along the last axis"):
         _TWO([1.0])
     with pytest.raises(ValueError, match="a multiple of N"):
         MultiAddition("odd", fp32, 3, 2, 60)
-    with pytest.raises(ValueError, match="≤ L ≤ 85"):
+    with pytest.raises(ValueError, match="≤ accumulator_bits ≤ 85"):
         MultiAddition("wide", fp16, 4, 4, 86)
     with pytest.raises(ValueError, match="fp16, bf16 or fp32"):
         MultiAddition("long", replace(fp32, name="other", bias=120), 2, 2, 60)
@@ -152,14 +152,14 @@ def test_what_holds(claim: str, name: str) -> None:
 
 
 def test_one_bit_less_is_not_proved() -> None:
-    narrow = replace(OPERATORS["MA16.FP16"], L=least_exact(OPERATORS["MA16.FP16"]) - 1)
+    narrow = replace(OPERATORS["MA16.FP16"], accumulator_bits=least_exact(OPERATORS["MA16.FP16"]) - 1)
     assert not proved(prove_sum_rounded, narrow)
 
 
 @pytest.mark.slow
 def test_two_terms_with_one_bit_less_are_not_proved() -> None:
-    assert proved(prove_two, replace(_TWO, L=least_two(_TWO)))
-    assert not proved(prove_two, replace(_TWO, L=least_two(_TWO) - 1))
+    assert proved(prove_two, replace(_TWO, accumulator_bits=least_two(_TWO)))
+    assert not proved(prove_two, replace(_TWO, accumulator_bits=least_two(_TWO) - 1))
 
 
 def test_a_wider_spread_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_a_wider_spread_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_case_that_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With L = 45 exponents 19 to 26 apart are neither near nor far."""
     monkeypatch.setattr(claims._Apart, "prove_between", lambda pair, n: z3.BoolVal(False))
-    assert not proved(prove_two, replace(_TWO, L=45))
+    assert not proved(prove_two, replace(_TWO, accumulator_bits=45))
 
 
 def test_what_is_assumed_of_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_what_is_assumed_of_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         "mmaformal.studies.e9s12.sums_of_terms._both", lambda operator, asker: Holds("", some_proof(), 0.0)
     )  # type: ignore[arg-type]
-    monkeypatch.setitem(OPERATORS, "MA8.FP32", replace(OPERATORS["MA8.FP32"], D=2, N=2, L=40))
+    monkeypatch.setitem(OPERATORS, "MA8.FP32", replace(OPERATORS["MA8.FP32"], D=2, N=2, accumulator_bits=40))
     with E9s12Prover() as prover, pytest.raises(WitnessError, match="does not hold of ones"):
         prover.prove("sum-near", "MA8.FP32", 60.0)
 
@@ -204,4 +204,4 @@ def test_an_encoding_that_is_changed_is_not_proved_equal(monkeypatch: pytest.Mon
         return Term(x.sign, x.exponent, x.significand << FRACTION)
 
     monkeypatch.setattr(executable_ma, "term_of", deaf)
-    assert not encodings_agree(replace(_TWO, L=30))
+    assert not encodings_agree(replace(_TWO, accumulator_bits=30))

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from proved import PATH, answers_beside, read_answers
 
-from mmaformal.solver.portfolio import Outcome, Portfolio, Verdict, solver_version
+from mmaformal.solver.portfolio import Outcome, Portfolio, SolverVerdict, solver_version
 
 #: Seconds; what was answered sooner is asked each time.
 LEAST = 0.02
@@ -38,7 +38,7 @@ class OtherAnswerError(AssertionError):
 class Answer:
     """Solvers' answer: `sat` with the values wanted, or `unknown` in so many seconds."""
 
-    verdict: Verdict
+    verdict: SolverVerdict
     solver: str
     timeout: float
     why: str = ""

@@ -16,6 +16,6 @@ def late(target: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def called(*_: object, **__: object) -> None:
         for each in deadline._mine():
             each.at = math.inf if each.at == math.inf else -math.inf
-        deadline.check()
+        deadline.check_time()
 
     monkeypatch.setattr(target, name, called)

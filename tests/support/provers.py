@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import z3
 
 from mmaformal.hardware.graph import Graph
-from mmaformal.hardware.sums import Value
+from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link
 
 
 class Prover:
     """Proves links with z3, and keeps them."""
 
-    def __init__(self, values: dict[int, Value] | None = None) -> None:
+    def __init__(self, values: dict[int, CaseValues] | None = None) -> None:
         self.graph, self.values, self.proved = Graph(), values or {}, list[Link]()
         self.codes: list[Link] = []
         self.below: list[tuple[set[int], Link]] = []

@@ -21,7 +21,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.definitions import grid_value, index_below, last_index
 from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.rounded_trees import Shape, in_pairs
+from mmaformal.theory.rounded_trees import TreeShape, in_pairs
 
 Number = tuple[Fraction, int]  #: a value, and the exponent that it is aligned by
 #: Whether a step adds exactly: of a specification, codes, the place of its first product, its products, and its c.
@@ -227,7 +227,7 @@ def _is_not_below(x: Fraction, fmt: Format) -> bool:
     return x == 0 or abs(x) >= Fraction(2) ** fmt.min_exponent
 
 
-def _of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Iterator[ExactRounding]:
+def _of_trees(spec: DotAdd, codes: Codes, shape: TreeShape, *, numbers: bool) -> Iterator[ExactRounding]:
     """A chain of trees (`theory/rounded_trees.py`); with the products, if they are `numbers`."""
     terms, L, rho = products(spec, codes), spec.parameters.step_products, spec.parameters.last_rounding
     c = spec.c_format.value(codes.c)

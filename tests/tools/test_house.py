@@ -1,6 +1,9 @@
-"""Docstrings begin with a verb, a subject or the name of a thing (tools/house.py)."""
+"""Docstrings begin with a verb, a subject or the name of a thing; a name stands for one (tools/house.py)."""
 
 from __future__ import annotations
+
+import ast
+from pathlib import Path
 
 import house
 import pytest
@@ -71,3 +74,40 @@ def test_files_that_are_for_one_thing(one: str, other: str, name: str) -> None:
 )
 def test_files_that_are_not(one: str, other: str, name: str) -> None:
     assert house.role(house.ROOT / one, name) != house.role(house.ROOT / other, name)
+
+
+def test_aliases_are_names_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    texts = {
+        "mmaformal/one.py": "Codes = NDArray[Any]\nStepT = TypeVar('StepT')\nclass Place: ...\n",
+        "mmaformal/two.py": "Codes: TypeAlias = int\nStepT = TypeVar('StepT', bound=int)\nPlace = int\n_Codes = str\n",
+        "encodings/a/smt.py": "class Sum: ...\nFma = Callable[[int], int]\n",
+        "encodings/a/executable.py": "class Sum: ...\nFma = Callable[[str], str]\n",
+        "encodings/b/smt.py": "class Product: ...\n",
+        "encodings/c/smt.py": "class Product: ...\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    assert [each.partition(":")[0] for each in house.classes_named_twice()] == ["Codes", "Place", "Product"]
+
+
+@pytest.mark.parametrize(
+    ("line", "asked", "looked_up"),
+    [
+        ('i.algorithm == "fda"', 1, 0),
+        ('p.algorithm not in ("fma", "other")', 1, 0),
+        ("spec.parameters.algorithm == Rvbna.algorithm", 1, 0),
+        ("p.algorithm in TABLE", 1, 0),
+        ("TABLE[p.algorithm], TABLE.get(p.algorithm)", 0, 2),
+        ("x.algorithm == y.algorithm, x.algorithm in given", 0, 0),
+        ('path.stem == "fda"', 0, 0),
+    ],
+)
+def test_questions_by_name(line: str, asked: int, looked_up: int) -> None:
+    by_name = house._ByName(ast.parse(f'TABLE = {{"fda": 1}}\n{line}\n'))
+    assert (len(list(by_name.questions())), len(list(by_name.looked_up()))) == (asked, looked_up)
+
+
+def test_no_name_stands_for_two_things() -> None:
+    assert house.classes_named_twice() == []

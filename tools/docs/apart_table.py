@@ -15,7 +15,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, answered, execute
+from mmaformal.cli.running import SETTLED, answered, run_command
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 from mmaformal.queries.max_difference import Apart, max_difference
@@ -98,7 +98,7 @@ def command(seconds: float, out: Path | None) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "apart_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "apart_table")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
+from mmaformal.cli.running import REFUTED, SETTLED, answered, run_command
 from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.recordings import RecordingError, read
 
@@ -54,7 +54,7 @@ def command(folder: Path, timeout: float, jobs: int) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0 if every recording is explained, 1 if not."""
-    return execute(command, sys.argv[1:] if argv is None else argv, "diagnose_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "diagnose_table")
 
 
 if __name__ == "__main__":

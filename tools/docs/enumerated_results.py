@@ -212,7 +212,7 @@ class Every:
         spec, p = self.spec, self.spec.parameters
         inner = (p.made_of(spec) or spec).parameters
         found: list[NDArray[np.float64]] = []
-        exact = self.products + (0 if p.algorithm == "lowered" else self.addends)
+        exact = self.products + (0 if p.made_of(spec) else self.addends)
         for start, rows in enumerate(every_row(spec)):
             steps = [each for each in run_trace(spec, rows.codes).steps if isinstance(each, FdaStep)]
             if len(steps) != 1:

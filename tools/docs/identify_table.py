@@ -14,7 +14,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
+from mmaformal.cli.running import REFUTED, SETTLED, answered, run_command
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.queries.identify import Identified, identify
@@ -89,7 +89,7 @@ def command(prefix: str, timeout: float) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0 if every model is found, 1 if not."""
-    return execute(command, sys.argv[1:] if argv is None else argv, "identify_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "identify_table")
 
 
 if __name__ == "__main__":

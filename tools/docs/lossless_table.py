@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, execute
+from mmaformal.cli.running import SETTLED, run_command
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.queries.lossless_width import Width, prove_width
@@ -63,4 +63,4 @@ def command(timeout: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(execute(command, sys.argv[1:], "lossless_table"))
+    sys.exit(run_command(command, sys.argv[1:], "lossless_table"))

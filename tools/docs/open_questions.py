@@ -14,7 +14,7 @@ from who_agrees import inputs_text
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, answered, execute
+from mmaformal.cli.running import SETTLED, answered, run_command
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fda import Fda
 from mmaformal.instruction import Instruction
@@ -186,7 +186,7 @@ def command(timeout: float) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "open_questions")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "open_questions")
 
 
 if __name__ == "__main__":

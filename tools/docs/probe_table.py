@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 from property_table import distinct
 
-from mmaformal.cli.running import REFUTED, SETTLED, execute
+from mmaformal.cli.running import REFUTED, SETTLED, run_command
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.instruction import Instruction
@@ -379,4 +379,4 @@ def main(out: Path | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(execute(main, sys.argv[1:], "probe_table"))
+    sys.exit(run_command(main, sys.argv[1:], "probe_table"))

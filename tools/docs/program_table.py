@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mmaformal.analysis.rounding import Floats
 from mmaformal.architectures.emulations import named
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
+from mmaformal.cli.running import REFUTED, SETTLED, answered, run_command
 from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
@@ -218,7 +218,7 @@ def command(elements: int, out: Path | None) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "program_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "program_table")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import click
 import mmaformal.encodings.smt
 from mmaformal.architectures import ARCHITECTURES, SPECIFIED_UNITS
 from mmaformal.cli import options
-from mmaformal.cli.running import DEFECT, SETTLED, execute
+from mmaformal.cli.running import DEFECT, SETTLED, run_command
 from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
@@ -346,7 +346,7 @@ def command(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0, or 70 if a question ended in an error of ours."""
-    return execute(command, sys.argv[1:] if argv is None else argv, "property_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "property_table")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mmaformal import Structure, replay
-from mmaformal.structures import Codes
+from mmaformal.structures import CodeArray
 
 CPU_BF16 = Structure.named("datapath fma(k=1,a=bf16)", lanes=4, unit=4, rest="lane", d_format="bf16")
 TWO_LEVELS = Structure.named("h100 QGMMA.64x8x32.F32.E4M3.E4M3", block=128)
@@ -26,13 +26,13 @@ GEMV = Structure.named(
 )
 
 
-def factors(dtype: DTypeLike, M: int, K: int, N: int, seed: int) -> tuple[Codes, Codes]:
+def factors(dtype: DTypeLike, M: int, K: int, N: int, seed: int) -> tuple[CodeArray, CodeArray]:
     """Normal numbers of a type."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((M, K)).astype(dtype), rng.standard_normal((K, N)).astype(dtype)
 
 
-def made(structure: Structure, A: Codes, B: Codes) -> Codes:
+def made(structure: Structure, A: CodeArray, B: CodeArray) -> CodeArray:
     """The product that a structure makes, as floats."""
     dtype = structure.result.dtype
     if dtype is None:
@@ -44,7 +44,7 @@ def write(folder: Path) -> None:
     """Write the products."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def save(name: str, D: Codes, A: Codes, B: Codes) -> None:
+    def save(name: str, D: CodeArray, A: CodeArray, B: CodeArray) -> None:
         words = {np.dtype(ml_dtypes.bfloat16): np.uint16, np.dtype(ml_dtypes.float8_e4m3fn): np.uint8}
         np.savez(
             folder / f"{name}.npz",

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.analysis import operands
-from mmaformal.analysis.operands import KINDS, Operands, draw_scales, operands_of
+from mmaformal.analysis.operands import KINDS, OperandArrays, draw_scales, operands_of
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.inputs import Codes
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
+from mmaformal.cli.running import REFUTED, SETTLED, answered, run_command
 from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fdrda.proofs import error_bound as reaching_down
@@ -96,7 +96,9 @@ def measure(instruction: Instruction, elements: int) -> Row:
     )
 
 
-def _compare(unit: Unit, made: Operands, scales: dict[str, NDArray[np.unsignedinteger]]) -> tuple[int, float]:
+def _compare(
+    unit: Unit, made: OperandArrays, scales: dict[str, NDArray[np.unsignedinteger]]
+) -> tuple[int, float]:
     """How many results are finite, and the largest of their errors over its bound."""
     A, B, C = made
     scale_a, scale_b = scales.get("scale_a"), scales.get("scale_b")
@@ -211,7 +213,7 @@ def command(elements: int, file: Path, out: Path | None) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "unit_table")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "unit_table")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, execute
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, run_command
 from mmaformal.queries.compare_architectures import Comparison, compare_architectures
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.witness import Witness
@@ -93,7 +93,7 @@ def command(prefix: str, timeout: float, as_json: bool) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0 if every pair is settled, 3 if not."""
-    return execute(command, sys.argv[1:] if argv is None else argv, "who_agrees")
+    return run_command(command, sys.argv[1:] if argv is None else argv, "who_agrees")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class DpaE9s12Facts(RoundsExactSums[DpaE9s12Step], RoundsOneSum[DpaE9s12Step]):
     def rounding(self, spec: DotAdd) -> Claims:
         if (claims := _lossless(spec)) is None:
             what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
-            self.lack(what)
+            self.unsupported(what)
         return claims
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

@@ -94,7 +94,7 @@ class Summation:
 
     @property
     def F(self) -> int:
-        return smt_dpa.kept(self.parameters.L, len(self.step.products))
+        return smt_dpa.kept(self.parameters.accumulator_bits, len(self.step.products))
 
     @property
     def S(self) -> z3.BitVecRef:
@@ -157,11 +157,11 @@ class Summation:
     def prove_sum(self) -> z3.BoolRef:
         """Prove that S is the sum of the placed products: nothing wraps.  Returns that S is far from the least
         number."""
-        step, L = self.step, self.parameters.L
-        wide, most = L + 6, 1 << (self.F + 2)
+        step, width = self.step, self.parameters.accumulator_bits
+        wide, most = width + 6, 1 << (self.F + 2)
 
         def signed(x: z3.BitVecRef) -> z3.BitVecRef:
-            return z3.SignExt(wide - L, x)
+            return z3.SignExt(wide - width, x)
 
         def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
             return z3.And(signed(x) < bound, signed(x) > -bound)
@@ -191,7 +191,10 @@ class Summation:
     def prove_rounded(self, inside: z3.BoolRef) -> Sticky:
         """Prove that d is the sum of products and c, rounded once; `inside` says that S is not the least number."""
         step, p = self.step, self.parameters
-        c, exponents = self.spec.c_format, smt_dpa.exponents_of(self.spec, p.L, len(step.products))
+        c, exponents = (
+            self.spec.c_format,
+            smt_dpa.exponents_of(self.spec, p.accumulator_bits, len(step.products)),
+        )
         least, M = exponents.constant(c.min_exponent), c.fraction_bits
         x, y, S = step.term, step.addend, self.S
         text = "the term is the sum of products, and has the least exponent of c where it is zero"
@@ -199,7 +202,7 @@ class Summation:
             S == 0, x.exponent == least, fit(x.exponent, 16) == fit(step.e_max, 16) + self._above(exponents)
         )
         claim = z3.And(
-            negate_if(x.sign, fit(x.significand, p.L)) == S,
+            negate_if(x.sign, fit(x.significand, p.accumulator_bits)) == S,
             at,
             z3.Or(x.significand != 0, x.exponent == least),
             z3.ULE(x.exponent, exponents.constant(exponents.high)),
@@ -217,11 +220,11 @@ class Summation:
         prove_sum_of_both(self.proving, "sum", step.sum, (x.sign, y.sign))
         sticky = Sticky(
             x,
-            p.L - 1,
+            p.accumulator_bits - 1,
             y,
             M,
             step.sum,
-            p.L - 1 + smt_dpa.GUARD,
+            p.accumulator_bits - 1 + smt_dpa.GUARD,
             exponents,
             p.rho,
             step.special,
@@ -233,7 +236,7 @@ class Summation:
 
     def _above(self, exponents: ExponentRange) -> int:
         """Return how much the exponent of the place above S is above the largest exponent, as these are held."""
-        return self.parameters.L - 1 - self.F - 2 * smt_dpa.BIAS - exponents.low
+        return self.parameters.accumulator_bits - 1 - self.F - 2 * smt_dpa.BIAS - exponents.low
 
 
 def are_near(operands: Sequence[Operand], most: int) -> list[z3.BoolRef]:
@@ -436,7 +439,7 @@ class OneProduct:
         for o in SHIFTS:
             at = step.e_max == self.top - o
             places = [self._prove_at(i, o, at, known) for i, known in enumerate(active)]
-            shifted = fit(self.product, x.parameters.L) << (x.F - 2 * smt_dpa.PLACES - 2 + o)
+            shifted = fit(self.product, x.parameters.accumulator_bits) << (x.F - 2 * smt_dpa.PLACES - 2 + o)
             limit = z3.ULT(fit(self.product, 50), 1 << (48, 38, 24)[SHIFTS.index(o)])
             given = z3.And(*flags, at, *(z for z, own in zip(zero, OFFSETS, strict=True) if own < o))
             claim = z3.Implies(given, z3.And(negate_if(self.sign, shifted) == x.S, limit))

@@ -51,8 +51,8 @@ class Model(OneStepModel):
     @property
     def span(self) -> Span:
         spec, p, step = self.spec, self.spec.parameters_as(DpaE9s12), self.step
-        exponents = smt_dpa.exponents_of(spec, p.L, len(step.products))
-        frame = p.L - 1 + smt_dpa.GUARD
+        exponents = smt_dpa.exponents_of(spec, p.accumulator_bits, len(step.products))
+        frame = p.accumulator_bits - 1 + smt_dpa.GUARD
         return span_of(exponents, frame, step.sum.total, p.rho)
 
 

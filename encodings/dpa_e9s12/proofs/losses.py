@@ -54,7 +54,7 @@ from mmaformal.witness import WitnessError
 
 
 @dataclass(frozen=True)
-class Places:
+class LossPlaces:
     """Exponents and places of the products of numbers of a format, of a step that keeps F places."""
 
     fmt: Format
@@ -121,8 +121,8 @@ class Losses:
         return self.x.proving
 
     @property
-    def places(self) -> Places:
-        return Places(self.x.spec.a_format, self.x.F, self.x.parameters.step_products)
+    def places(self) -> LossPlaces:
+        return LossPlaces(self.x.spec.a_format, self.x.F, self.x.parameters.step_products)
 
     # ---- the numbers
 
@@ -344,9 +344,9 @@ def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
     return losses, x.numbers
 
 
-def places_kept(spec: DotAdd) -> Places:
+def places_kept(spec: DotAdd) -> LossPlaces:
     p = spec.parameters_as(DpaE9s12)
-    return Places(spec.a_format, smt_dpa.kept(p.L, p.summands(spec)), p.N)
+    return LossPlaces(spec.a_format, smt_dpa.kept(p.accumulator_bits, p.summands(spec)), p.N)
 
 
 def exactness(proving: Composing, spec: DotAdd) -> Exact:
@@ -423,7 +423,7 @@ def reach(instruction: Instruction) -> CaseWitness:
     return shown_exact(as_one_step(instruction), codes, (f"S − Σ a·b is n units of {_power(unit)}",))
 
 
-def _sum_of(spec: DotAdd, places: Places, codes: Codes) -> tuple[Fraction, Fraction]:
+def _sum_of(spec: DotAdd, places: LossPlaces, codes: Codes) -> tuple[Fraction, Fraction]:
     """(S, its unit), of the executable encoding."""
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
     assert isinstance(step, executable_dpa.DpaE9s12Step)

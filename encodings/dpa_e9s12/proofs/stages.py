@@ -49,7 +49,7 @@ def link_encodings(argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
         products = range(i * parameters.N, (i + 1) * parameters.N)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         special = link_special(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
-        low = smt_dpa.exponents_of(spec, parameters.L, len(smt.products)).low
+        low = smt_dpa.exponents_of(spec, parameters.accumulator_bits, len(smt.products)).low
         addend = link_product(argument, [z], executable.addend, smt.addend, low)
         terms = _products(argument, x, y, executable, smt)
         dot = _sum(argument, terms, executable, smt)
@@ -115,8 +115,8 @@ def _sum(
     """The links of the sum of products, that it is not the least number, and of their largest exponent."""
     exponents = [term.exponent for term in terms]
     e_max, below = argument.largest("align", "exponents", executable.e_max, smt.e_max, exponents, 0)
-    L = smt.placed[0].size()
-    highest = 1 << (smt_dpa.kept(L, len(terms)) + 2)
+    width = smt.placed[0].size()
+    highest = 1 << (smt_dpa.kept(width, len(terms)) + 2)
     running: Link | None = None
     for i, (term, order, lanes, summand) in enumerate(
         zip(terms, below, executable.placed, smt.placed, strict=True)
@@ -130,7 +130,9 @@ def _sum(
             continue
         total, most = smt.partials[i], highest * (i + 1)
         sums = wide_number(executable.partials[i], total, signed=True, below=smt_dpa.GUARD)
-        room = Link(z3.And(total < most, total > -most) if most < 1 << (L - 1) else total != most, (total,))
+        room = Link(
+            z3.And(total < most, total > -most) if most < 1 << (width - 1) else total != most, (total,)
+        )
         argument.derive("accumulate", "partial sums are equal", [sums, room], [running, bound, link, inside])
         running, bound = sums, room
     assert running is not None

@@ -28,7 +28,7 @@ from mmaformal.spec import DotAdd
 def sums_of(spec: DotAdd, step: dpa_e9s12.DpaE9s12Step) -> list[StepSum]:
     p = spec.parameters_as(DpaE9s12)
     n = len(step.products)
-    F = dpa_e9s12.kept(p.L, n)
+    F = dpa_e9s12.kept(p.accumulator_bits, n)
     if spec.a_format == fp32:
         four = tuple((LARGEST << F - dpa_e9s12.PLACES) >> offset for offset in OFFSETS)
         return [StepSum("products of halves", step.partials[-1], step.placed, four * (n // 4), (), step)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import z3
 
@@ -19,8 +18,6 @@ from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep | smt_efda.LongStep
-
 
 def _usual(spec: DotAdd) -> bool:
     """Return whether the arguments against the exact sum are about a model: of sums that are not long, and c as d."""
@@ -28,14 +25,14 @@ def _usual(spec: DotAdd) -> bool:
     return not p.is_long(spec) and not p.flush_inputs and spec.c_format == spec.d_format
 
 
-class EfdaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
+class EfdaFacts(RoundsExactSums[smt_efda.EfdaStep], RoundsOneSum[smt_efda.EfdaStep]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
 
     doubled_links = stages.DOUBLED
 
     def never_minus_zero(
-        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[smt_efda.EfdaStep], c: z3.BitVecRef
     ) -> Link:
         last = steps[-1]
         if not isinstance(last, smt_efda.FixedStep):
@@ -43,9 +40,9 @@ class EfdaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
         given = [sums.places_of(pairing, spec, last)]
         return not_minus_zero(pairing, spec, last, given, last.special)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_efda.EfdaStep) -> list[StepSum]:
         if isinstance(step, smt_efda.LongStep):
-            self.lack("what its sums reach in a row of limbs")
+            self.unsupported("what its sums reach in a row of limbs")
         return sums.sums_of(spec, step)
 
     def largest_case(self, spec: DotAdd) -> Codes:
@@ -53,7 +50,7 @@ class EfdaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
 
     def rounding(self, spec: DotAdd) -> Claims:
         if not _usual(spec):
-            self.lack(
+            self.unsupported(
                 "why it rounds its exact sum, of long sums, of c of another format or of operands that are flushed"
             )
         return prove_claims

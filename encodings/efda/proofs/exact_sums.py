@@ -16,7 +16,7 @@ import z3
 
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs.sorted_sums import JammedSum, SortedSumClaims, SortedTerms
+from mmaformal.encodings.efda.proofs.sorted_sums import ShiftedSum, SortedSumClaims, SortedTerms
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     exponent_range,
@@ -193,7 +193,7 @@ class EfdaSum(OneStepModel):
         prove_sorted(theory, self.spec, step)
         said, codes = dict(theory.named), CodeNumbers(grid.numbers, self.spec)
         sums = SortedSumClaims(grid.numbers, at, said)
-        shown = JammedSum(grid.numbers, at, said, sums.prove()).prove()
+        shown = ShiftedSum(grid.numbers, at, said, sums.prove()).prove()
         same = SortedTerms(sums, codes).prove()
         return conclude(grid, shown, step, self.zero, same, codes.total)
 

@@ -7,12 +7,12 @@
 2. *normal*: normalised, it is the same number;
 3. *three*:  with the third one, which is exact and even where the two were not, it is exact, or odd and less than one
              unit off; so is what the sum of two stands for, since what is kept of it covers that;
-4. *jam*:    where it is below ρ's least exponent it is jammed to that, exactly, or to an odd integer that covers it,
-             else it stays (`JammedSum`);
+4. *shift*:  where it is below ρ's least exponent it is shifted to that, exactly, or to an odd integer that covers it,
+             else it stays (`ShiftedSum`);
 5. *terms*:  the sorted terms are the numbers of the codes, normalised, and in another order (`SortedTerms`).
 
 An odd A in coarser units *covers* P in finer ones where (A ± 1) · 2^u is around (P ± 1) · 2^t: then A stands for all
-that is less than one unit from P (`Covering`).
+that is less than one unit from P (`Enclosure`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Signed:
 
 
 @dataclass(frozen=True)
-class Covering:
+class Enclosure:
     """A coarse number, a fine one, and an exact one that is near the fine one; `far` was proved of that."""
 
     w: WideNumbers
@@ -349,20 +349,20 @@ class SortedSumClaims:
         fine = Signed(
             Shifted(at.P, at.u1), at.P_negative, self.sum_of_two, self.range_of_two, self._sign_of_two
         )
-        covering = Covering(w, coarse, fine, self.of_two, far)
+        enclosure = Enclosure(w, coarse, fine, self.of_two, far)
         signs = z3.Implies(z3.Not(at.P == 0), (x.sign == 1) == at.P_negative)
         given = [self.said["normalised sum"].arg(0)]
         signs = w.theory.claim("sign of the sum", "it has that sign", signs, given)
-        odd = z3.And(is_odd(A.m), is_odd(at.P), covering.covers, self.is_near_two)
+        odd = z3.And(is_odd(A.m), is_odd(at.P), enclosure.covers, self.is_near_two)
         goal = z3.Implies(odd, near(coarse.number, self.of_two, w.point.unit(at.u2)))
         text = "where it is odd, what is kept of the sum of two is less than one unit from the two"
-        given = [covering.prove(), signs, w.odd(A.m), w.odd(at.P)]
-        return w.follows("covered where odd", text, goal, given, covering.covers)
+        given = [enclosure.prove(), signs, w.odd(A.m), w.odd(at.P)]
+        return w.follows("covered where odd", text, goal, given, enclosure.covers)
 
 
 @dataclass(frozen=True)
-class JammedSum:
-    """The sum of three, before it is jammed; the claims of `sorted_steps` by their names."""
+class ShiftedSum:
+    """The sum of three, before it is shifted; the claims of `sorted_steps` by their names."""
 
     w: WideNumbers
     at: Sorted
@@ -371,7 +371,7 @@ class JammedSum:
 
     @property
     def after(self) -> NearSum:
-        e_max, total = self.at.step.jammed
+        e_max, total = self.at.step.sticky
         return NearSum(total, self.at.place(e_max, self.at.bits), self.at.has_room(total, e_max))
 
     @property
@@ -380,7 +380,7 @@ class JammedSum:
 
     @property
     def in_range(self) -> z3.BoolRef:
-        return self.w.in_range(self.after.u, [self.said["jammed range"]])
+        return self.w.in_range(self.after.u, [self.said["shifted range"]])
 
     @property
     def integers(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
@@ -395,19 +395,19 @@ class JammedSum:
     def prove(self) -> Shown:
         """Raises NotProvedError."""
         goal = self.after.claim(self.w, self.before.exact)
-        given = [self.before.claim, self.said["jammed"], self.said["room after"]]
-        text = "the jammed sum is the exact one, or odd with room, and less than one unit off"
+        given = [self.before.claim, self.said["shifted"], self.said["room after"]]
+        text = "the shifted sum is the exact one, or odd with room, and less than one unit off"
         high = z3.Implies(self.stays, goal)
-        high = self.w.follows("jammed, high", text, high, [*given, *self._prove_stays()])
+        high = self.w.follows("shifted, high", text, high, [*given, *self._prove_stays()])
         low = z3.Implies(z3.Not(self.stays), goal)
-        low = self.w.follows("jammed, low", text, low, [*given, *self._prove_moved()])
-        claim = self.w.theory.claim("jammed sum", text, goal, [high, low])
+        low = self.w.follows("shifted, low", text, low, [*given, *self._prove_moved()])
+        claim = self.w.theory.claim("shifted sum", text, goal, [high, low])
         return Shown(self.after, self.before.exact, claim, self.in_range, self.before.far)
 
     def _prove_stays(self) -> list[z3.BoolRef]:
         """Prove that an equal sum at an equal exponent is the same number."""
         w, before, after, exact = self.w, self.before.sum, self.after, self.before.exact
-        (s, t), (p2, p3), (e_max, total) = self.integers, self.units, self.at.step.jammed
+        (s, t), (p2, p3), (e_max, total) = self.integers, self.units, self.at.step.sticky
         same, equal = total == before.total, after.u == before.u
         unit = z3.Implies(e_max == self.at.e2, equal)
         unit = w.theory.claim("same unit", "so does its unit", unit)
@@ -421,7 +421,7 @@ class JammedSum:
         return [unit, alike, moved, odd]
 
     def _prove_moved(self) -> list[z3.BoolRef]:
-        """Prove that a jammed sum is the same number, or covers it."""
+        """Prove that a shifted sum is the same number, or covers it."""
         w, before, after, exact = self.w, self.before.sum, self.after, self.before.exact
         x, y, (s, t), total = before.magnitude, after.magnitude, self.integers, after.total
         signs = [before.prove_sign(w), after.prove_sign(w)]
@@ -435,7 +435,7 @@ class JammedSum:
         claim = z3.Implies(z3.And(sharp, alike), s == t)
         zeros = [w.roomy(each, in_range).arg(1) for each, in_range in zip((x, y), ranges, strict=True)]
         given = [w.equal(y, x, ranges), *signs, *zeros]
-        same = w.theory.claim("jammed exactly", "then it is the same number", claim, given)
+        same = w.theory.claim("shifted exactly", "then it is the same number", claim, given)
         claim = z3.Implies(s == t, (s == exact) == (t == exact))
         exactly = w.theory.claim("same number", "and is off by the same", claim)
         claim = z3.Implies(s == exact, near(s, exact, self.units[0]))
@@ -444,21 +444,21 @@ class JammedSum:
         itself = w.theory.claim("near itself", text, claim, [room])
         coarse = Signed(y, after.negative, t, self.in_range, signs[1])
         fine = Signed(x, before.negative, s, self.before.in_range, signs[0])
-        covered = Covering(w, coarse, fine, exact, self.before.far).prove()
+        covered = Enclosure(w, coarse, fine, exact, self.before.far).prove()
         return [sign, same, exactly, itself, covered, *self._prove_odd()]
 
     def _prove_odd(self) -> list[z3.BoolRef]:
-        """Prove that a jammed sum that is odd is not zero, nor was the sum."""
+        """Prove that a shifted sum that is odd is not zero, nor was the sum."""
         w, before, after = self.w, self.before.sum, self.after
         claim = z3.Implies(before.total == 0, after.total == 0)
-        zero = w.theory.claim("zero jammed", "zero stays zero", claim)
+        zero = w.theory.claim("zero shifted", "zero stays zero", claim)
         claim = z3.Implies(
             is_odd(after.total),
             z3.And(z3.Not(before.magnitude.m == 0), z3.Not(after.magnitude.m == 0)),
         )
         text = "an odd sum is not zero, nor was it before"
         given = [zero, before.prove_least(w), after.prove_least(w)]
-        return [w.theory.claim("odd jammed", text, claim, given)]
+        return [w.theory.claim("odd shifted", text, claim, given)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mmaformal.encodings.efda import LIMB, smt
 from mmaformal.encodings.executable import blocks, limbs
 from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
 from mmaformal.facts.sorted_steps import SortedRuns, link_sorted_runs
-from mmaformal.lanes import Lane, fit
+from mmaformal.lanes import SymbolicLane, fit
 from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum
 from mmaformal.proof.doubled_stages import link_doubled_round_sum
 from mmaformal.proof.encoding_links import TermLinks, least_excluded, summands, wide_number
@@ -96,7 +96,7 @@ def _sorted_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     return total
 
 
-def _row(lanes: Sequence[Lane], term: z3.BitVecRef, *, signed: bool) -> Link:
+def _row(lanes: Sequence[SymbolicLane], term: z3.BitVecRef, *, signed: bool) -> Link:
     """Return the link that says that a row of limbs is a number, the highest limb with its sign."""
     top, claims, defined = len(lanes) - 1, list[z3.BoolRef](), list[tuple[z3.BitVecRef, z3.BitVecRef]]()
     for i, lane in enumerate(lanes):
@@ -388,26 +388,26 @@ def _normal(run: DoubledRuns, x: Term) -> list[Link]:
     return [term.link, term.above, term.below, size]
 
 
-def _round_jammed(run: DoubledRuns, left: Stage, right: Stage) -> None:
-    """Links the codes.  A sum below d's least exponent is jammed to it: at one place more in the first run."""
+def _round_shifted(run: DoubledRuns, left: Stage, right: Stage) -> None:
+    """Links the codes.  A sum below d's least exponent is shifted to it, sticky: at one place more in the first run."""
     if isinstance(known := run.of(left.inputs[0]), _DoubledSorted):
         least = known.exponents.constant(left.given["rho"].format.min_exponent)
         e, f = (x.inputs[0].e_max for x in (left, right))
         e, f = (z3.If(z3.ULT(x, least), least, x) for x in (e, f))
         run.add(
-            left.inputs[0], _jammed(run, (e, left.output.total), (f, right.output.total), least, known.links)
+            left.inputs[0], _shifted(run, (e, left.output.total), (f, right.output.total), least, known.links)
         )
     link_doubled_round_sum(run, left, right)
 
 
-def _jammed(
+def _shifted(
     run: DoubledRuns,
     left: tuple[z3.BitVecRef, z3.BitVecRef],
     right: tuple[z3.BitVecRef, z3.BitVecRef],
     least: z3.BitVecRef,
     sums: Sequence[Link],
 ) -> DoubledSum:
-    """Return the links of two jammed sums, each an exponent and a total."""
+    """Return the links of two shifted sums, each an exponent and a total."""
     (e, x), (f, y) = left, right
     equal, other = Link(e == f, (e, f)), Link(e != f, (e, f))
     run.argument.split("exponents are equal, or not", [equal, other], terms=[e, f])
@@ -417,14 +417,14 @@ def _jammed(
     facts, half = halved(x, y)
     low = z3.And(e == least, f == least)
     free = (e, f, *half.free, *(term for term, _ in half.defined))
-    jammed = Link(z3.Or(other.claim, z3.And(low, *facts)), free)
+    cut = Link(z3.Or(other.claim, z3.And(low, *facts)), free)
     text = "below it, the sum is cut at one place more in the first run"
-    run.derive("round", text, jammed, sums)
+    run.derive("round", text, cut, sums)
     up, total, still = is_up(e, f), same(x, y), Link(low, (e, f))
     run.derive("cases", "the exponent goes up by one", up, [apart, other])
     run.derive("cases", "the sum is the same", total, [apart, other])
-    run.derive("cases", "the exponent is d's least", still, [jammed, equal])
-    run.derive("cases", "the first sum is half the second, with a sticky place", half, [jammed, equal])
+    run.derive("cases", "the exponent is d's least", still, [cut, equal])
+    run.derive("cases", "the first sum is half the second, with a sticky place", half, [cut, equal])
     return DoubledSum(up, still, where_up=[total], where_still=[half])
 
 
@@ -440,5 +440,5 @@ DOUBLED = {
     "fixed_sum": _doubled_fixed_sum,
     "sticky_sum": _sum_with_c,
     "sorted_sum": _doubled_sorted_sum,
-    "round_sum": _round_jammed,
+    "round_sum": _round_shifted,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from mmaformal.encodings.emulated import smt as smt_emulated
 from mmaformal.encodings.emulated.proofs import exactness, portable, stages
@@ -17,20 +17,18 @@ if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
 
-Step: TypeAlias = smt_emulated.EmulatedStep
 
-
-class EmulatedFacts(Facts[Step]):
+class EmulatedFacts(Facts[smt_emulated.EmulatedStep]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        self.lack("what each of its sums is off; all of them together: `mmaformal bound`")
+        self.unsupported("what each of its sums is off; all of them together: `mmaformal bound`")
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
         return portable.applies(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return portable.prove_same(asker, x, y)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

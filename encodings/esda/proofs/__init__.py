@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TypeAlias
 
 import z3
 
@@ -22,18 +21,16 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = esda.EsdaStep
 
-
-class EsdaFacts(Facts[Step]):
+class EsdaFacts(Facts[esda.EsdaStep]):
     stage_links = stages.EQUAL
     related_links = stages.RELATED
     doubled_links = stages.DOUBLED
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: esda.EsdaStep) -> list[StepSum]:
         p = spec.parameters_as(Esda)
         if isinstance(step.inner, efda.LongStep):
-            self.lack("what its sums reach in a row of limbs")
+            self.unsupported("what its sums reach in a row of limbs")
         return [sum_in_ieee(step.addition), *sums_of(p.inner(spec), step.inner)]
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import z3
 
 from mmaformal.cases.codes import is_nan
@@ -34,8 +32,6 @@ from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
-
-Step: TypeAlias = smt_fda.FdaStep
 
 
 def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -80,22 +76,24 @@ def too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
     return pairing, largest, text
 
 
-class FdaFacts(RoundsOneSum[Step]):
+class FdaFacts(RoundsOneSum[smt_fda.FdaStep]):
     unreachable = (ends_in_zeros, too_large)
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
         return e_zero.applies(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return e_zero.prove_equal(asker, x, y, inputs)
 
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         return spec.scale_format is None
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_fda.FdaStep) -> list[StepSum]:
         return self.sums_of(spec, step, largest_product(spec))
 
-    def sums_of(self, spec: DotAdd, step: Step, product: int, c: int | None = None) -> list[StepSum]:
+    def sums_of(
+        self, spec: DotAdd, step: smt_fda.FdaStep, product: int, c: int | None = None
+    ) -> list[StepSum]:
         """Return the sums of a step with another largest significand of products, and of c."""
         F, products = spec.parameters_as(Fda).F, step.products
         parts = aligned_terms(spec, step, F, products, product, product_places(spec), c)
@@ -111,7 +109,7 @@ class FdaFacts(RoundsOneSum[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters_as(Fda)
         if p.cut is not Rounding.RZ:
-            self.lack("what terms that are cut to odd are off")
+            self.unsupported("what terms that are cut to odd are off")
         return exactness.error_bound(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:

@@ -108,9 +108,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
     claim, exact = prove_step(proving, one, symbolic_inputs(one))
     if spec != one:
         claim = z3.And(claim, prove_exact_steps(proving, spec, exact.chain))
-    proving.conclude(
-        "no step loses a bit of any input, and d is its exact sum, rounded", claim, exact.letters
-    )
+    proving.conclude("no step loses a bit of any input, and d is its exact sum, rounded", claim, exact.atoms)
     return f"in each step d = {spec.parameters.last_rounding}(c + Σ a·b): alignment loses no bit of any input"
 
 

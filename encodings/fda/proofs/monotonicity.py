@@ -9,7 +9,13 @@ from functools import partial
 
 from mmaformal.cases.falling_products import falls_with_a_product, narrow_cases, random_searches
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.out_of_order import OutOfOrder, codes_of_number, normal_code, position, shown_falling
+from mmaformal.cases.out_of_order import (
+    OutOfOrder,
+    codes_of_number,
+    normal_code,
+    position,
+    shown_out_of_order,
+)
 from mmaformal.cases.run import run
 from mmaformal.encodings.fda import Fda
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
@@ -36,7 +42,7 @@ def in_c(instruction: Instruction, theory: Theory) -> OutOfOrder | None:
     if spec.c_format.fraction_bits <= p.F and spec.scale_format is None:
         minimal += _told_of_fewer(theory, instruction.replace(k=allowed, L=allowed))
     what = f"c = {code_text(second.c, spec.c_format)}"
-    witness = shown_falling(instruction, first, second, what, (minimal,))
+    witness = shown_out_of_order(instruction, first, second, what, (minimal,))
     return OutOfOrder(witness, f"e_max rises with c, and {n} products lose bits; F = {p.F} allows {allowed}")
 
 

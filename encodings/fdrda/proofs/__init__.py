@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import z3
 
@@ -12,7 +11,6 @@ from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import executable as executable_fdrda
-from mmaformal.encodings.fdrda import smt as smt_fdrda
 from mmaformal.encodings.fdrda.proofs import (
     error_bound,
     exactness,
@@ -20,6 +18,7 @@ from mmaformal.encodings.fdrda.proofs import (
     ranges,
     stages,
 )
+from mmaformal.encodings.fdrda.proofs.stages import AnyFdrda
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.exactness import Exact
@@ -41,28 +40,26 @@ from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.stages import Stage
 
-Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
-
-class FdrdaFacts(RoundsOneSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+class FdrdaFacts(RoundsOneSum[AnyFdrda]):
+    def equal(self, argument: Argument, traces: Traces[AnyFdrda]) -> None:
         stages.link_encodings(argument, traces)
 
-    def related(self, step: RelatedStep[Step]) -> Link:
+    def related(self, step: RelatedStep[AnyFdrda]) -> Link:
         return stages.link_runs(step)
 
     doubled_links = stages.DOUBLED
 
-    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
+    def stages(self, spec: DotAdd, trace: Trace[AnyFdrda], c: z3.BitVecRef) -> Sequence[Stage]:
         return stages.stages_of(spec, trace, c)
 
     def never_minus_zero(
-        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[AnyFdrda], c: z3.BitVecRef
     ) -> Link:
         given = [ranges.places_of(pairing, spec, steps[-1])]
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: AnyFdrda) -> list[StepSum]:
         p = spec.parameters_as(Fdrda)
         product = largest_product(spec)
         most = aligned(product, product_places(spec), p.F)

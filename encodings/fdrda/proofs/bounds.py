@@ -176,7 +176,9 @@ def step_frame(spec: DotAdd) -> StepFrame:
     p, x = spec.parameters_as(Fdrda), symbolic_inputs(spec)
     step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
     step = (
-        gfdrda.step(spec, p, x.a, x.b, x.c) if isinstance(p, Gfdrda) else fdrda.step(spec, p, x.a, x.b, x.c)
+        gfdrda.step(spec, spec.parameters_as(Gfdrda), x.a, x.b, x.c)
+        if p.groups > 1
+        else fdrda.step(spec, p, x.a, x.b, x.c)
     )
     own = product_range(spec.a_format, spec.b_format)
     return StepFrame(

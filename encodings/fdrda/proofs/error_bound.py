@@ -22,7 +22,6 @@ from mmaformal.encodings.fdrda.proofs.bounds import (
     losses_of,
     prove_highest_exponent,
 )
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -45,9 +44,9 @@ def _reaching(spec: DotAdd, losses: StepLosses, *, above: bool) -> list[Codes]:
     ones, sign = (2 << M) - 1, spec.c_format.sign_mask
     least = encode_number(1, spec.c_format.min_exponent, spec.c_format)
     dropped = kept = None
-    if isinstance(p, Gfdrda):
-        dropped = encode_number(ones, e_max - p.c_reach - 1, spec.c_format)
-        kept = encode_number(ones, e_max - p.c_reach, spec.c_format)
+    if p.reach is not None:
+        dropped = encode_number(ones, e_max - p.reach - 1, spec.c_format)
+        kept = encode_number(ones, e_max - p.reach, spec.c_format)
     negative = [x | sign for x in (dropped, least) if x is not None]
     return [replace(codes, c=c) for c in ([0, *negative] if above else [x for x in (*negative, kept) if x])]
 

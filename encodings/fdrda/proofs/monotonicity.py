@@ -63,8 +63,8 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     p, x = spec.parameters_as(Fdrda), symbolic_inputs(one_step(spec))
 
     def step(c: z3.BitVecRef) -> fdrda.FdrdaStep | gfdrda.GfdrdaStep:
-        if isinstance(p, Gfdrda):
-            return gfdrda.step(spec, p, x.a, x.b, c)
+        if p.groups > 1:
+            return gfdrda.step(spec, spec.parameters_as(Gfdrda), x.a, x.b, c)
         return fdrda.step(spec, p, x.a, x.b, c)
 
     one = OneStep(step, x.c, spec.c_format, spec.d_format)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import z3
 
 from mmaformal.cases.falling_products import falls_where_flushed
@@ -22,33 +20,31 @@ from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = pfma.FmaStages
 
-
-def _made_of(step: Step) -> list[z3.ExprRef]:
+def _made_of(step: pfma.FmaStages) -> list[z3.ExprRef]:
     return [*step.codes, *step.special, *step.rounded, step.sum.total, step.sum.e_max]
 
 
-class FfmaFacts(Facts[Step]):
+class FfmaFacts(Facts[pfma.FmaStages]):
     unreachable = (no_subnormals(_made_of),)
 
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return True
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: pfma.FmaStages) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         if on_taken(instruction.spec) != instruction.spec:
-            self.lack("what is lost where factors are converted first")
+            self.unsupported("what is lost where factors are converted first")
         return no_bound_where_flushed(instruction, proving)
 
-    def of_result(self, step: Step) -> ResultFact:
+    def of_result(self, step: pfma.FmaStages) -> ResultFact:
         return ResultFact(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         if on_taken(spec) != spec:
-            self.lack("the numbers of factors that are converted first")
+            self.unsupported("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

@@ -16,12 +16,19 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import BitVec, encode, select_special
-from mmaformal.facts.monotone_sticky import Sticky, StickyPair, prove_pair_in_order
+from mmaformal.facts.monotone_sticky import StickyPair, StickyStep, prove_pair_in_order
 from mmaformal.formats import fp32
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps, is_same_number, special_flags
+from mmaformal.theory.monotone import (
+    ChainStep,
+    Neighbours,
+    OneStep,
+    conclude_steps,
+    is_same_number,
+    special_flags,
+)
 
 
 def _with_code(step: pfma.FmaStages, code: BitVec) -> pfma.FmaStages:
@@ -41,7 +48,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     inputs, x = symbolic_inputs(one), symbolic_inputs(spec)
     step = OneStep(partial(_flushed, one), inputs.c, fp32, fp32)
     theorem = step.prove(theory, partial(_prove_in_order, one))
-    links: list[Link] = [
+    links: list[ChainStep] = [
         ([(inputs.a[0], x.a[k]), (inputs.b[0], x.b[k])], (first.result, second.result))
         for k, (first, second) in enumerate(zip(runs.first.steps, runs.second.steps, strict=True))
     ]
@@ -54,7 +61,7 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[pfma.FmaStage
     sides = runs.small, runs.large
     codes = [encode(side.rounded, IEEE_FP32) for side in sides]
     rounded = [_with_code(side, code) for side, code in zip(sides, codes, strict=True)]
-    plain: Neighbours[Sticky] = Neighbours(runs.rule, *rounded)
+    plain: Neighbours[StickyStep] = Neighbours(runs.rule, *rounded)
     ex = pfma.exponents_of(spec)
     pair = StickyPair.of(spec, plain, ex, least=pfma.LEAST, fraction_bits=fp32.fraction_bits)
     prove_pair_in_order(theory, pair)

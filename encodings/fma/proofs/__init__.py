@@ -8,7 +8,6 @@ infinities that uses all bits of its word.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import z3
 
@@ -32,8 +31,6 @@ from mmaformal.rounding import NanRule
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.numbers import larger_product
-
-Step: TypeAlias = smt_fma.FmaStep
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,16 +66,16 @@ def _prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     return exact_steps.prove_claims(proving, inner)
 
 
-class FmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
+class FmaFacts(RoundsExactSums[smt_fma.FmaStep], RoundsOneSum[smt_fma.FmaStep]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return bool(spec.parameters_as(Fma).nan.order)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_fma.FmaStep) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def rounding(self, spec: DotAdd) -> Claims:
         if with_sfma(spec) is None:
-            self.lack(
+            self.unsupported(
                 "why it rounds its exact sum, of several formats, of flushed numbers or of NaNs of all ones"
             )
         return _prove_claims

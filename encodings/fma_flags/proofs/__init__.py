@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.encodings.fma_flags import smt as smt_flags
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.lemmas import Link, condition
 from mmaformal.proof.simulation import Simulation
 from mmaformal.stages import Stage
-
-Step: TypeAlias = smt_flags.FlagsStep
 
 
 def _raised(run: Simulation, mine: Stage, other: Stage) -> Link:
@@ -29,7 +25,7 @@ def _raised(run: Simulation, mine: Stage, other: Stage) -> Link:
     return link
 
 
-class FlagsFacts(Facts[Step]):
+class FlagsFacts(Facts[smt_flags.FlagsStep]):
     stage_links = {"raised": _raised}  # noqa: RUF012
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import z3
 
 from mmaformal.cases.inputs import Codes
@@ -27,11 +25,9 @@ from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_gdfs.GdfsStep
 
-
-class GdfsFacts(RoundsOneSum[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+class GdfsFacts(RoundsOneSum[smt_gdfs.GdfsStep]):
+    def sums(self, spec: DotAdd, step: smt_gdfs.GdfsStep) -> list[StepSum]:
         p = spec.parameters_as(Gdfs)
         assert spec.scale_format is not None
         largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2
@@ -41,7 +37,7 @@ class GdfsFacts(RoundsOneSum[Step]):
     def significand_is_small(
         self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
     ) -> None:
-        assert isinstance(step, Step)
+        assert isinstance(step, smt_gdfs.GdfsStep)
         sums.significand_is_small(pairing, spec, step, significand, size)
 
     def largest_case(self, spec: DotAdd) -> Codes:

@@ -107,7 +107,7 @@ def _one_sign(flags: Sequence[z3.BoolRef], x: z3.BitVecRef, y: z3.BitVecRef) -> 
     )
 
 
-Pair = tuple[Accumulated, Accumulated]  #: sums of both runs
+AccumulatedPair = tuple[Accumulated, Accumulated]  #: sums of both runs
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class LargerGroup:
         done.prove_range(self.theory)
         return done
 
-    def _larger(self, mine: Pair, larger: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
+    def _larger(self, mine: AccumulatedPair, larger: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
         bits, text = self.x.sums[0].size(), "a product of e2m1 is that of its numbers"
         pairs = zip(larger, mine[0].summands, mine[1].summands, strict=True)
         return [
@@ -207,7 +207,7 @@ class LargerGroup:
         ]
 
     def ordered(
-        self, what: str, sums: Pair, parts: Sequence[z3.BoolRef], where: z3.BoolRef | None = None
+        self, what: str, sums: AccumulatedPair, parts: Sequence[z3.BoolRef], where: z3.BoolRef | None = None
     ) -> z3.BoolRef:
         """Return the claim that the totals are in order if all parts are, or `where` that is so."""
         (x, y), given = sums, list[z3.BoolRef]()
@@ -223,7 +223,7 @@ class LargerGroup:
         text, claim = f"{what}: so the sums are in order", so(x.total <= y.total)
         return self.derive(what, text, claim, [*given, *x.order, *y.order])
 
-    def _zeros(self, mine: Pair, products: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    def _zeros(self, mine: AccumulatedPair, products: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """If all products of one run are zero, those of the other have one sign, and so has their sum."""
         (x, y), given = mine, list[z3.BoolRef]()
         text = (
@@ -238,10 +238,10 @@ class LargerGroup:
         return self.derive("zero sums", text, claim, [*given, *x.order, *y.order])
 
     @staticmethod
-    def _all_zero(mine: Pair, count: int) -> list[z3.BoolRef]:
+    def _all_zero(mine: AccumulatedPair, count: int) -> list[z3.BoolRef]:
         return [all_of([magnitude == 0 for _, magnitude in each.summands[:count]]) for each in mine]
 
-    def _terms(self, mine: Pair, sums: z3.BoolRef) -> z3.BoolRef:
+    def _terms(self, mine: AccumulatedPair, sums: z3.BoolRef) -> z3.BoolRef:
         """Return the claim that the scaled groups are in order."""
         derive, (x, y) = self.derive, (side.groups[self.g] for side in (self.x, self.y))
         bits = x.significand.size() + 1
@@ -282,7 +282,7 @@ class LargerGroup:
             [*twice, x.significand, y.significand, x.sign, y.sign],
         )
 
-    def _kinds(self, mine: Pair, zeros: z3.BoolRef) -> z3.BoolRef:
+    def _kinds(self, mine: AccumulatedPair, zeros: z3.BoolRef) -> z3.BoolRef:
         """Return the claim that a group keeps its exponent, or is zero in one run and of one sign in the other."""
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         zero = self.first.exponents.constant(self.first.least)
@@ -313,7 +313,7 @@ class LargerGroup:
 
     def _same_e_max(
         self,
-        totals: Pair,
+        totals: AccumulatedPair,
         of_group: Sequence[z3.BoolRef],
         below: Sequence[Sequence[z3.BoolRef]],
         ranges: Sequence[z3.BoolRef],
@@ -369,7 +369,7 @@ class _Grids:
     All are taken with the sign with which the group takes something away.
     """
 
-    def __init__(self, steps: LargerGroup, falls: bool, totals: Pair) -> None:
+    def __init__(self, steps: LargerGroup, falls: bool, totals: AccumulatedPair) -> None:
         self.steps, self.falls, self.derive = steps, falls, steps.derive
         self.low, self.high = (steps.y, steps.x) if falls else (steps.x, steps.y)
         sides = (steps.second, steps.first) if falls else (steps.first, steps.second)

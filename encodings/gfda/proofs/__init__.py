@@ -7,7 +7,6 @@ largest exponent.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
 import z3
 
@@ -29,8 +28,6 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
-
-Step: TypeAlias = gfda.GfdaStep
 
 
 def _prove_step(proving: Composing, spec: DotAdd) -> Exact:
@@ -85,7 +82,7 @@ def _prove_group(proving: Composing, x: AlignedTerms, group: gfda.Group) -> z3.B
     return same.arg(0)
 
 
-class GfdaFacts(Facts[Step]):
+class GfdaFacts(Facts[gfda.GfdaStep]):
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return _prove_step(proving, spec)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TypeAlias
 
 import z3
 
@@ -28,26 +27,30 @@ from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_gps.GpsStep
 
-
-class GpsFacts(Facts[Step]):
-    def of_result(self, step: Step) -> ResultFact:
+class GpsFacts(Facts[smt_gps.GpsStep]):
+    def of_result(self, step: smt_gps.GpsStep) -> ResultFact:
         return ResultFact(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
 
     def no_nan(
-        self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
+        self,
+        pairing: Pairing,
+        spec: DotAdd,
+        step: smt_gps.GpsStep,
+        assumed: dict[int, Link],
+        c: Link,
+        finite: Link,
     ) -> Link:
         return ranges.no_nan_of(pairing, spec, step, assumed, c)
 
     def never_minus_zero(
-        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[smt_gps.GpsStep], c: z3.BitVecRef
     ) -> Link:
         return ranges.normal_or_plus_zero(pairing, spec, steps)
 
     unreachable = (ranges.no_subnormals,)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_gps.GpsStep) -> list[StepSum]:
         return [sum_in_ieee(each) for each in (*step.sums, step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

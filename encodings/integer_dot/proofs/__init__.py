@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.encodings.integer_dot import smt as smt_integer
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.encoding_links import link_code
@@ -13,8 +11,6 @@ from mmaformal.proof.related_runs import Same, same
 from mmaformal.proof.related_stages import RelatedRuns
 from mmaformal.proof.simulation import Simulation
 from mmaformal.stages import Stage
-
-Step: TypeAlias = smt_integer.IntegerStep
 
 _TEXTS = {
     "integer_product": ("multiply", "products are equal"),
@@ -60,7 +56,7 @@ def _related(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     return run.derive("accumulate", text, same(x, y), given, run.shared(mine.inputs))
 
 
-class IntegerFacts(Facts[Step]):
+class IntegerFacts(Facts[smt_integer.IntegerStep]):
     stage_links = {  # noqa: RUF012
         **dict.fromkeys(_TEXTS, _number),
         "integer_sum": _sum,

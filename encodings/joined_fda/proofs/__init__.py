@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.encodings.joined_fda import smt as smt_joined
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.encoding_links import least_excluded
 from mmaformal.proof.lemmas import Link, condition, number
 from mmaformal.proof.simulation import Simulation
 from mmaformal.stages import Stage
-
-Step: TypeAlias = smt_joined.JoinedStep
 
 
 def _join(run: Simulation, mine: Stage, other: Stage) -> tuple[Link, list[Link]]:
@@ -30,7 +26,7 @@ def _join(run: Simulation, mine: Stage, other: Stage) -> tuple[Link, list[Link]]
     return joined, []
 
 
-class JoinedFacts(Facts[Step]):
+class JoinedFacts(Facts[smt_joined.JoinedStep]):
     stage_links = {"join": _join}  # noqa: RUF012
 
 

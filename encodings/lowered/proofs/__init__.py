@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TypeAlias
 
 import z3
 
@@ -33,12 +32,16 @@ from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_lowered.LoweredStep
 
-
-class LoweredFacts(Facts[Step]):
+class LoweredFacts(Facts[smt_lowered.LoweredStep]):
     def no_nan(
-        self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
+        self,
+        pairing: Pairing,
+        spec: DotAdd,
+        step: smt_lowered.LoweredStep,
+        assumed: dict[int, Link],
+        c: Link,
+        finite: Link,
     ) -> Link:
         zero = z3.BitVecVal(0, spec.d_format.storage_bits)
         dot = Link(z3.Not(is_nan(zero, spec.d_format)), ())
@@ -50,7 +53,7 @@ class LoweredFacts(Facts[Step]):
         return not_nan(pairing, step.result, spec, [dot, finite], text)
 
     def never_minus_zero(
-        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[smt_lowered.LoweredStep], c: z3.BitVecRef
     ) -> Link:
         last = steps[-1]
         dot = not_minus_zero(pairing, spec, last.inner[-1])
@@ -59,7 +62,7 @@ class LoweredFacts(Facts[Step]):
         text = "a number that is not −0, and another, do not add up to −0"
         return pairing.derive("accumulate", text, [link], [dot], inputs)[0]
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_lowered.LoweredStep) -> list[StepSum]:
         inner = spec.parameters_as(Lowered).inner_dot_add(spec)
         converted = largest_product(spec) << product_places(inner) - product_places(spec)
         c = 0 if len(step.inner) == 1 else None  # a single one begins with zero
@@ -80,7 +83,7 @@ class LoweredFacts(Facts[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         p = instruction.spec.parameters_as(Lowered)
         if p.cut is Rounding.RO and len(p.order) > p.L:
-            self.lack("what terms that are cut to odd are off in a step that does not begin with zero")
+            self.unsupported("what terms that are cut to odd are off in a step that does not begin with zero")
         return exactness.error_bound(instruction, proving)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:

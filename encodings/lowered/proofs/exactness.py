@@ -97,7 +97,7 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
         " results before are exact sums, d rounds that of all"
     )
     everything = z3.And(*made, *chain, of_step, rounds, last, so_far)
-    return Exact(z3.BoolVal(True), of_dot.condition, everything, of_dot.letters, text)
+    return Exact(z3.BoolVal(True), of_dot.condition, everything, of_dot.atoms, text)
 
 
 def decides_losses(spec: DotAdd) -> Lossless | None:
@@ -123,7 +123,7 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
     claim = z3.And(products, *made, _prove_rounds(proving, _addition_of(spec)))
     if spec != one_step(spec):
         claim = z3.And(claim, prove_exact_steps(proving, spec, exact.chain))
-    proving.conclude("no step loses a bit of any input, and rounds its exact sum", claim, exact.letters)
+    proving.conclude("no step loses a bit of any input, and rounds its exact sum", claim, exact.atoms)
     return f"in each step d = {p.addition}(c + {p.rho}(Σ a·b)): alignment loses no bit of any input"
 
 
@@ -420,13 +420,13 @@ def _prove(proving: Composing, spec: DotAdd, inner: InnerSteps, steps: Sequence[
     made = [*prove_lowered(proving, spec), *prove_links(proving, inner.fused)]
     if spec.k > inner.p.step_products:
         made += prove_links(proving, spec)
-    letters: list[z3.BoolRef] = []
+    atoms: list[z3.BoolRef] = []
     for n in steps:
         claim, whole = prove_step(proving, inner, n == 0)
         made.append(claim)
-        letters += whole
+        atoms += whole
     zero = of_operand(decode(z3.BitVecVal(0, fmt.storage_bits), fmt), fmt, inner.low)
     made.append(proving.claim("zero", "0 is a multiple of all", zero))
     proving.conclude(
-        "each d is ρ of a sum within its bounds", z3.And(*made, _addition_of(spec).prove(proving)), letters
+        "each d is ρ of a sum within its bounds", z3.And(*made, _addition_of(spec).prove(proving)), atoms
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TypeAlias
 
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
@@ -22,11 +21,9 @@ from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_muladd.MuladdStep
 
-
-class MuladdFacts(Facts[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+class MuladdFacts(Facts[smt_muladd.MuladdStep]):
+    def sums(self, spec: DotAdd, step: smt_muladd.MuladdStep) -> list[StepSum]:
         return [sum_in_ieee(step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TypeAlias
 
 import z3
 
@@ -22,16 +21,14 @@ from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = GpsStep
 
-
-class OddsumFacts(Facts[Step]):
+class OddsumFacts(Facts[GpsStep]):
     unreachable = (ranges.no_subnormals,)
 
-    def of_result(self, step: Step) -> ResultFact:
+    def of_result(self, step: GpsStep) -> ResultFact:
         return ResultFact(lambda code: flush_result(code) == code, [step.addition.result])
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: GpsStep) -> list[StepSum]:
         return [sum_in_ieee(each) for each in (*step.sums, step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

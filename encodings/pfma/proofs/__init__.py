@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TypeAlias
 
 import z3
 
@@ -34,14 +33,11 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone import is_same_number
 
 
-def _made_of(step: Step) -> list[z3.BitVecRef]:
+def _made_of(step: smt_pfma.PfmaStep) -> list[z3.BitVecRef]:
     return [step.c, step.sum, step.addition.result]
 
 
-Step: TypeAlias = smt_pfma.PfmaStep
-
-
-class PfmaFacts(Facts[Step]):
+class PfmaFacts(Facts[smt_pfma.PfmaStep]):
     unreachable = (no_subnormals(_made_of),)
 
     def nan_of_operands(self, spec: DotAdd) -> bool:
@@ -50,7 +46,7 @@ class PfmaFacts(Facts[Step]):
     def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
         return last_addition.of_flushed_pairs(asker, spec)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: smt_pfma.PfmaStep) -> list[StepSum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
         return [sum_in_ieee(step.addition), sum_in_ieee(step.pair), *of_products]
 
@@ -62,15 +58,15 @@ class PfmaFacts(Facts[Step]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         if on_taken(instruction.spec) != instruction.spec:
-            self.lack("what is lost where factors are converted first")
+            self.unsupported("what is lost where factors are converted first")
         return no_bound_where_flushed(instruction, proving)
 
-    def of_result(self, step: Step) -> ResultFact:
+    def of_result(self, step: smt_pfma.PfmaStep) -> ResultFact:
         return ResultFact(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         if on_taken(spec) != spec:
-            self.lack("the numbers of factors that are converted first")
+            self.unsupported("the numbers of factors that are converted first")
         return exactness.prove_step(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

@@ -31,7 +31,7 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.rounded_trees import (
     TOP,
-    Shape,
+    TreeShape,
     TreeSum,
     code_index,
     is_normal,
@@ -157,7 +157,7 @@ def _prove_number(proving: Composing, x: ExactFma) -> None:
     proving.claim("number of an fma", text, claim, [known[0].arg(0)])
 
 
-def shape_of(count: int) -> Shape:
+def shape_of(count: int) -> TreeShape:
     """Return the shape of two chains of fmas, in turn, whose results are added."""
     chains = [(k, count + k - 2 if k > 1 else None) for k in range(count)]
     return [*chains, (2 * count - 2, 2 * count - 1)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.residues import smt as smt_residues
 from mmaformal.encodings.residues.proofs import equal, exactness
@@ -15,11 +13,9 @@ from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Fails
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_residues.ResiduesStep
 
-
-class ResiduesFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+class ResiduesFacts(Facts[smt_residues.ResiduesStep]):
+    def equal(self, argument: Argument, traces: Traces[smt_residues.ResiduesStep]) -> None:
         equal.link_encodings(argument, traces)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

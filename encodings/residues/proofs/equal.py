@@ -10,7 +10,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.residues import Residues, executable, smt
 from mmaformal.encodings.smt.blocks import product_range, resize
 from mmaformal.facts.registry import facts_of
-from mmaformal.lanes import Lane
+from mmaformal.lanes import SymbolicLane
 from mmaformal.proof.encoding_links import (
     CodeLinks,
     InnerTraces,
@@ -82,7 +82,7 @@ def _dot(
 
 def _divided(
     argument: Argument,
-    made: tuple[Sequence[Lane], executable.ByteRemainders],
+    made: tuple[Sequence[SymbolicLane], executable.ByteRemainders],
     other: tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]],
     bytes_: Sequence[Link],
 ) -> Link:
@@ -96,7 +96,7 @@ def _divided(
 
 
 def _bytes(
-    argument: Argument, lanes: Sequence[Lane], terms: Sequence[z3.BitVecRef], given: Sequence[Link]
+    argument: Argument, lanes: Sequence[SymbolicLane], terms: Sequence[z3.BitVecRef], given: Sequence[Link]
 ) -> list[Link]:
     links = [number(lane, term) for lane, term in zip(lanes, terms, strict=True)]
     for link in links:
@@ -162,7 +162,7 @@ def _digits(
     return found
 
 
-def _part(lane: Lane, whole: z3.BitVecRef, low: int) -> tuple[Lane, z3.BitVecRef]:
+def _part(lane: SymbolicLane, whole: z3.BitVecRef, low: int) -> tuple[SymbolicLane, z3.BitVecRef]:
     """A part of a number that is put together, and these bits of the number."""
     size = executable.PART
     wide = resize(whole, max(whole.size(), low + size))
@@ -183,7 +183,7 @@ def _put(put: executable.Put, whole: z3.BitVecRef) -> Link:
 
 
 def _whole(
-    argument: Argument, digits: Sequence[Link], mine: executable.Whole, other: smt.ResiduesStep
+    argument: Argument, digits: Sequence[Link], mine: executable.Recombined, other: smt.ResiduesStep
 ) -> list[Link]:
     """Derive the links of the number of the digits, less ⌊P/2⌋."""
     whole: list[Link] = []

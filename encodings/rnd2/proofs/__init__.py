@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TypeAlias
 
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.rnd2 import Rnd2
@@ -25,10 +24,8 @@ from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = rnd2.Rnd2Step
 
-
-class Rnd2Facts(Facts[Step]):
+class Rnd2Facts(Facts[rnd2.Rnd2Step]):
     def but_for_nans(self, spec: DotAdd) -> DotAdd | None:
         p = spec.parameters_as(Rnd2)
         return spec.replace(nan=NanRule.DEFAULT) if p.nan.order else None
@@ -41,10 +38,10 @@ class Rnd2Facts(Facts[Step]):
     def every_exact_sum(self, spec: DotAdd) -> Rule:
         return ranges.every_sum(spec)
 
-    def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums_without_c(self, spec: DotAdd, step: rnd2.Rnd2Step) -> list[StepSum]:
         return [sum_of_two(None, "two products", step.sum)]
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: rnd2.Rnd2Step) -> list[StepSum]:
         return [sum_in_ieee(step.addition), sum_of_two(None, "two products", step.sum)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
@@ -53,7 +50,7 @@ class Rnd2Facts(Facts[Step]):
     def rounds_exact_sum_without_c(self, proving: Composing, spec: DotAdd) -> None:
         p = spec.parameters_as(Rnd2)
         if p.pair != p.rho or spec.k > p.step_products or p.negate_pair:
-            self.lack("why its last rounding is of an exact sum")
+            self.unsupported("why its last rounding is of an exact sum")
         exactness.prove_pair_alone(proving, spec)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:

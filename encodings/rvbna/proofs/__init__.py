@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings.rvbna import smt as smt_rvbna
@@ -15,23 +13,21 @@ from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_rvbna.RvbnaStep
 
-
-class RvbnaFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+class RvbnaFacts(Facts[smt_rvbna.RvbnaStep]):
+    def equal(self, argument: Argument, traces: Traces[smt_rvbna.RvbnaStep]) -> None:
         equal.link_encodings(argument, traces)
 
-    def related(self, step: RelatedStep[Step]) -> Link:
+    def related(self, step: RelatedStep[smt_rvbna.RvbnaStep]) -> Link:
         return related.link_runs(step)
 
-    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+    def may_agree(self, x: DotAdd, y: DotAdd) -> bool:
         return model.applies(x, y)
 
-    def alike_of_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
+    def may_agree_on_few(self, x: DotAdd, y: DotAdd, products: int) -> bool:
         return products == 1 and model.applies_to_one(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+    def prove_agreement(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         return model.prove_equal(asker, x, y, inputs)
 
 

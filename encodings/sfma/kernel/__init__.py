@@ -16,7 +16,7 @@ from mmaformal.encodings.sfma.kernel.halves import HalvesKernel
 from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.kernels import staged
 from mmaformal.kernels.compiled import driver, fma, vectorised
-from mmaformal.kernels.kernel import BLOCK, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor, has_fma
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -75,13 +75,13 @@ class SfmaKernel(Kernel):
         ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
         return cls(spec) if ieee and not p.nan.order and has_fma() else None
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (np.ascontiguousarray(codes).view(self.float),)
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (in_panels(codes).view(self.float),)
 
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+    def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
         fmt, k = self.spec.d_format, self.spec.k
         nan = np.array(quiet_nan(fmt), fmt.word).view(self.float)[()]

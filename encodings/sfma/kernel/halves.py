@@ -21,7 +21,7 @@ from mmaformal.kernels import staged
 from mmaformal.kernels.again import AgainKernel
 from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.floats import double_bits, double_of
-from mmaformal.kernels.kernel import Codes, Plane, Planes, in_panels
+from mmaformal.kernels.kernel import CodeArray, Plane, Planes, in_panels
 from mmaformal.kernels.processor import has_fma
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -135,18 +135,25 @@ class HalvesKernel(AgainKernel):
         )
         return cls(spec) if ieee and rho.saturation is None and has_fma() else None
 
-    def _planes(self, codes: Codes) -> Planes:
+    def _planes(self, codes: CodeArray) -> Planes:
         values = np.empty(codes.shape, np.float64)
         widen(codes.reshape(-1), values.reshape(-1))
         return values, codes
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._planes(np.ascontiguousarray(codes))
 
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._planes(in_panels(codes))
 
     def steps(
-        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+        self,
+        a: Planes,
+        b: Planes,
+        d: CodeArray,
+        after: CodeArray,
+        doubtful: NDArray[np.bool_],
+        first: int,
+        last: int,
     ) -> None:
         run_halves(quiet_nan(fp16), self.first_nan, a[0], b[0], d, after, doubtful, first, last)

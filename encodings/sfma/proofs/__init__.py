@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import z3
 
@@ -27,8 +26,6 @@ from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import CodeNumbers
 from mmaformal.theory.rounded_sums import Span, SumTheorem, conclude, prove_finite
 from mmaformal.theory.rounding import RoundingGrid
-
-Step: TypeAlias = sfma.SfmaStep
 
 
 @dataclass(frozen=True)
@@ -84,14 +81,14 @@ class FmaSum(OneStepModel):
         return codes.prove_product(0, step.product, sums.first, [step.a, step.b], finite, of_product)
 
 
-class SfmaFacts(RoundsExactSums[Step], RoundsOneSum[Step]):
+class SfmaFacts(RoundsExactSums[sfma.SfmaStep], RoundsOneSum[sfma.SfmaStep]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return bool(spec.parameters_as(Sfma).nan.order)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums(self, spec: DotAdd, step: sfma.SfmaStep) -> list[StepSum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
-    def sums_without_c(self, spec: DotAdd, step: Step) -> list[StepSum]:
+    def sums_without_c(self, spec: DotAdd, step: sfma.SfmaStep) -> list[StepSum]:
         return [sum_with_zero("a product", step.sum, [step.product.exponent])]
 
     def rounds_exactly(self, spec: DotAdd) -> FmaSum:

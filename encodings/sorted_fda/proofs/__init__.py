@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.encodings.efda.proofs import stages
 from mmaformal.encodings.sorted_fda import smt as smt_sorted
 from mmaformal.facts.protocol import Facts
 
-Step: TypeAlias = smt_sorted.SortedStep
 
-
-class SortedFacts(Facts[Step]):
+class SortedFacts(Facts[smt_sorted.SortedFdaStep]):
     stage_links = {"sorted_sum": stages.EQUAL["sorted_sum"]}  # noqa: RUF012
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from mmaformal.encodings.wfma import smt as smt_wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum, prove_claims
 from mmaformal.facts import last_addition
@@ -13,11 +11,9 @@ from mmaformal.facts.sums import StepSum, sum_of_two
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_wfma.WfmaStep
 
-
-class WfmaFacts(RoundsExactSums[Step]):
-    def sums(self, spec: DotAdd, step: Step) -> list[StepSum]:
+class WfmaFacts(RoundsExactSums[smt_wfma.WfmaStep]):
+    def sums(self, spec: DotAdd, step: smt_wfma.WfmaStep) -> list[StepSum]:
         return [sum_of_two(step.fma, "a product and c", step.fma.sum)]
 
     def rounding(self, spec: DotAdd) -> Claims:

@@ -184,16 +184,16 @@ def _prove_shifted(
     shifts = [fit(f.up, bits) + f.zeros for f in (u, v)]
     powers = [one << shift for shift in shifts]
     wides = [fit(f.operand.significand, bits) for f in (u, v)]
-    letter, amount = z3.BitVecs("shifted places", bits)
+    number, amount = z3.BitVecs("shifted places", bits)
     text = "a shift is a product with a power of two"
-    shift = theory.holds("shift", text, letter * (one << amount) == letter << amount)
+    shift = theory.holds("shift", text, number * (one << amount) == number << amount)
     factors = []
     for f, wide_, n, s, power in zip((u, v), wides, significands, shifts, powers, strict=True):
         inside = f.prove_room(theory)
         claim = z3.Implies(f.is_moved.arg(1), wide_ == n << s)
         text = "no bit is shifted above the highest place"
         moved = theory.claim("shifted factor", text, claim, [inside])
-        said = instance(theory, shift, [(letter, n), (amount, s)])
+        said = instance(theory, shift, [(number, n), (amount, s)])
         text = "a shifted significand is a product with a power of two"
         claim = z3.Implies(f.is_moved.arg(1), wide_ == n * power)
         factors.append(theory.claim("factor times a power", text, claim, [moved, said]))
@@ -208,7 +208,7 @@ def _prove_shifted(
     own = theory.claim("width", text, fit(short, bits) == n * m)
     inside = [u.operand.significand, v.operand.significand]
     same = theory.claim("wide product", text, whole == x * y)
-    said = instance(theory, shift, [(letter, n * m), (amount, total)])
+    said = instance(theory, shift, [(number, n * m), (amount, total)])
     goal = z3.Implies(z3.And(u.is_moved.arg(1), v.is_moved.arg(1)), whole == fit(short, bits) << total)
     text = "the product is that of the numbers, shifted"
     return theory.claim("product of shifted numbers", text, goal, [*factors, product, power, own, same, said])

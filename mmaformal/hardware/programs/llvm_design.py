@@ -24,7 +24,7 @@ from mmaformal.hardware.programs.llvm_native import Native
 from mmaformal.hardware.programs.llvm_run import IrState, Runner
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature, signature
 from mmaformal.hardware.programs.llvm_text import Function, Text, Type, read_text
-from mmaformal.hardware.programs.llvm_values import IrWord, Pointer, Value, claim, made, unset_of, word
+from mmaformal.hardware.programs.llvm_values import IrValue, IrWord, Pointer, claim, made, unset_of, word
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources
@@ -96,10 +96,10 @@ def _arrays(given: Signature) -> list[str]:
 
 def _run(
     runner: Runner, function: Function, given: Signature, ports: dict[str, z3.BitVecRef]
-) -> dict[str, Value]:
+) -> dict[str, IrValue]:
     """The values of the output ports."""
     objects: dict[str, Object] = {}
-    arguments: list[Value] = []
+    arguments: list[IrValue] = []
     for each in given.parameters:
         if not each.count:
             term = ports[each.name]
@@ -115,7 +115,7 @@ def _run(
     state = runner.call(function, arguments, runner.memory, ())
     if state is None:
         raise HardwareError(f"{function.name[1:]} never returns: {_reasons(runner.findings[start:])}")
-    found: dict[str, Value] = {}
+    found: dict[str, IrValue] = {}
     if given.value.kind != "void":
         found[VALUE] = state.values["return"]
     for each in given.parameters:
@@ -135,7 +135,7 @@ def _fill(runner: Runner, thing: Object, each: Parameter, port: z3.BitVecRef) ->
         runner.memory.put(thing.number, i * each.bits // 8, IrWord(element), each.bits // 8)
 
 
-def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> Value:
+def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> IrValue:
     """Returns what is in an array at the end."""
     if each.count > 1:
         raise WrongUseError(f"the result is one code; {each.name} has {each.count} elements")
@@ -147,13 +147,13 @@ def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> V
     return IrWord(word(value).term)
 
 
-def _result(runner: Runner, value: Value) -> z3.BitVecRef:
+def _result(runner: Runner, value: IrValue) -> z3.BitVecRef:
     """The bits of a result; where it is none is noted."""
     runner.report((), unset_of([value]), "the result is not set")
     return _bits(value)
 
 
-def _bits(value: Value) -> z3.BitVecRef:
+def _bits(value: IrValue) -> z3.BitVecRef:
     if isinstance(value, Pointer):
         raise WrongUseError("the function gives an address, which is no result")
     if isinstance(value, IrWord):

@@ -24,7 +24,7 @@ class Loop:
 
 
 Item = str | Loop
-Path = tuple[z3.BoolRef, ...]  #: claims that are true on it, in the order in which they were looked at
+PathClaims = tuple[z3.BoolRef, ...]  #: claims that are true on it, in the order in which they were looked at
 
 
 def in_order(entry: str, after: Mapping[str, Sequence[str]]) -> tuple[Item, ...]:
@@ -101,7 +101,7 @@ def _components(
 # ---- paths that meet ----------------------------------------------------------------------------------------------
 
 
-def common(x: Path, y: Path) -> int:
+def common(x: PathClaims, y: PathClaims) -> int:
     """How many claims two paths begin with alike."""
     found = 0
     for each, other in zip(x, y, strict=False):
@@ -111,7 +111,7 @@ def common(x: Path, y: Path) -> int:
     return found
 
 
-def met(x: Path, y: Path) -> tuple[z3.BoolRef, Path]:
+def met(x: PathClaims, y: PathClaims) -> tuple[z3.BoolRef, PathClaims]:
     """The claim that is true on the first of two paths, and not on the second; and what is true after both."""
     shared = common(x, y)
     first, second = both(*x[shared:]), both(*y[shared:])

@@ -16,10 +16,10 @@ from mmaformal.hardware.programs.llvm_values import (
     FALSE,
     TRUE,
     IrGroup,
+    IrValue,
     IrWord,
     Pointer,
     Target,
-    Value,
     bits_of,
     both,
     claim,
@@ -34,9 +34,9 @@ from mmaformal.hardware.programs.llvm_values import (
 #: Places that an index that is no number may be.
 _MOST_PLACES = 1 << 12
 
-Byte = tuple[Value, int] | None  #: a value, and which byte of it; nothing where nothing was stored
+Byte = tuple[IrValue, int] | None  #: a value, and which byte of it; nothing where nothing was stored
 #: Takes what happens for some inputs only, and what it is called.
-Report = Callable[[z3.BoolRef, str], None]
+ReportCase = Callable[[z3.BoolRef, str], None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class IrMemory:
         """The bytes of an object that there is."""
         return self.bytes[number] if number in self.bytes else self.tables[number]
 
-    def put(self, number: int, at: int, value: Value, size: int) -> None:
+    def put(self, number: int, at: int, value: IrValue, size: int) -> None:
         """Put a value of so many bytes in its place."""
         bytes_of = list(self.bytes[number])
         bytes_of[at : at + size] = [(value, i) for i in range(size)]
@@ -84,17 +84,17 @@ class IrMemory:
 
     # ---- what a program reads and writes -------------------------------------------------------------------
 
-    def load(self, address: Pointer, kind: Type, report: Report) -> Value:
+    def load(self, address: Pointer, kind: Type, report: ReportCase) -> IrValue:
         """The value of a type at an address; `report` is told for which inputs there is none."""
         if kind.kind in ("struct", "array"):
             return IrGroup(tuple(self.load(x, each, report) for x, each in parts_of(address, kind)))
-        found: Value | None = None
+        found: IrValue | None = None
         for when, number, at in self._places(address, kind.stored, "reads", report):
             value = self._read(number, at, kind)
             found = value if found is None else merged(when, value, found)
         return unset_value(kind) if found is None else found
 
-    def store(self, address: Pointer, value: Value, kind: Type, report: Report) -> None:
+    def store(self, address: Pointer, value: IrValue, kind: Type, report: ReportCase) -> None:
         """Store a value; `report` is told for which inputs there is no place for it."""
         if isinstance(value, IrGroup):
             for (x, each), part in zip(parts_of(address, kind), value.parts, strict=True):
@@ -114,7 +114,9 @@ class IrMemory:
             else:
                 self.put(number, at, merged(when, whole, self._read(number, at, _word_of(whole, size))), size)
 
-    def copy_bytes(self, to: Pointer, of: Pointer, size: int, report: Report, apart: bool = False) -> None:
+    def copy_bytes(
+        self, to: Pointer, of: Pointer, size: int, report: ReportCase, apart: bool = False
+    ) -> None:
         """Copy so many bytes, as they are; from and to bytes that do not overlap, if they are to be apart."""
         sources = self._places(of, size, "reads", report)
         places = self._places(to, size, "writes", report)
@@ -133,7 +135,7 @@ class IrMemory:
         self.bytes[number] = bytes_of
 
     def _places(
-        self, address: Pointer, size: int, does: str, report: Report
+        self, address: Pointer, size: int, does: str, report: ReportCase
     ) -> list[tuple[z3.BoolRef, int, int]]:
         """The places that an address may be, each with when it is; the last one's claim counts for all others.
 
@@ -153,7 +155,7 @@ class IrMemory:
         return found
 
     def _within(
-        self, target: Target, size: int, does: str, report: Report
+        self, target: Target, size: int, does: str, report: ReportCase
     ) -> list[tuple[z3.BoolRef, int, int]]:
         """Does so for one object."""
         thing = self.objects[target.object]
@@ -174,7 +176,7 @@ class IrMemory:
         report(both(target.when, opposite(either(*(_is_at(target, at) for at in places)))), beyond)
         return found
 
-    def _read(self, number: int, at: int, kind: Type) -> Value:
+    def _read(self, number: int, at: int, kind: Type) -> IrValue:
         """The value of a type in bytes of an object."""
         bytes_of = self.held(number)[at : at + kind.stored]
         whole = _whole(bytes_of)
@@ -231,10 +233,12 @@ class IrMemory:
             found += [(value, i) for i in range(size)]
         return found
 
-    def _as_byte(self, byte: Byte, name: str) -> Value | None:
+    def _as_byte(self, byte: Byte, name: str) -> IrValue | None:
         return None if byte is None else self._byte(byte, name)
 
-    def _one_of(self, when: z3.BoolRef, pair: Sequence[Value | None], none: Sequence[bool]) -> Value | None:
+    def _one_of(
+        self, when: z3.BoolRef, pair: Sequence[IrValue | None], none: Sequence[bool]
+    ) -> IrValue | None:
         """One of two values; that of the other where one is not set, and unset then."""
         first, second = pair
         if first is not None and second is not None and type(first) is type(second):
@@ -248,7 +252,7 @@ class IrMemory:
         return None
 
 
-def _only(when: z3.BoolRef, value: Value) -> Value:
+def _only(when: z3.BoolRef, value: IrValue) -> IrValue:
     """A value that is not set where a claim is false."""
     unset = either(value.unset, opposite(when)) if not isinstance(value, IrGroup) else FALSE
     if isinstance(value, IrWord):
@@ -261,7 +265,7 @@ def _same(x: Byte, y: Byte) -> bool:
     return x is y or (x is not None and y is not None and x[0] is y[0] and x[1] == y[1])
 
 
-def _size(value: Value) -> int:
+def _size(value: IrValue) -> int:
     return 8 if isinstance(value, Pointer) else value.bits // 8 if isinstance(value, IrWord) else 0
 
 
@@ -270,7 +274,7 @@ def _extent(side: Sequence[Byte], at: int) -> int:
     return 1 if byte is None else _size(byte[0]) - byte[1]
 
 
-def _whole(bytes_of: Sequence[Byte]) -> Value | None:
+def _whole(bytes_of: Sequence[Byte]) -> IrValue | None:
     """The value that bytes are, if they are one."""
     first = bytes_of[0] if bytes_of else None
     if first is None or len(bytes_of) != _size(first[0]):
@@ -279,7 +283,7 @@ def _whole(bytes_of: Sequence[Byte]) -> Value | None:
     return first[0] if whole else None
 
 
-def _word_of(value: Value, size: int) -> Type:
+def _word_of(value: IrValue, size: int) -> Type:
     return Type("ptr") if isinstance(value, Pointer) else Type("int", 8 * size)
 
 

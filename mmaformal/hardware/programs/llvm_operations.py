@@ -14,8 +14,8 @@ import z3
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_values import (
     IrGroup,
+    IrValue,
     IrWord,
-    Value,
     both,
     choice,
     claim,
@@ -32,7 +32,7 @@ Vector: TypeAlias = "z3.BitVecRef"
 class Made:
     """The value that an operation gives, and each way in which it gives nothing: a claim, and words for it."""
 
-    value: Value
+    value: IrValue
     nothing: tuple[tuple[z3.BoolRef, str], ...] = ()
 
 
@@ -281,7 +281,7 @@ _OF_ONE: dict[str, Callable[[Vector], Vector]] = {
 }
 
 
-def intrinsic(name: str, operands: Sequence[Value]) -> Made | None:
+def intrinsic(name: str, operands: Sequence[IrValue]) -> Made | None:
     """Return the result of `llvm.NAME`; None for an unknown one.  `name` is without the types: `umin`, `sadd.sat`."""
     if name in ("fshl", "fshr"):
         x, y, by = (word(each).vector for each in operands)

@@ -17,17 +17,17 @@ from time import monotonic
 import z3
 
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.programs.llvm_flow import Item, Loop, Path, common, in_order, met
-from mmaformal.hardware.programs.llvm_memory import IrMemory, Report, address_of, moved, same_place
+from mmaformal.hardware.programs.llvm_flow import Item, Loop, PathClaims, common, in_order, met
+from mmaformal.hardware.programs.llvm_memory import IrMemory, ReportCase, address_of, moved, same_place
 from mmaformal.hardware.programs.llvm_operations import Made, binary, cast, compare, intrinsic
 from mmaformal.hardware.programs.llvm_text import Function, IrInstruction, IrOperand, Text, Type
 from mmaformal.hardware.programs.llvm_values import (
     FALSE,
     TRUE,
     IrGroup,
+    IrValue,
     IrWord,
     Pointer,
-    Value,
     bits_of,
     both,
     choice,
@@ -56,8 +56,8 @@ _ENDS = ("@abort", "@__assert_fail", "@llvm.trap", "@llvm.ubsantrap", "@exit", "
 class IrState:
     """Where a path is: what it takes to be there, the values of names, and the memory."""
 
-    path: Path
-    values: dict[str, Value]
+    path: PathClaims
+    values: dict[str, IrValue]
     memory: IrMemory
 
 
@@ -85,7 +85,7 @@ class Runner:
         self.undefined[key] = z3.BitVec(key, bits)
         return self.undefined[key]
 
-    def report(self, path: Path, when: z3.BoolRef, what: str) -> None:
+    def report(self, path: PathClaims, when: z3.BoolRef, what: str) -> None:
         """Note that a behaviour is undefined on a path where a claim is true."""
         whole = both(*path, when)
         if not z3.is_false(whole):
@@ -94,7 +94,7 @@ class Runner:
     # ---- functions --------------------------------------------------------------------------------------------
 
     def call(
-        self, function: Function, arguments: Sequence[Value], memory: IrMemory, path: Path
+        self, function: Function, arguments: Sequence[IrValue], memory: IrMemory, path: PathClaims
     ) -> IrState | None:
         """The state behind a function, its value under the name `return`; None where it never returns."""
         if not function.blocks:
@@ -115,7 +115,7 @@ class Runner:
         self._depth -= 1
         return found
 
-    def _copied(self, attributes: str, value: Value, memory: IrMemory, path: Path) -> Value:
+    def _copied(self, attributes: str, value: IrValue, memory: IrMemory, path: PathClaims) -> IrValue:
         """The address of a copy of a struct that is given by its value."""
         kind = self.text.type_of(attributes.partition("byval (")[2].partition(")")[0])
         copy = address_of(memory.new("a struct that is an argument", kind.size))
@@ -160,7 +160,7 @@ class Runner:
         memory.store(address, self.constant(value, memory), value.type, _never)
         return address
 
-    def constant(self, operand: IrOperand, memory: IrMemory) -> Value:
+    def constant(self, operand: IrOperand, memory: IrMemory) -> IrValue:
         """The value of an operand that is no name of a function's."""
         kind = operand.type
         match operand.kind:
@@ -189,7 +189,7 @@ def _never(when: z3.BoolRef, what: str) -> None:
     """A constant table is filled without any undefined behaviour."""
 
 
-def address(base: Value, indices: Sequence[Value], kind: Type) -> Pointer:
+def address(base: IrValue, indices: Sequence[IrValue], kind: Type) -> Pointer:
     """The address of an element, as `getelementptr` has it."""
     if not isinstance(base, Pointer):
         raise HardwareError("a number is used as an address, which is not understood")
@@ -219,7 +219,7 @@ def _of_64(index: IrWord) -> IrWord:
     return IrWord(made.term)
 
 
-def _loaded(instruction: IrInstruction, at: Value, state: IrState, report: Report) -> Value:
+def _loaded(instruction: IrInstruction, at: IrValue, state: IrState, report: ReportCase) -> IrValue:
     """Returns the value of a type at an address."""
     assert isinstance(at, Pointer)
     found = state.memory.load(at, instruction.type, report)
@@ -229,7 +229,7 @@ def _loaded(instruction: IrInstruction, at: Value, state: IrState, report: Repor
     return found
 
 
-def _allocated(instruction: IrInstruction, values: Sequence[Value], state: IrState) -> Value:
+def _allocated(instruction: IrInstruction, values: Sequence[IrValue], state: IrState) -> IrValue:
     """Returns the address of a new local variable."""
     count = word(values[0]).number if values else 1
     if count is None:
@@ -238,7 +238,7 @@ def _allocated(instruction: IrInstruction, values: Sequence[Value], state: IrSta
     return address_of(state.memory.new(name, count * instruction.type.size))
 
 
-def _method(runner: Runner, address: Value) -> str:
+def _method(runner: Runner, address: IrValue) -> str:
     """Returns the function that an address is known to be, as that of a method is which was found in a table."""
     targets = address.targets if isinstance(address, Pointer) else ()
     name = f"@{runner.memory.objects[targets[0].object].name}" if len(targets) == 1 else ""
@@ -271,7 +271,7 @@ class _Frame:
                 self._block(item, state)
 
     def _loop(self, loop: Loop) -> None:
-        first: Path = ()
+        first: PathClaims = ()
         for turn in range(_MOST_ROUNDS):
             state = merged_states(self.waiting.pop(loop.head, []))
             if state is None:
@@ -307,7 +307,7 @@ class _Frame:
             if not going_on:
                 return
 
-    def _go(self, label: str, name: str, state: IrState, path: Path) -> None:
+    def _go(self, label: str, name: str, state: IrState, path: PathClaims) -> None:
         """Let a path go on in another block, whose phis take what comes from here."""
         if any(map(z3.is_false, path)):
             return
@@ -320,7 +320,7 @@ class _Frame:
 
     # ---- instructions -----------------------------------------------------------------------------------------
 
-    def _value(self, operand: IrOperand, state: IrState) -> Value:
+    def _value(self, operand: IrOperand, state: IrState) -> IrValue:
         if operand.kind != "local":
             return self.runner.constant(operand, state.memory)
         return state.values[operand.name]
@@ -350,7 +350,7 @@ class _Frame:
         state.values[instruction.result] = found
         return True
 
-    def _used(self, value: Value, state: IrState, masked: bool = False) -> IrWord:
+    def _used(self, value: IrValue, state: IrState, masked: bool = False) -> IrWord:
         """A value as a word that is computed with; if it is masked, as fields of bits are, it is any where not set."""
         found = word(value)
         if masked and not z3.is_false(found.unset):
@@ -359,13 +359,13 @@ class _Frame:
         self.runner.report(state.path, found.unset, "what nothing has set is used")
         return IrWord(found.term)
 
-    def _defined(self, made: Made, state: IrState) -> Value:
+    def _defined(self, made: Made, state: IrState) -> IrValue:
         """Returns what an operation gives; where it gives nothing, behaviour is undefined."""
         for when, what in made.nothing:
             self.runner.report(state.path, when, what)
         return made.value
 
-    def _made(self, instruction: IrInstruction, values: Sequence[Value], state: IrState) -> Value:
+    def _made(self, instruction: IrInstruction, values: Sequence[IrValue], state: IrState) -> IrValue:
         op = instruction.op
         if op == "alloca":
             return _allocated(instruction, values, state)
@@ -511,7 +511,7 @@ def _labels(last: IrInstruction) -> list[str]:
     return list(dict.fromkeys(last.labels)) if last.op in ("br", "switch") else []
 
 
-def _further(path: Path, step: z3.BoolRef) -> Path:
+def _further(path: PathClaims, step: z3.BoolRef) -> PathClaims:
     if z3.is_true(step) or any(step.eq(each) for each in path):
         return path
     if any(opposite(step).eq(each) for each in path):
@@ -536,7 +536,7 @@ def merged_states(states: Sequence[IrState]) -> IrState | None:
     return rest[0] if rest else None
 
 
-def _fields(values: Sequence[Value], places: Sequence[int]) -> Value:
+def _fields(values: Sequence[IrValue], places: Sequence[int]) -> IrValue:
     """A field of a struct, or the struct with another one there."""
     group = values[0]
     assert isinstance(group, IrGroup)

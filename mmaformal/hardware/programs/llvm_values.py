@@ -70,10 +70,10 @@ class Pointer:
 class IrGroup:
     """The values of a struct or an array."""
 
-    parts: tuple[Value, ...]
+    parts: tuple[IrValue, ...]
 
 
-Value = IrWord | Pointer | IrGroup
+IrValue = IrWord | Pointer | IrGroup
 
 
 def made(term: z3.ExprRef) -> z3.ExprRef:
@@ -189,7 +189,7 @@ def choice(when: z3.BoolRef, first: z3.ExprRef, second: z3.ExprRef) -> z3.ExprRe
     return made(z3.If(when, first, second))
 
 
-def word(value: Value) -> IrWord:
+def word(value: IrValue) -> IrWord:
     """A value that is a word.  Raises HardwareError for an address."""
     if isinstance(value, IrWord):
         return value
@@ -207,7 +207,7 @@ def of_bits(term: z3.BitVecRef, bits: int, unset: z3.BoolRef = FALSE) -> IrWord:
     return IrWord(claim(low == z3.BitVecVal(1, 1)) if bits == 1 else low, unset)
 
 
-def merged(when: z3.BoolRef, first: Value, second: Value) -> Value:
+def merged(when: z3.BoolRef, first: IrValue, second: IrValue) -> IrValue:
     """The first value where a claim is true, else the second."""
     if first is second:
         return first
@@ -245,7 +245,7 @@ def _same_place(x: Target, y: Target) -> bool:
     return all(n == m and s.eq(t) for (s, n), (t, m) in pairs)
 
 
-def unset_value(kind: Type) -> Value:
+def unset_value(kind: Type) -> IrValue:
     """A value of a type that nothing has set."""
     if kind.kind == "ptr":
         return Pointer((), TRUE)
@@ -256,7 +256,7 @@ def unset_value(kind: Type) -> Value:
     return IrWord(constant(0, bits_of(kind)).term, TRUE)
 
 
-def zero(kind: Type) -> Value:
+def zero(kind: Type) -> IrValue:
     """A value of a type whose bits are all 0; an address is none."""
     if kind.kind == "ptr":
         return Pointer(())
@@ -278,7 +278,7 @@ def bits_of(kind: Type) -> int:
 _FLOATS = ("float", "double", "half", "bfloat", "fp128", "x86_fp80")
 
 
-def unset_of(values: Sequence[Value]) -> z3.BoolRef:
+def unset_of(values: Sequence[IrValue]) -> z3.BoolRef:
     """For which inputs nothing has set one of some values."""
     found: list[z3.BoolRef] = []
     for each in values:

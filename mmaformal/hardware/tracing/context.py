@@ -13,10 +13,10 @@ import z3
 
 from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.hardware.rebuild import Rebuilt, constants_in, is_value
-from mmaformal.hardware.tracing.whole import Key, keep
+from mmaformal.hardware.tracing.whole import FormKey, keep
 from mmaformal.solver.asking import Asker
 
-Ranges = Mapping[Key, tuple[int | None, int | None]]
+FormRanges = Mapping[FormKey, tuple[int | None, int | None]]
 
 #: Rows on which a fact is guessed, and seconds that proving one may take.
 _ROWS, _PATIENCE = 96, 20.0
@@ -30,8 +30,8 @@ _LARGE = 24
 class Meaning:
     """The ranges of numbers that a condition implies where it holds, and where it does not."""
 
-    true: Ranges = field(default_factory=dict)
-    false: Ranges = field(default_factory=dict)
+    true: FormRanges = field(default_factory=dict)
+    false: FormRanges = field(default_factory=dict)
 
 
 @dataclass
@@ -239,8 +239,8 @@ def _opposite(claims: Sequence[z3.BoolRef]) -> bool:
     return any(z3.is_not(x) and x.arg(0).get_id() in ids for x in claims)
 
 
-def _joined(every: Sequence[Ranges]) -> Ranges:
-    found: dict[Key, tuple[int | None, int | None]] = {}
+def _joined(every: Sequence[FormRanges]) -> FormRanges:
+    found: dict[FormKey, tuple[int | None, int | None]] = {}
     for each in every:
         for key, (low, high) in each.items():
             least, most = found.get(key, (None, None))

@@ -36,7 +36,7 @@ from mmaformal.rounding import Conversion, Rounding
 
 #: Bits that a sum, or a comparison, of numbers may need as integers.
 _WIDEST = 700
-#: Zeros above a significand beyond which it is jammed to the least exponent instead.
+#: Zeros above a significand beyond which it is shifted to the least exponent instead.
 _ABOVE = 96
 
 

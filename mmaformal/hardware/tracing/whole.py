@@ -16,16 +16,16 @@ import z3
 
 #: Terms and claims that are known by their numbers: z3 gives the number of one that is gone to another.
 KEPT: list[z3.ExprRef] = []
-Term = TypeVar("Term", bound=z3.ExprRef)
+TermT = TypeVar("TermT", bound=z3.ExprRef)
 
 
-def keep(term: Term) -> Term:
+def keep(term: TermT) -> TermT:
     """The term, whose number is its own until the next reading."""
     KEPT.append(term)
     return term
 
 
-Key = tuple[tuple[int, int], ...]  #: of a linear form: ids of its atoms and their factors
+FormKey = tuple[tuple[int, int], ...]  #: of a linear form: ids of its atoms and their factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Integer:
     # ---- what is known ----
 
     @property
-    def key(self) -> Key:
+    def key(self) -> FormKey:
         return tuple((x.term.get_id(), factor) for x, factor in self.atoms)
 
     @property
@@ -184,24 +184,24 @@ def _linear(atoms: tuple[tuple[Atom, int], ...], constant: int) -> tuple[int, in
 
 #: Maxima, by the ids of their terms: linear forms that are not above them, each with the largest
 #: constant of which that is known.
-MAXIMA: dict[int, tuple[z3.BitVecRef | None, dict[Key, int]]] = {}
+MAXIMA: dict[int, tuple[z3.BitVecRef | None, dict[FormKey, int]]] = {}
 
 
 @dataclass
 class _Assumed:
-    ranges: dict[Key, tuple[int | None, int | None]] = field(default_factory=dict)
+    ranges: dict[FormKey, tuple[int | None, int | None]] = field(default_factory=dict)
 
 
 _ASSUMED = _Assumed()
 
 
-def _assumed(key: Key, constant: int) -> tuple[int | None, int | None]:
+def _assumed(key: FormKey, constant: int) -> tuple[int | None, int | None]:
     low, high = _ASSUMED.ranges.get(key, (None, None)) if key else (None, None)
     return None if low is None else low + constant, None if high is None else high + constant
 
 
 @contextlib.contextmanager
-def assumed(ranges: Mapping[Key, tuple[int | None, int | None]]) -> Iterator[None]:
+def assumed(ranges: Mapping[FormKey, tuple[int | None, int | None]]) -> Iterator[None]:
     """Let numbers be known to be in ranges while this is open; each of a linear form without its constant."""
     before = _ASSUMED.ranges
     _ASSUMED.ranges = dict(before)
@@ -213,7 +213,7 @@ def assumed(ranges: Mapping[Key, tuple[int | None, int | None]]) -> Iterator[Non
         _ASSUMED.ranges = before
 
 
-def assume(key: Key, low: int | None, high: int | None) -> None:
+def assume(key: FormKey, low: int | None, high: int | None) -> None:
     """Add a range, until the `assumed` that is open ends."""
     least, most = _ASSUMED.ranges.get(key, (None, None))
     low = least if low is None else low if least is None else max(low, least)
@@ -234,7 +234,7 @@ def maximum(x: Integer, y: Integer) -> Integer:
     )  # all bits, whatever is known of them
     u, v = (x - least).term(bits), (y - least).term(bits)  # unsigned, as models compare exponents
     made = Integer.atom(z3.If(z3.UGT(u, v), u, v), False)
-    below: dict[Key, int] = {}
+    below: dict[FormKey, int] = {}
     for each in (x, y):
         for key, constant in (*_below(each).items(), (each.key, each.constant)):
             below[key] = max(below.get(key, constant - least), constant - least)
@@ -251,7 +251,7 @@ def _above(x: Integer, y: Integer) -> int | None:
     return None if found is None else found + x.constant - y.constant
 
 
-def _below(x: Integer) -> dict[Key, int]:
+def _below(x: Integer) -> dict[FormKey, int]:
     """Return the numbers known not to be above a maximum, each with how far below it is at least."""
     if len(x.atoms) != 1 or x.atoms[0][1] != 1:
         return {}

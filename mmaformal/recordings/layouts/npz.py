@@ -80,7 +80,7 @@ def _require_rows(header: Header, name: str, path: Path) -> None:
 # ---- writing -------------------------------------------------------------------------------------------------------
 
 
-class Column(NamedTuple):
+class NpzColumn(NamedTuple):
     """An array to write, in pieces."""
 
     word: np.dtype[Any]
@@ -91,7 +91,7 @@ class Column(NamedTuple):
         return short_repr(self)
 
 
-def write_archive(path: Path, columns: Mapping[str, Column], meta: Mapping[str, object]) -> None:
+def write_archive(path: Path, columns: Mapping[str, NpzColumn], meta: Mapping[str, object]) -> None:
     """An `.npz` of these arrays and of `meta` as JSON."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for name, each in columns.items():
@@ -114,5 +114,5 @@ def save(
     def one(name: str) -> Iterator[NDArray[Any]]:
         return (block[name] for block in blocks())
 
-    columns = {name: Column(fmt.word, shape, one(name)) for name, (shape, fmt) in wanted.items()}
+    columns = {name: NpzColumn(fmt.word, shape, one(name)) for name, (shape, fmt) in wanted.items()}
     write_archive(path, columns, meta)

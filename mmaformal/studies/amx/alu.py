@@ -18,7 +18,7 @@ from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks
-from mmaformal.lanes import BITS, INT64, Lane, Range, Tracer
+from mmaformal.lanes import BITS, INT64, Range, SymbolicLane, Tracer
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
@@ -43,9 +43,9 @@ class _Traces(NamedTuple):
 
     rho: Conversion
     codes: dict[str, z3.BitVecRef]  #: of x, y, z
-    lanes: dict[str, Lane]
+    lanes: dict[str, SymbolicLane]
     operand: z3.BitVecRef
-    operand_lane: Lane
+    operand_lane: SymbolicLane
     skip: z3.BitVecRef  #: 3 bits of the operand
     on: executable_amx.Fields
     executable: executable_amx.Alu

@@ -18,7 +18,7 @@ import z3
 
 from mmaformal.cases.encodings import SAMPLES, check_samples, sample_codes
 from mmaformal.encodings.amx import executable, smt
-from mmaformal.lanes import BITS, INT64, Lane, Tracer
+from mmaformal.lanes import BITS, INT64, SymbolicLane, Tracer
 from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
@@ -36,7 +36,7 @@ class _Traces:
     state: smt.State
     operand: z3.BitVecRef
     lanes: executable.State  #: of bytes
-    operand_lane: Lane
+    operand_lane: SymbolicLane
     executable: executable.AmxTrace
     smt: smt.AmxTrace
 
@@ -64,7 +64,7 @@ def argue_flow(name: str) -> Argument:
 def _trace(name: str, tracer: Tracer) -> _Traces:
     rng = np.random.default_rng(0)
 
-    def lanes(word: z3.BitVecRef) -> list[Lane]:
+    def lanes(word: z3.BitVecRef) -> list[SymbolicLane]:
         parts = (z3.Extract(low + 7, low, word) for low in range(0, word.size(), 8))
         return [tracer.input(part, rng.integers(0, 256, SAMPLES)) for part in parts]
 
@@ -73,9 +73,11 @@ def _trace(name: str, tracer: Tracer) -> _Traces:
     mine = executable.State(lanes(x), lanes(y), [lane for row in state.z for lane in lanes(row)])
     operand = z3.BitVec("operand", BITS)
     operand_lane = tracer.input(operand, rng.integers(*INT64, SAMPLES))
-    open_: dict[str, list[Lane]] = {}
+    open_: dict[str, list[SymbolicLane]] = {}
 
-    def unit(rho: Conversion, on: executable.Fields, elements: Sequence[executable.Element]) -> list[Lane]:
+    def unit(
+        rho: Conversion, on: executable.Fields, elements: Sequence[executable.LaneElement]
+    ) -> list[SymbolicLane]:
         bits, kind = rho.format.storage_bits, rho.format.name
         if any(not lane.range.inside(range_of(rho)) for x in elements for lane in (x.x, x.y, x.z)):
             raise ArgumentError(f"an operand is no code of {kind}, which is all that is proved of elements")
@@ -137,7 +139,7 @@ class _Operands(NamedTuple):
     written: Link
 
 
-def _held(lanes: Sequence[Lane], word: z3.BitVecRef) -> Link:
+def _held(lanes: Sequence[SymbolicLane], word: z3.BitVecRef) -> Link:
     """Return the link that says that lanes are the bytes of a word, the lowest first."""
     parts = tuple(lane.term for lane in lanes)
     whole = z3.Concat(parts[::-1])
@@ -244,7 +246,7 @@ class _Flow(Argument):
 
     def operands(
         self, fields: _Fields, x: _Side, y: _Side, rows: list[Link], place: tuple[int, int],
-        mine: executable.Element, other: smt.Element,
+        mine: executable.LaneElement, other: smt.LaneElement,
     ) -> _Operands:  # fmt: skip
         """Derive the links of an element as wide as the instruction's lanes: operands, and whether it is written."""
         r, i = place
@@ -257,7 +259,7 @@ class _Flow(Argument):
         return _Operands(x.taken[i], code, written)
 
     def operands_of_pairs(
-        self, x: _Side, y: _Side, place: tuple[int, int], mine: executable.Element, other: smt.Element
+        self, x: _Side, y: _Side, place: tuple[int, int], mine: executable.LaneElement, other: smt.LaneElement
     ) -> _Operands:
         """Derive the links of an element of fma16 onto fp32: its operands, and whether it is written."""
         r, n = place
@@ -271,7 +273,7 @@ class _Flow(Argument):
         mine: executable.Grid,
         other: smt.Grid,
         fields: _Fields,
-        operands: Callable[[tuple[int, int], executable.Element, smt.Element], _Operands],
+        operands: Callable[[tuple[int, int], executable.LaneElement, smt.LaneElement], _Operands],
     ) -> list[Link]:
         """The links of the rows of Z after, if elements of the same operands become the same."""
         count = len(other.elements[0])

@@ -33,7 +33,7 @@ from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
 from mmaformal.studies.amx import lanes as amx_lanes
 from mmaformal.studies.amx.claims import CLAIMS, OPERAND, AmxClaim, AmxQuestion, ElementOperation
-from mmaformal.studies.amx.terms import Pairs, execute_terms, named_words
+from mmaformal.studies.amx.terms import ConstantValues, execute_terms, named_words
 
 BOTH = "both-encodings"
 STATEMENTS = {BOTH: "both encodings make the same state of every state"} | {
@@ -201,7 +201,7 @@ def _witness(question: AmxQuestion, name: str, asker: Asker) -> AmxWitness | Non
     if question.operation is not None:
         return _operation(question.operation, name, outcome.model)
     operand = outcome.model.get("operand", 0)
-    given: Pairs = [(OPERAND, z3.BitVecVal(operand, 64))]
+    given: ConstantValues = [(OPERAND, z3.BitVecVal(operand, 64))]
     other = outcome.model.get("other", 0)
     given.append((z3.BitVec("other", 64), z3.BitVecVal(other, 64)))
 

@@ -20,15 +20,15 @@ from mmaformal.encodings.smt.blocks import BitVec
 from mmaformal.rounding import Conversion
 
 #: Constants and their values.
-Pairs: TypeAlias = list[tuple[z3.ExprRef, z3.ExprRef]]
+ConstantValues: TypeAlias = list[tuple[z3.ExprRef, z3.ExprRef]]
 
 
-class Call(NamedTuple):
+class AluCall(NamedTuple):
     """An element whose result is left open: what would be computed of it, and the constant that stands for it."""
 
     rho: Conversion
     skip: BitVec
-    element: amx.Element
+    element: amx.LaneElement
     code: BitVec
 
 
@@ -37,16 +37,16 @@ class OpenElements:
 
     def __init__(self, name: str = "element") -> None:
         self.name = name
-        self.calls: list[Call] = []
+        self.calls: list[AluCall] = []
 
-    def unit(self, rho: Conversion, skip: BitVec, element: amx.Element) -> BitVec:
+    def unit(self, rho: Conversion, skip: BitVec, element: amx.LaneElement) -> BitVec:
         code = z3.BitVec(f"{self.name}{len(self.calls)}", rho.format.storage_bits)
-        self.calls.append(Call(rho, skip, element, code))
+        self.calls.append(AluCall(rho, skip, element, code))
         return code
 
-    def values(self, pairs: Pairs) -> Pairs:
+    def values(self, pairs: ConstantValues) -> ConstantValues:
         """The constants and what is computed, where operand and state have values."""
-        found: Pairs = []
+        found: ConstantValues = []
         for rho in dict.fromkeys(call.rho for call in self.calls):
             calls = [call for call in self.calls if call.rho is rho]
             columns = {"skip": _values([call.skip for call in calls], pairs)}
@@ -75,7 +75,7 @@ def constants() -> amx.State:
     return amx.State(x, y, tuple(z3.BitVec(f"z{r}", 512) for r in range(amx.ROWS)))
 
 
-def named_words(state: AmxState) -> Pairs:
+def named_words(state: AmxState) -> ConstantValues:
     """The `constants`, and what they are in a state."""
     (x, y, z), (u, v, w) = constants(), _words(state)
     return [(x, u), (y, v), *zip(z, w, strict=True)]
@@ -95,7 +95,7 @@ def _integer(value: BitVec) -> int:
     return int(text[2:], 2 if text.startswith("#b") else 16)
 
 
-def _values(terms: Sequence[BitVec], pairs: Pairs) -> Column:
+def _values(terms: Sequence[BitVec], pairs: ConstantValues) -> Column:
     distinct = {term.get_id(): term for term in terms}
     # All at once: a substitution takes as long for one term.
     shared = z3.simplify(z3.substitute(z3.Concat([z3.BitVecVal(0, 1), *distinct.values()]), *pairs))

@@ -85,7 +85,7 @@ def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
 def spread(spec: DotAdd) -> int:
     """Return how far exponents of numbers, as products with 1, may be apart in the accumulator of `spec`: F − 23."""
     p = spec.parameters
-    return smt_dpa.kept(int(str(p["L"])), 4 * p.step_products) - fp32.fraction_bits
+    return smt_dpa.kept(int(str(p["accumulator_bits"])), 4 * p.step_products) - fp32.fraction_bits
 
 
 def prove_addition_of_products(proving: Composing, spec: DotAdd) -> z3.BoolRef:

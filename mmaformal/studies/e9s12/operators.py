@@ -27,14 +27,14 @@ class MultiAddition:
     """`d = ρ(φ(Σ_D x_i))`, D terms of one format in passes of N (Desrentes et al. §III-D, §IV-D b), d of fp32.
 
     Raises ValueError for D that is not two or more and a multiple of N, formats but fp16, bf16 and fp32, a ρ of
-    another than fp32, and an L that does not hold the terms, or is above 85.
+    another than fp32, and `accumulator_bits` that do not hold the terms, or are above 85.
     """
 
     name: str
     fmt: Format
     D: int  #: terms in all
     N: int  #: terms of a pass
-    L: int  #: bits of the accumulator, its sign and carries included
+    accumulator_bits: int  #: bits of the accumulator, its sign and carries included
     rho: Conversion = IEEE_FP32
 
     def __post_init__(self) -> None:
@@ -45,8 +45,8 @@ class MultiAddition:
         if self.rho.format != fp32:
             raise ValueError(f"{self.name}: a rounding to fp32, not {self.rho}")
         least = 2 + FRACTION + self.carries
-        if not least <= self.L <= 85:
-            raise ValueError(f"{self.name}: {least} ≤ L ≤ 85, not {self.L}")
+        if not least <= self.accumulator_bits <= 85:
+            raise ValueError(f"{self.name}: {least} ≤ accumulator_bits ≤ 85, not {self.accumulator_bits}")
 
     @property
     def halves(self) -> int:
@@ -61,7 +61,7 @@ class MultiAddition:
     @property
     def F(self) -> int:
         """Fractional bits of the accumulator, below the largest exponent."""
-        return self.L - 2 - self.carries
+        return self.accumulator_bits - 2 - self.carries
 
     def __call__(self, x: ArrayLike) -> NDArray[Any]:
         """The sums of x[..., D] as x[...]: floats are numbers, integers are codes, and so is what comes back.
@@ -72,7 +72,7 @@ class MultiAddition:
         if operand.codes.ndim < 1 or operand.codes.shape[-1] != self.D:
             raise ValueError(f"{self.name} adds {self.D} terms along the last axis, not {np.shape(x)}")
         columns = np.moveaxis(operand.codes, -1, 0).astype(np.int64)
-        trace = multi_add(self.fmt, self.N, self.L, self.rho, list(columns))
+        trace = multi_add(self.fmt, self.N, self.accumulator_bits, self.rho, list(columns))
         codes = np.asarray(trace.result).astype(fp32.word)
         return codes.view(np.float32) if operand.kind == "floats" else codes
 
@@ -81,14 +81,16 @@ class MultiAddition:
 
     def __repr__(self) -> str:
         passes = f" in passes of {self.N}" if self.N < self.D else ""
-        return short_text(self, f"{self.name}: {self.D} terms of {self.fmt}{passes}, L = {self.L}")
+        return short_text(
+            self, f"{self.name}: {self.D} terms of {self.fmt}{passes}, {self.accumulator_bits} bits"
+        )
 
 
 def _named(*operators: MultiAddition) -> dict[str, MultiAddition]:
     return {each.name: each for each in operators}
 
 
-#: 16 E9S12 terms with the L of §IV-B, 81 + log2 16; two terms; and passes of half as many (§IV-D).
+#: 16 E9S12 terms with the bits of §IV-B, L, 81 + log2 16; two terms; and passes of half as many (§IV-D).
 OPERATORS = _named(
     MultiAddition("MA8.FP32", fp32, 8, 8, 85),
     MultiAddition("MA16.FP16", fp16, 16, 16, 85),

@@ -67,7 +67,7 @@ UNITS = ARCHITECTURES["e9s12"]
 _16, _FP32 = ("DP4A.FP16", "DP16A.FP16"), ("DP1A.FP32", "DP4A.FP32")
 _LOSSY = ("DP4A.BF16", "DP16A.BF16", "DP4A.FP32")
 
-Settle = Callable[[Instruction, Asker], Answer]
+SettleProduct = Callable[[Instruction, Asker], Answer]
 Prove = Callable[[Composing, DotAdd], z3.BoolRef]
 
 
@@ -117,11 +117,17 @@ class E9s12Prover(ProverOfMany):
 # ---- what holds --------------------------------------------------------------------------------------------------
 
 
-def _holds(*proves: Prove, numbers: tuple[Number, ...] = (), L: int | None = None) -> Settle:
+def _holds(
+    *proves: Prove, numbers: tuple[Number, ...] = (), accumulator_bits: int | None = None
+) -> SettleProduct:
     """Settle by theorems about a step, all of them."""
 
     def settle(instruction: Instruction, asker: Asker) -> Answer:
-        instruction = instruction if L is None else instruction.replace(L=L)
+        instruction = (
+            instruction
+            if accumulator_bits is None
+            else instruction.replace(accumulator_bits=accumulator_bits)
+        )
         proofs = []
         for prove in proves:
             proving = Composing(asker)
@@ -141,9 +147,9 @@ def _fma_at(k: int) -> Prove:
     return lambda proving, spec: (prove_fma if spec.a_format == fp32 else prove_single)(proving, spec, k)
 
 
-def _fma(instruction: Instruction, asker: Asker, L: int | None = None) -> Answer:
+def _fma(instruction: Instruction, asker: Asker, accumulator_bits: int | None = None) -> Answer:
     places = range(instruction.spec.parameters.step_products)
-    return _holds(*map(_fma_at, places), L=L)(instruction, asker)
+    return _holds(*map(_fma_at, places), accumulator_bits=accumulator_bits)(instruction, asker)
 
 
 #: IEEE 754's fusedMultiplyAdd, which shares nothing with the operator but the last stages.
@@ -172,7 +178,7 @@ def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
 def _places(instruction: Instruction) -> int:
     """F: the places that the accumulator keeps below the largest exponent."""
     p = instruction.spec.parameters_as(DpaE9s12)
-    return p.L - 3 - p.carries(instruction.spec)
+    return p.accumulator_bits - 3 - p.carries(instruction.spec)
 
 
 def least_fma(instruction: Instruction) -> int:
@@ -216,7 +222,7 @@ def _fails(
     judge: Callable[[int, Fraction], bool],
     change: Callable[[Instruction], Instruction] = lambda i: i,
     minimal: tuple[str, ...] = (),
-) -> Settle:
+) -> SettleProduct:
     """Settle by a case whose result `judge` refuses, of the exact sum."""
 
     def settle(instruction: Instruction, asker: Asker) -> Answer:
@@ -233,7 +239,7 @@ def _fails(
 
 def _narrower(instruction: Instruction) -> Instruction:
     p = instruction.spec.parameters_as(DpaE9s12)
-    return instruction.replace(L=p.L - 1)
+    return instruction.replace(accumulator_bits=p.accumulator_bits - 1)
 
 
 def _narrow_fp16(instruction: Instruction) -> Codes:
@@ -309,9 +315,9 @@ def _sign_of_zero(instruction: Instruction, asker: Asker) -> Answer:
 def _looped(instruction: Instruction) -> Instruction:
     """The variant of §IV-D, of as many fractional bits: L more by what c's two numbers need."""
     p, spec = instruction.spec.parameters_as(DpaE9s12), instruction.spec
-    own = AccE9s12(p.N, p.N, p.L, p.rho)
-    L = p.L - p.carries(spec) + own.carries(spec)
-    short = AccE9s12(p.N, p.N, min(L, 85), p.rho)
+    own = AccE9s12(p.N, p.N, p.accumulator_bits, p.rho)
+    accumulator_bits = p.accumulator_bits - p.carries(spec) + own.carries(spec)
+    short = AccE9s12(p.N, p.N, min(accumulator_bits, 85), p.rho)
     return replace(instruction, name=f"{instruction.name}[looped]", spec=replace(spec, parameters=short))
 
 
@@ -358,8 +364,8 @@ def _off_by_less(code: int, x: Fraction) -> bool:
 # ---- all of them -------------------------------------------------------------------------------------------------
 
 
-def _at(L: Callable[[Instruction], int]) -> Callable[[Instruction], Instruction]:
-    return lambda i: i.replace(L=L(i))
+def _at(accumulator_bits: Callable[[Instruction], int]) -> Callable[[Instruction], Instruction]:
+    return lambda i: i.replace(accumulator_bits=accumulator_bits(i))
 
 
 def _undetected(instruction: Instruction) -> Instruction:

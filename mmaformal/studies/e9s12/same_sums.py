@@ -13,7 +13,7 @@ from mmaformal.encodings.executable.blocks import Term
 from mmaformal.encodings.ma_e9s12 import executable as executable_ma
 from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.lanes import Lane, Tracer
+from mmaformal.lanes import SymbolicLane, Tracer
 from mmaformal.proof.encoding_links import (
     TermLinks,
     flags_and_zeros,
@@ -42,7 +42,7 @@ def argue_same_sums(operator: MultiAddition) -> Argument:
     tracer, rng, fmt = Tracer(), np.random.default_rng(0), operator.fmt
     codes = constants_of_terms(operator)
     lanes = [tracer.input(code, sample_codes(fmt, rng)) for code in codes]
-    own = operator.fmt, operator.N, operator.L, operator.rho
+    own = operator.fmt, operator.N, operator.accumulator_bits, operator.rho
     executable, smt = executable_ma.multi_add(*own, lanes), smt_ma.multi_add(*own, codes)
     check_samples(executable, executable_ma.multi_add(*own, [lane.sample for lane in lanes]))
     argument = Argument(tracer)
@@ -86,7 +86,7 @@ def _term(argument: Argument, half: list[Link], lane: Term, term: smt_blocks.Ter
     return links
 
 
-def _shifted(lane: Lane, term: z3.BitVecRef, places: int) -> Link:
+def _shifted(lane: SymbolicLane, term: z3.BitVecRef, places: int) -> Link:
     """Return the link that says that the lane is the number `term · 2^places`."""
     padded = z3.Concat(term, z3.BitVecVal(0, places))
     link = number(lane, padded)

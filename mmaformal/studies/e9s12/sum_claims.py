@@ -61,7 +61,7 @@ class Adding:
         codes = constants_of_terms(operator)
         if operator.N != operator.D:
             raise ValueError(f"{operator}: claims are about one pass")
-        step = smt_ma.multi_add(operator.fmt, operator.N, operator.L, operator.rho, codes)
+        step = smt_ma.multi_add(operator.fmt, operator.N, operator.accumulator_bits, operator.rho, codes)
         return cls(proving, operator, codes, step)
 
     @property
@@ -87,7 +87,7 @@ class Adding:
     @property
     def sums(self) -> list[z3.BoolRef]:
         """The claims that every partial sum is the one before and a placed term, and nothing is before the first."""
-        one, bits = self.step.passes[0], self.operator.L + 6
+        one, bits = self.step.passes[0], self.operator.accumulator_bits + 6
         partials = [wide(each, bits) for each in one.partials]
         steps = zip(partials[:-1], partials[1:], one.placed, strict=True)
         return [one.partials[0] == 0, *(after == before + wide(x, bits) for before, after, x in steps)]
@@ -134,8 +134,8 @@ class Adding:
 
     def _prove_sum(self) -> z3.BoolRef:
         """Prove that nothing wraps; returns that S is not the least number."""
-        one, L, most = self.step.passes[0], self.operator.L, (1 << (self.F + 1)) - 1
-        bits, (nothing, *wholes) = L + 6, self.sums
+        one, width, most = self.step.passes[0], self.operator.accumulator_bits, (1 << (self.F + 1)) - 1
+        bits, (nothing, *wholes) = width + 6, self.sums
         text = "there is nothing before the first pass"
         inside = self.proving.claim("nothing before", text, nothing)
         for k, (placed, whole) in enumerate(zip(one.placed, wholes, strict=True)):
@@ -303,7 +303,7 @@ class _Apart:
         """Prove that d is u where v's field is lower by `FAR` or more; and that ρ of all that is less than an eighth
         of u's last place from u is u, as the exact sum is.  Returns that it is lower by so much."""
         x, far, ulp = self.x, self.apart(FAR), self.x.F - fp32.fraction_bits
-        top, bits = self.prove_top(far), self.x.operator.L + 6
+        top, bits = self.prove_top(far), self.x.operator.accumulator_bits + 6
         signed = self.signed(ulp, bits)
         upper, lower = (wide(placed, bits) for _, placed in self.parts(True))
         text = "the larger term is placed without a loss"
@@ -343,7 +343,7 @@ class _Apart:
         Returns that it is n lower.
         """
         x, given, cut_bits = self.x, self.apart(n, n), n - spread_of_sum(self.x.operator)
-        top, bits = self.prove_top(given), x.operator.L + 6
+        top, bits = self.prove_top(given), x.operator.accumulator_bits + 6
         v = fit(self.v.significand, bits)
         exact = self.signed(n, bits) + z3.If(self.v.sign == 1, -v, v)
         text = "the smaller term loses its last places: the sum is the exact one, rounded down"

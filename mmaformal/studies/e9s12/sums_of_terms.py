@@ -31,7 +31,7 @@ from mmaformal.studies.e9s12.same_sums import argue_same_sums, constants_of_term
 from mmaformal.studies.e9s12.sum_claims import prove_near, prove_sum_rounded, prove_two, spread_of_sum
 from mmaformal.witness import WitnessError
 
-Settle = Callable[[MultiAddition, Asker], Answer]
+SettleSum = Callable[[MultiAddition, Asker], Answer]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class SumWitness(Summarised):
     def to_json(self) -> dict[str, object]:
         return {
             "operator": self.operator.name,
-            "L": self.operator.L,
+            "accumulator_bits": self.operator.accumulator_bits,
             "terms": [hex(code) for code in self.codes],
             "d": hex(self.result),
             "exact": str(self.exact),
@@ -65,7 +65,7 @@ class SumWitness(Summarised):
 def run_both_sums(operator: MultiAddition, codes: Sequence[int]) -> int:
     """The code of the sum.  Raises WitnessError if the encodings disagree."""
     mine = int(operator(np.array(codes, operator.fmt.word)))
-    bits, own = operator.fmt.storage_bits, (operator.fmt, operator.N, operator.L, operator.rho)
+    bits, own = operator.fmt.storage_bits, (operator.fmt, operator.N, operator.accumulator_bits, operator.rho)
     terms = [z3.BitVecVal(code, bits) for code in codes]
     other = z3.simplify(ma_e9s12.multi_add(*own, terms).result).as_long()
     if mine != other:
@@ -84,10 +84,15 @@ def _both(operator: MultiAddition, asker: Asker) -> Answer:
 
 
 def _holds(
-    claims: Callable[[Composing, MultiAddition], z3.BoolRef], L: Callable[[MultiAddition], int] | None = None
-) -> Settle:
+    claims: Callable[[Composing, MultiAddition], z3.BoolRef],
+    accumulator_bits: Callable[[MultiAddition], int] | None = None,
+) -> SettleSum:
     def settle(operator: MultiAddition, asker: Asker) -> Answer:
-        operator = operator if L is None else replace(operator, L=L(operator))
+        operator = (
+            operator
+            if accumulator_bits is None
+            else replace(operator, accumulator_bits=accumulator_bits(operator))
+        )
         equal, proving = _both(operator, asker), Composing(asker)
         if not isinstance(equal, Holds):
             return equal
@@ -117,12 +122,16 @@ def _fails(
     case: Callable[[MultiAddition], Sequence[str]],
     why: str,
     judge: Callable[[int, Fraction], bool],
-    L: Callable[[MultiAddition], int] | None = None,
-) -> Settle:
+    accumulator_bits: Callable[[MultiAddition], int] | None = None,
+) -> SettleSum:
     """Settle by a case whose result `judge` refuses, of the exact sum."""
 
     def settle(operator: MultiAddition, asker: Asker) -> Answer:
-        changed = operator if L is None else replace(operator, L=L(operator))
+        changed = (
+            operator
+            if accumulator_bits is None
+            else replace(operator, accumulator_bits=accumulator_bits(operator))
+        )
         given = [operator.fmt.code(x) for x in case(changed)]
         codes = (*given, *[0] * (operator.D - len(given)))
         witness = SumWitness(changed, codes, run_both_sums(changed, codes))
@@ -144,13 +153,13 @@ def faithful(code: int, x: Fraction) -> bool:
 
 
 def least_exact(operator: MultiAddition) -> int:
-    """Return the least L that has all places of any terms of fp16."""
+    """Return the least `accumulator_bits` that has all places of any terms of fp16."""
     fmt = operator.fmt
     return 2 + operator.carries + fmt.max_exponent - fmt.min_exponent + fmt.fraction_bits
 
 
 def least_two(operator: MultiAddition) -> int:
-    """The least L with which two fp32 terms are added as IEEE 754 has it: 48 fractional bits."""
+    """The least `accumulator_bits` with which two fp32 terms are added as IEEE 754 has it: 48 fractional bits."""
     return 2 + operator.carries + 2 * (fp32.fraction_bits + 1)
 
 

@@ -20,7 +20,6 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.alike import Symmetries, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.numerical import exact_of
@@ -28,6 +27,7 @@ from mmaformal.cases.questions import FoundCase, Places
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import SmallestSearch
+from mmaformal.cases.symmetries import Symmetries, symmetry_classes
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
@@ -102,7 +102,7 @@ def nearest_product(
     Raises NoSolverError without a solver; ValueError for another instruction than an emulation.
     """
     checked_timeout(timeout)
-    if x.algorithm != "emulated":
+    if not x.parameters.is_program:
         raise ValueError(f"{x.label} is no emulation")
     question = (
         f"{x.label}: of one nonzero product a·b, with c = 0, d is a·b rounded to nearest, so that no number of fp32 is "
@@ -227,7 +227,7 @@ _ONE_PLACE = (
 class _Smallest(SmallestSearch):
     """The search for the smallest input on which x is farther from the exact sum."""
 
-    nothing = "x is nowhere farther from the exact sum, idle products being +0·+0, c = +0, all finite,"
+    nothing = "x is nowhere farther from the exact sum, other products being +0·+0, c = +0, all finite,"
     tells_all = True
 
     def __init__(

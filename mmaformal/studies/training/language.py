@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 
 from mmaformal.display import ShortRepr
-from mmaformal.studies.training.networks import Module, through, transformer_layers
+from mmaformal.studies.training.networks import TorchModule, through, transformer_layers
 from mmaformal.torch.tensors import Tensor
 
 #: names of files, without .py
@@ -58,7 +58,7 @@ def training_text() -> CharacterText:
     return CharacterText(trained, held_out, told.hexdigest()[:12])
 
 
-class CharacterModel(Module):
+class CharacterModel(TorchModule):
     """Embeddings of characters and places, layers of causal attention, and a linear layer.
 
     What the layers add begins at zero, so that a short training gets further.
@@ -105,7 +105,7 @@ class Characters(ShortRepr):
         steps = f"{self.steps} steps of {self.batch} × {self.context} at {self.rate} after {self.warm}"
         return f"{'one step after ' if self.after else ''}{size}, {steps}, text {training_text().digest}"
 
-    def make(self) -> Module:
+    def make(self) -> TorchModule:
         return CharacterModel(self)
 
     def _windows(self, of: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:

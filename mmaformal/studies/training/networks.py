@@ -16,7 +16,7 @@ from torch.nn import functional
 from mmaformal.display import ShortRepr
 from mmaformal.torch.tensors import Tensor
 
-Module: TypeAlias = nn.Module
+TorchModule: TypeAlias = nn.Module
 
 #: Every fifth image is kept for testing: so many of 1797.
 TEST_EVERY, TESTED = 5, 360
@@ -56,7 +56,7 @@ def transformer_layers(layers: int, width: int) -> nn.ModuleList:
     )
 
 
-def through(layers: Module, x: Tensor, heads: int, causal: bool = False) -> Tensor:
+def through(layers: TorchModule, x: Tensor, heads: int, causal: bool = False) -> Tensor:
     """Tokens (n × tokens × width) after attention and two linear layers, of each block."""
     n, tokens, width = x.shape
     for layer in layers:
@@ -68,7 +68,7 @@ def through(layers: Module, x: Tensor, heads: int, causal: bool = False) -> Tens
     return x
 
 
-class Transformer(Module):
+class Transformer(TorchModule):
     """An image's eight rows as tokens; a layer of attention, and a mean of tokens."""
 
     def __init__(self, width: int = 32) -> None:
@@ -82,7 +82,7 @@ class Transformer(Module):
         return self.head(through(self.layers, self.embed(images.squeeze(1)) + self.places, 1).mean(1))
 
 
-def convolutional() -> Module:
+def convolutional() -> TorchModule:
     """Two convolutions and a linear layer."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
@@ -98,7 +98,7 @@ def convolutional() -> Module:
 class Digits(ShortRepr):
     """A network that learns the digits: Adam, whose rate falls linearly to a twentieth."""
 
-    make: Callable[[], Module]
+    make: Callable[[], TorchModule]
     epochs: int
     batch: int
     rate: float
@@ -131,6 +131,6 @@ class Digits(ShortRepr):
         return float((logits.argmax(1) == wanted).double().mean())
 
 
-def weights_of(network: Module) -> dict[str, NDArray[np.float32]]:
+def weights_of(network: TorchModule) -> dict[str, NDArray[np.float32]]:
     """Its matrices, kernels and biases, by name."""
     return {name: p.detach().numpy().copy() for name, p in network.named_parameters()}

@@ -33,7 +33,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
 from mmaformal.studies.rows import read_rows
 
-Codes = NDArray[Any]
+CodeArray = NDArray[Any]
 
 SAMPLES = 10_000
 KINDS = ("fda", "sda")
@@ -112,9 +112,9 @@ def designs(
 class Samples(ShortRepr):
     """Inputs as codes, and the exact results as sums of two float64."""
 
-    a: Codes  #: (samples, K)
-    b: Codes
-    c: Codes  #: (samples,), of fp32
+    a: CodeArray  #: (samples, K)
+    b: CodeArray
+    c: CodeArray  #: (samples,), of fp32
     high: Floats  #: the float64 nearest to x
     low: Floats  #: the float64 nearest to x − high
 
@@ -135,11 +135,11 @@ def samples(fmt: Format, k: int, count: int, seed: int) -> Samples:
     return Samples(a, b, c, high, low)
 
 
-def _codes(x: Floats, fmt: Format) -> Codes:
+def _codes(x: Floats, fmt: Format) -> CodeArray:
     """Numbers rounded to a format.  Raises ValueError for one that NumPy has no type of."""
     if fmt.dtype is None or not (fmt.signed and fmt.has_zero):
         raise ValueError(f"no samples of {fmt}: the formats of samples are those that NumPy has types of")
-    codes: Codes = x.astype(fmt.dtype).view(fmt.word)
+    codes: CodeArray = x.astype(fmt.dtype).view(fmt.word)
     return codes
 
 
@@ -149,7 +149,7 @@ def _rest(exact: int, high: float, unit: int) -> float:
     return (exact * denominator - numerator * unit) / (unit * denominator)
 
 
-def _integers(codes: Codes, fmt: Format) -> NDArray[Any]:
+def _integers(codes: CodeArray, fmt: Format) -> NDArray[Any]:
     """Numbers as Python's integers, in units of the format's last place."""
     x = decode(codes.astype(np.int64), fmt.layout)
     found = x.significand.astype(object) << (x.exponent - fmt.min_exponent).astype(object)

@@ -26,7 +26,7 @@ _TITLES = {
     "variance_retention_ratio": "|variance retention ratio − 1|",
 }
 
-Curve = tuple[str, int]  #: kind and K
+KindAndK = tuple[str, int]  #: kind and K
 
 
 def cells(rows: Sequence[DatapathErrors]) -> list[int | None]:
@@ -38,7 +38,7 @@ def cells(rows: Sequence[DatapathErrors]) -> list[int | None]:
     return found + [within_from(rows, distance) for distance in NEAR]
 
 
-def curves(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> list[dict[str, object]]:
+def curves(rows: Sequence[DatapathErrors], derived: Mapping[KindAndK, str]) -> list[dict[str, object]]:
     """A dict of plain values for the paper, and for each curve."""
     below = [
         f"{name} < {PAPER_BELOW[metric]:.0e}"
@@ -57,14 +57,14 @@ def curves(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> list
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def unit_table(rows: Sequence[DatapathErrors], derived: Mapping[Curve, str]) -> str:
+def unit_table(rows: Sequence[DatapathErrors], derived: Mapping[KindAndK, str]) -> str:
     """Returns the table in Markdown."""
     told = curves(rows, derived)
     return markdown([*told[0]], (["–" if x is None else x for x in each.values()] for each in told))
 
 
 def draw_unit_study(
-    rows: Sequence[DatapathErrors], derived: Mapping[Curve, int], path: Path, *, title: str
+    rows: Sequence[DatapathErrors], derived: Mapping[KindAndK, int], path: Path, *, title: str
 ) -> None:
     """A graph for each metric over FracBits; lines where the paper calls it stable, and from where alignment is proved
     to be below half an ulp.  Raises ImportError, saying how to install it, without matplotlib."""

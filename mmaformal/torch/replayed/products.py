@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.structures import Codes, CPlace, Structure, replay
+from mmaformal.structures import CodeArray, CPlace, Structure, replay
 from mmaformal.torch.replayed.lanes import F32, fma_unit
 from mmaformal.torch.tensors import Call, Tensor
 
@@ -72,7 +72,7 @@ class ProductCall:
             f"left of it in {self.left.lanes}, added; the last products by fma from there; rounded to bf16 (RNE)"
         )
 
-    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+    def made(self, a: F32, b: F32, c: F32 | None) -> CodeArray:
         """Returns what it makes of numbers of fp32, as codes of bf16."""
         K = a.shape[1]
         ends = 0, K // self.whole.lanes * self.whole.lanes, K // (2 * self.left.lanes) * 2 * self.left.lanes
@@ -103,7 +103,7 @@ class Dealt:
             "rounded to bf16 (RNE)"
         )
 
-    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+    def made(self, a: F32, b: F32, c: F32 | None) -> CodeArray:
         """Returns what it makes of numbers of fp32, as codes of bf16."""
         K = a.shape[1]
         whole = K // self.lanes * self.lanes
@@ -128,16 +128,16 @@ class ByRegions:
         """In words, for a person."""
         return f"{self.structures[0].text}; and {len(self.structures) - 1} more, by regions of D"
 
-    def made(self, a: F32, b: F32, c: F32 | None) -> Codes:
+    def made(self, a: F32, b: F32, c: F32 | None) -> CodeArray:
         """Returns what they make of numbers of fp32."""
         return np.asarray(np.choose(self.which, [_made(x, a, b, c) for x in self.structures]))
 
 
 #: The maker of a product.
-Made = Structure | ProductCall | Dealt | ByRegions
+ProductMaker = Structure | ProductCall | Dealt | ByRegions
 
 
-def _usual(dtype: Tensor, added: bool, K: int) -> list[Made]:
+def _usual(dtype: Tensor, added: bool, K: int) -> list[ProductMaker]:
     """Returns what PyTorch's libraries do most often: MKL in fp32, and in bf16 oneDNN and kernels of PyTorch's own.
 
     MKL takes K in blocks of 192, and what is less than two of them in halves; oneDNN, where the processor has
@@ -165,7 +165,9 @@ def bf16_units() -> tuple[Instruction, ...]:
 class ProductSearch(Protocol):
     """Looks for what gives D of A and B (both fp32) and C; D's codes are of the format that is given."""
 
-    def __call__(self, D: Codes, A: F32, B: F32, C: F32 | None, d_format: Format) -> Made | None: ...
+    def __call__(
+        self, D: CodeArray, A: F32, B: F32, C: F32 | None, d_format: Format
+    ) -> ProductMaker | None: ...
 
 
 @dataclass
@@ -177,7 +179,7 @@ class Products:
         default_factory=dict
     )  #: by operator: a structure's text and its uses
     looked_for: int = 0  #: structures that were none of the usual ones
-    _learnt: dict[_Layout, Made | None] = field(default_factory=dict)
+    _learnt: dict[_Layout, ProductMaker | None] = field(default_factory=dict)
 
     def run(self, function: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
         """Returns a·b + c of one product or of a batch.
@@ -219,18 +221,18 @@ class Products:
         self._use("attention", structure)
         return _made(structure, a, b, c).view(np.float32)
 
-    def _use(self, name: str, structure: Made) -> None:
+    def _use(self, name: str, structure: ProductMaker) -> None:
         uses = self.structures.setdefault(name, {})
         uses[structure.text] = uses.get(structure.text, 0) + 1
 
-    def _tensor(self, codes: Codes, like: Tensor) -> Tensor:
+    def _tensor(self, codes: CodeArray, like: Tensor) -> Tensor:
         if like.dtype == torch.float32:
             return torch.from_numpy(codes.view(np.float32))
         return torch.from_numpy(codes.view(np.int16)).view(torch.bfloat16)
 
     # ---- learning ----------------------------------------------------------------------------------------------------
 
-    def _structure(self, name: str, function: Call, a: Tensor, b: Tensor, c: Tensor | None) -> Made:
+    def _structure(self, name: str, function: Call, a: Tensor, b: Tensor, c: Tensor | None) -> ProductMaker:
         given = [x for x in (c, a, b) if x is not None]
         shapes, strides = (
             tuple(tuple(of(x)) for x in given) for of in (torch.Tensor.size, torch.Tensor.stride)
@@ -244,7 +246,7 @@ class Products:
             raise NoRuleError(f"no structure that was tried makes this library's {sizes} in {a.dtype}")
         return found
 
-    def _learn(self, function: Call, given: list[Tensor]) -> Made | None:
+    def _learn(self, function: Call, given: list[Tensor]) -> ProductMaker | None:
         """Returns the structure of torch's products of random operands, the usual ones tried first.
 
         Few elements fit many structures: then several products have to be of the one that is found.
@@ -267,9 +269,9 @@ class _AskedProduct:
     a: F32
     b: F32
     c: F32 | None
-    d: Codes
+    d: CodeArray
 
-    def is_of(self, structure: Made) -> bool:
+    def is_of(self, structure: ProductMaker) -> bool:
         """Whether a structure gives its D, of some rows."""
         some = np.arange(len(self.a))
         if not isinstance(structure, ByRegions):  # which are of all rows
@@ -332,12 +334,12 @@ def _format(x: Tensor) -> Format:
     return fp32 if x.dtype == torch.float32 else bf16
 
 
-def _codes(d: Tensor) -> Codes:
+def _codes(d: Tensor) -> CodeArray:
     words = (torch.int16, np.uint16) if d.dtype == torch.bfloat16 else (torch.int32, np.uint32)
     return np.asarray(d.contiguous().view(words[0]).numpy().view(words[1]))
 
 
-def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
+def _made(structure: ProductMaker, a: F32, b: F32, c: F32 | None) -> CodeArray:
     """Returns what a structure makes of numbers of fp32."""
     match structure:
         case ProductCall() | Dealt() | ByRegions():
@@ -348,7 +350,7 @@ def _made(structure: Made, a: F32, b: F32, c: F32 | None) -> Codes:
     return replay(left, right, structure, c, progress=False)
 
 
-def _factor(x: F32, fmt: Format) -> Codes:
+def _factor(x: F32, fmt: Format) -> CodeArray:
     """Returns numbers of fp32, which hold those of bf16, as an instruction takes them."""
     x = np.ascontiguousarray(x)
     return (x.view(np.uint32) >> 16).astype(np.uint16) if fmt == bf16 else x
