@@ -14,6 +14,7 @@ import mmaformal
 from mmaformal import ampere, hopper, max_difference
 from mmaformal.cli import app
 from mmaformal.cli.options import Renamed
+from mmaformal.hardware.module import HardwareError
 from mmaformal.queries.identify import identify
 from mmaformal.queries.verify import Prover
 from mmaformal.renamed import lines
@@ -56,7 +57,7 @@ SHARED = {
 #: Keywords of one function each.
 _OF_DESIGNS = {
     *("top", "defines", "parameters", "includes", "lists"),
-    *("ports", "ties", "cycles", "held", "told"),
+    *("ports", "ties", "cycles", "held"),
 }
 OWN = {
     "batch_invariant": {"device", "against"},
@@ -215,6 +216,17 @@ def test_old_keywords_are_taken_with_a_warning() -> None:
         max_difference(same, same, seconds=1.0, timeout=2.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword"):
         identify(same, seconds=1.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("function", [mmaformal.signoff, mmaformal.signoff_all, mmaformal.from_rtl])
+def test_told_is_progress(function: Callable[..., object]) -> None:
+    given = {"k": 1, "a_format": "fp16", "c_format": "fp16"} if function is mmaformal.from_rtl else {}
+    model = () if given else ("ampere HMMA.16816.F32",)
+    with (
+        pytest.warns(DeprecationWarning, match=r"\(told=…\) is .*\(progress=…\) now"),
+        pytest.raises(HardwareError, match=r"missing\.v"),
+    ):
+        function("missing.v", *model, told=print, **given)
 
 
 def test_an_old_keyword_warns_at_the_line_that_gives_it() -> None:
