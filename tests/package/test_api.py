@@ -7,7 +7,6 @@ import inspect
 import warnings
 from collections.abc import Callable
 
-import click
 import pytest
 
 import mmaformal
@@ -17,6 +16,7 @@ from mmaformal.cli.options import Renamed
 from mmaformal.hardware.module import HardwareError
 from mmaformal.queries.identify import identify
 from mmaformal.queries.verify import Prover
+from mmaformal.recordings.archive import RecordingError
 from mmaformal.renamed import lines
 
 COMMANDS = dict(app.commands)
@@ -64,18 +64,18 @@ OWN = {
     "certify": {"properties", "against"},
     "check": {"architecture", "instruction", "replace"},
     "check_certificate": {"also"},
-    "diagnose": {"orders"},
+    "diagnose": {"order_timeout"},
     "diagnose_gemm": {"instructions"},
     "explain": {"device", "against", "every_block", "call", "scale_layout", "scale_format"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
-    "identify": {"scale_block", "among", "confirm", "solving"},
+    "identify": {"scale_block", "among", "confirm", "solver_timeout"},
     "less_accurate": {"products"},
     "matmul": {
         *("instruction", "split_k", "stream_k"),
         *("tile", "order", "accumulation"),
     },
-    "max_difference": {"prove", "searches"},
+    "max_difference": {"prove", "proof_timeout", "searches"},
     "probe": {"check"},
     "record": {"rows", "compiler"},
     "replay_model": {"named"},
@@ -216,6 +216,18 @@ def test_old_keywords_are_taken_with_a_warning() -> None:
         max_difference(same, same, seconds=1.0, timeout=2.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword"):
         identify(same, seconds=1.0)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match=r"prove=True, proof_timeout=SECONDS\) now"):
+        max_difference(same, ampere["HMMA.16816.F32"], timeout=0.1, prove=0.01)
+    with (
+        pytest.warns(DeprecationWarning, match=r"solver_timeout=…\) now"),
+        pytest.raises(TypeError, match="callable"),
+    ):
+        identify(len, solving=1.0)  # type: ignore[call-arg]
+    with (
+        pytest.warns(DeprecationWarning, match=r"order_timeout=…\) now"),
+        pytest.raises(RecordingError),
+    ):
+        mmaformal.diagnose("missing.npz", orders=1.0)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("function", [mmaformal.signoff, mmaformal.signoff_all, mmaformal.from_rtl])
@@ -262,13 +274,23 @@ def test_a_progress_of_numbers_is_called_with_them_and_a_warning() -> None:
 
 
 #: Options that were called otherwise.
-OLD_OPTIONS = {"--chain": "--k", "--seconds": "--timeout", "--threads": "--jobs", "--a": "--a-format"}
+OLD_OPTIONS = {
+    "--chain": "--k",
+    "--seconds": "--timeout",
+    "--threads": "--jobs",
+    "--a": "--a-format",
+    "--orders": "--order-timeout",
+}
 
 
-def test_old_options_are_taken_and_not_shown() -> None:
+def test_old_options_are_taken_with_a_word_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     renamed = [each for command in COMMANDS.values() for each in command.params if isinstance(each, Renamed)]
     assert {old: each.opts[0] for each in renamed for old in each.old} == OLD_OPTIONS
-    context = click.Context(COMMANDS["max-difference"])
-    taken, _, _ = COMMANDS["max-difference"].make_parser(context).parse_args(["--seconds", "3"])
-    assert taken["timeout"] == "3"
+    words = ["ampere", "hopper", "HMMA.16816.F32", "--seconds", "3"]
+    context = COMMANDS["max-difference"].make_context("max-difference", words)
+    assert context.params["timeout"] == 3
+    assert (
+        capsys.readouterr().err
+        == "mmaformal: --seconds is --timeout now; the old name goes with the next version\n"
+    )
     assert "--seconds" not in COMMANDS["max-difference"].get_help(context)

@@ -213,7 +213,7 @@ BOXES = {
 def test_instructions_are_identified(label: str) -> None:
     arch, name = label.split()
     i = ARCHITECTURES[arch][name]
-    found = identify(i, solving=5)
+    found = identify(i, solver_timeout=5)
     assert found.verdict == ("several" if found.classes[0].open else "one")
     assert i.spec in found.classes[0].members
     assert found.chosen <= BOXES[label]

@@ -153,7 +153,7 @@ SPACE = {
 @pytest.mark.parametrize("name", SPACE)
 def test_of_all_models_there_are(name: str) -> None:
     unit, k, verdict = SPACE[name]
-    asked = identify(unit, k=k, timeout=60, solving=5, **FP16)
+    asked = identify(unit, k=k, timeout=60, solver_timeout=5, **FP16)
     assert asked.verdict == verdict
     if verdict == "special":
         assert (asked.findings == (OWN[unit],)) == (unit in OWN)
@@ -211,7 +211,7 @@ def test_a_sticky_alignment_is_a_design(monkeypatch: pytest.MonkeyPatch) -> None
     for space in (fda_space, gfda, wfma):
         monkeypatch.setattr(space, "conversions", lambda fmt: iter((RZ_FP32,)))
     unit = fda(4).replace(F=20, cut="RO")
-    found = identify(unit, solving=3, confirm=600)
+    found = identify(unit, solver_timeout=3, confirm=600)
     assert unit.spec.parameters.algorithm == found.classes[0].model.parameters.algorithm
     assert found.verdict in ("one", "several")
     assert found.classes[0].model.replace(e_zero=-131) == unit.spec
