@@ -63,7 +63,8 @@ def identify(
             count = unit.record(out, rows)
             return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
         if probe:
-            found = probed(unit, timeout=timeout)
+            with Status() as status:
+                found = probed(unit, timeout=timeout, progress=status.show)
             text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
             return answered(text, SETTLED if found.complete else UNKNOWN)
         with options.remembering_option(evidence, no_cache), Status() as status:

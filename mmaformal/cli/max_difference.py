@@ -42,7 +42,7 @@ _PROVED = 600.0
     metavar="N",
     help="The best of N searches, each from numbers of its own (default 1).",
 )
-@options.jobs
+@options.here
 @options.cluster
 @click.option("--prove", "proving", is_flag=True, help="Prove the bound too.")
 @click.option(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--instruction", type=options.INSTRUCTION, metavar="NAME", help="The instruction, in place of the file's."
 )
 @options.replace
-@options.jobs
+@options.here
 @options.cluster
 @options.model
 @solving(120.0, verbose=False, smtlib=False)

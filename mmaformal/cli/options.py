@@ -476,6 +476,8 @@ jobs = click.option(
     "--jobs", type=PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
 )
 
+here = click.option("--jobs", type=PROCESSES, metavar="N", help="Worker processes (default: this one).")
+
 cluster = click.option(
     "--cluster",
     metavar="ADDRESS",
