@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import mmaformal
-from mmaformal import ampere, hopper, max_difference
+from mmaformal import ampere, hopper, listing, max_difference
 from mmaformal.cli import app
 from mmaformal.cli.options import Renamed
 from mmaformal.hardware.module import HardwareError
@@ -24,7 +24,7 @@ COMMANDS = dict(app.commands)
 #: Commands that print what Python has as objects: `ARCHITECTURES`, an instruction, `dot_add`.
 OF_THE_TERMINAL = {"list", "show", "run", "warm-up", "completion", "help", "atlas", "serve"}
 #: Studies use the house: their functions are in `mmaformal.studies`.
-OF_STUDIES = {"amx", "e9s12", "errors", "unit-study", "training", "narrow-range"}
+OF_STUDIES = {"amx", "e9s12", "unit-study", "training", "narrow-range"}
 ASKING = sorted(COMMANDS.keys() - OF_THE_TERMINAL - OF_STUDIES)
 
 #: Where a function is in a file of another name: the folder, or the first name, says it.
@@ -38,10 +38,10 @@ FILES = {
 
 #: Keywords that several functions take, and their types.
 SHARED = {
-    "timeout": {"float"},
+    "timeout": {"float", "float | None"},
     "memory": {"int"},
     "solver": {"Solver"},
-    "jobs": {"int", "int | None"},
+    "jobs": {"int | None"},
     "executor": {"Executor | None"},
     "progress": {"Progress | None", "bool | Progress | None"},
     "cache": {"Cache"},
@@ -66,6 +66,7 @@ OWN = {
     "check_certificate": {"also"},
     "diagnose": {"order_timeout"},
     "diagnose_gemm": {"instructions"},
+    "errors": {"split_k"},
     "explain": {"device", "against", "every_block", "call", "scale_layout", "scale_format"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
@@ -97,14 +98,7 @@ OPTIONS = {
     "--a-format": "a_format",
 }
 NOT_BOTH = {
-    ("verify", "jobs"),  # the command verifies many instructions at once,
-    ("verify", "solver"),  # each by all solvers
-    ("verify", "executor"),
     ("record", "jobs"),  # of a library (`record_product`)
-    *((name, "jobs") for name in ("check", "mismatches", "max-difference")),  # of an executor
-    *(
-        (name, "cache") for name in ("diagnose", "diagnose-gemm", "fingerprint", "mismatches")
-    ),  # answers printed
     *(
         (name, "a_format") for name in ("probe", "diagnose-gemm", "identify")
     ),  # the instruction, or the file, says it
@@ -259,6 +253,24 @@ def test_old_functions_are_there_with_a_warning() -> None:
         assert old.Prover is Prover
     with pytest.warns(DeprecationWarning, match="verify"):
         assert old.prove_encodings is mmaformal.verify
+
+
+def test_old_modules_are_there_with_a_warning() -> None:
+    old = importlib.import_module("mmaformal.algorithms")
+    for name, place in (("Fda", "encodings.fda"), ("DotAdd", "spec"), ("Rounding", "rounding")):
+        with pytest.warns(DeprecationWarning, match=rf"algorithms\.{name} is mmaformal\.{place}\.{name} now"):
+            assert getattr(old, name) is getattr(importlib.import_module(f"mmaformal.{place}"), name)
+    with pytest.raises(AttributeError, match="Nothing"):
+        _ = old.Nothing
+    with pytest.warns(DeprecationWarning, match=r"mmaformal\.queries\.errors\.errors now"):
+        assert importlib.import_module("mmaformal.many_errors").measured is mmaformal.errors
+    with pytest.warns(DeprecationWarning, match=r"listing\.text_table now"):
+        assert importlib.import_module("mmaformal.listing").table is listing.text_table
+
+
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) & {"signoff_all", "record", "from_rtl", "errors"}))
+def test_what_a_function_gives_back_is_there_too(name: str) -> None:
+    assert inspect.signature(getattr(mmaformal, name)).return_annotation in mmaformal.__all__
 
 
 def test_a_progress_of_numbers_is_called_with_them_and_a_warning() -> None:
