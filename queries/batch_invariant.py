@@ -187,16 +187,14 @@ def batch_invariant(
     if differs is not None:
         return BatchInvariance(shapes, d, (), None, (), (), differs, common, time.monotonic() - start)
     each = _EXPLAINING * timeout / len(given)
-    found = tuple(
-        explain_given(x, device, against, timeout=each, say=partial(_of_product, say, number))
-        for number, x in enumerate(given, 1)
-    )
-    with (
-        session(solver, memory, cache) as portfolio,
-        Deadline(max(start + timeout - time.monotonic(), 0.05)) as deadline,
-    ):
-        decided = _Decided(given, found, portfolio)
-        decided.compare(max(start + timeout - time.monotonic(), 0.05))
+    with session(solver, memory, cache) as portfolio:
+        found = tuple(
+            explain_given(x, device, against, timeout=each, say=partial(_of_product, say, number))
+            for number, x in enumerate(given, 1)
+        )
+        with Deadline(max(start + timeout - time.monotonic(), 0.05)) as deadline:
+            decided = _Decided(given, found, portfolio)
+            decided.compare(max(start + timeout - time.monotonic(), 0.05))
     sure = not deadline.expired
     return BatchInvariance(
         shapes,

@@ -252,17 +252,7 @@ def diagnose(
     count = checked_jobs(jobs)
     with sessions(solver, memory, cache) as solvers:
         work = _Search(given, names, count, executor, start + timeout, progress or (lambda _: None))
-        grace = min(_GRACE, timeout / 10)
-        with Deadline(timeout * _SEARCHING + grace):
-            work.run_models(start + timeout * _SEARCHING)
-        with Deadline(max(work.left, grace)):
-            work.take_models()
-        ordering = timeout / 2 if order_timeout is None else order_timeout
-        if not work.exact and ordering > 0:
-            with Deadline(max(work.left * _ORDERING, 0)):
-                work.run_orders(min(ordering, work.left * _ORDERING - grace))
-        with Deadline(max(work.left, grace)):
-            work.find_nearest()
+        work.run(timeout, timeout / 2 if order_timeout is None else order_timeout)
         classes = Classes(_compared(work.exact), max(work.left, 0), work.say, **solvers)
         explained, tests = classes.found()
     return Diagnosis(
@@ -307,6 +297,19 @@ class _Search:
     @property
     def left(self) -> float:
         return self.deadline - time.monotonic()
+
+    def run(self, timeout: float, order_timeout: float) -> None:
+        """Try every model, then other orders where none explains the rows, and find the nearest."""
+        grace = min(_GRACE, timeout / 10)
+        with Deadline(timeout * _SEARCHING + grace):
+            self.run_models(self.deadline - timeout * (1 - _SEARCHING))
+        with Deadline(max(self.left, grace)):
+            self.take_models()
+        if not self.exact and order_timeout > 0:
+            with Deadline(max(self.left * _ORDERING, 0)):
+                self.run_orders(min(order_timeout, self.left * _ORDERING - grace))
+        with Deadline(max(self.left, grace)):
+            self.find_nearest()
 
     def run_models(self, until: float) -> None:
         """Every model of the space on the first rows."""

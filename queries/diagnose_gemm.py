@@ -203,16 +203,14 @@ def diagnose_gemm(
     checked_timeout(timeout)
     given = format_named(a_format, A, "A"), format_named(b_format, B, "B"), format_named(d_format, D, "D")
     a, b, d = _checked((A, B, D), given)
-    alike = _tried(instructions, given)
-    chosen = [first for first, *_ in alike]
-    search = _Exact(a, b, d, given[2])
-    with Deadline(_SEARCHING * timeout) as deadline:
-        for done, each in enumerate(chosen, 1):
-            search.run(each)
-            say(f"{done} of {len(chosen)} instructions, {each.label} the last", done, len(chosen), each)
-    left, nearest = max(start + timeout - time.monotonic(), 0.0), list[Miss]()
-    twins = {first: rest for first, *rest in alike}
+    twins = {first: rest for first, *rest in _tried(instructions, given)}
+    chosen, search = list(twins), _Exact(a, b, d, given[2])
     with session(solver, memory, cache) as portfolio:
+        with Deadline(_SEARCHING * timeout) as deadline:
+            for done, each in enumerate(chosen, 1):
+                search.run(each)
+                say(f"{done} of {len(chosen)} instructions, {each.label} the last", done, len(chosen), each)
+        left, nearest = max(start + timeout - time.monotonic(), 0.0), list[Miss]()
         classes = StructureClasses(search.exact, a.shape[1], Asker(portfolio, left), twins.__getitem__)
         with Deadline(left):
             classes.find()

@@ -253,9 +253,7 @@ def max_difference(
     """
     caller(progress)
     if not isinstance(prove, bool):
-        warn(
-            "max_difference(prove=SECONDS) is max_difference(prove=True, proof_timeout=SECONDS) now", above=3
-        )
+        warn("max_difference(prove=SECONDS) is (prove=True, proof_timeout=SECONDS) now", above=3)
         prove, proof_timeout = True, prove
     left, right = comparable(x, y, instruction, other)
     units = _units_of(left, right)
@@ -275,21 +273,19 @@ def max_difference(
         found = _searched(left, right, units, constraints, seeds, timeout, workers, say)
     searched, best = any(each.tried for each in found), _farthest(left, right, found)
     random = _random_within(deadline, timeout if searches > 1 else 0, left, right, [seed, 1])
+    return _apart(left, right, Apart(bound, Fraction(0), 0.0, None, None, random, proof, searched), best)
+
+
+def _apart(x: Instruction, y: Instruction, known: Apart, best: Codes | None) -> Apart:
+    """Returns the answer of what is known, with the input found.  Raises WitnessError where it refutes the bound."""
     if best is None:
-        return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
-    witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
-    apart, place = _distance(witness, left.d_format)
-    if apart > bound * _sigma(left, best):
-        raise WitnessError(f"{left.label} and {right.label} are farther apart than their bound, on {witness}")
-    return Apart(
-        bound,
-        apart / _sigma(left, best),
-        float(apart / place),
-        witness,
-        units=_units(units, best, apart),
-        random=random,
-        proof=proof,
-    )
+        return known
+    witness = Witness.of(x, y, best.a, best.b, best.c, best.scale_a, best.scale_b)
+    apart, place = _distance(witness, x.d_format)
+    if apart > known.bound * _sigma(x, best):
+        raise WitnessError(f"{x.label} and {y.label} are farther apart than their bound, on {witness}")
+    found, units = apart / _sigma(x, best), _units(_units_of(x, y), best, apart)
+    return replace(known, found=found, ulps=float(apart / place), witness=witness, units=units, searched=True)
 
 
 class _Searched(NamedTuple):

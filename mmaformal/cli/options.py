@@ -325,9 +325,7 @@ def table_options(command: Command) -> Command:
     return click.option("--csv", "table", flag_value="csv", help="Print CSV.")(latex(command))
 
 
-verbose = click.option(
-    "--verbose", "-v", is_flag=True, help="Print every product and step, and every obligation."
-)
+verbose = click.option("--verbose", "-v", is_flag=True, help="Print every product, step and obligation.")
 
 
 class Renamed(click.Option):
