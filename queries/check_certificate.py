@@ -48,7 +48,7 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 _CHECKED = "certificate"
 
 #: Lemmas of which a process of its own is worth starting.
-_EACH = 100
+_EACH = 500
 
 #: Lines that cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
 _VERIFIED = re.compile(r"^(s VERIFIED( UNSAT)?|c VERIFIED)\s*$", re.MULTILINE)
@@ -131,11 +131,11 @@ def check_certificate(
         parts = [(path, name, entry, program, timeout) for name, entry in lemmas.items()]
         with workers_given(None, min(checked_jobs(jobs), -(-len(parts) // _EACH) or 1)) as workers:
             for count, name in enumerate(each_in_order(workers, _checked_lemma, parts), 1):
-                said, outcome = (
+                text, outcome = (
                     lemmas[name].get("statement", ""),
                     Outcome("unsat", _CHECKED, "1", 0.0, asked=name),
                 )
-                store.add(name, "lemma", str(said), outcome)
+                store.add(name, "lemma", str(text), outcome)
                 tell(f"{count} of {len(lemmas)} lemmas")
         checking = time.monotonic() - start
         for each in statements:

@@ -43,8 +43,8 @@ def decide(
     """
     portfolios: dict[object, Portfolio] = _own.__dict__.setdefault("portfolios", {})
     if (backend, memory) not in portfolios:
-        one = isinstance(backend, str)
-        portfolio = Portfolio([backend], memory) if one else LazyPortfolio(backend, memory)
+        kind = Portfolio if isinstance(backend, str) else LazyPortfolio
+        portfolio = kind([backend] if isinstance(backend, str) else backend, memory)
         portfolios[backend, memory] = portfolio
         _all.append(portfolio)
     return [portfolios[backend, memory].ask(script, {}, timeout) for script in scripts]
