@@ -131,11 +131,8 @@ def check_certificate(
         parts = [(path, name, entry, program, timeout) for name, entry in lemmas.items()]
         with workers_given(None, min(checked_jobs(jobs), -(-len(parts) // _EACH) or 1)) as workers:
             for count, name in enumerate(each_in_order(workers, _checked_lemma, parts), 1):
-                text, outcome = (
-                    lemmas[name].get("statement", ""),
-                    Outcome("unsat", _CHECKED, "1", 0.0, asked=name),
-                )
-                store.add(name, "lemma", str(text), outcome)
+                outcome = Outcome("unsat", _CHECKED, "1", 0.0, asked=name)
+                store.add(name, "lemma", str(lemmas[name].get("statement", "")), outcome)
                 tell(f"{count} of {len(lemmas)} lemmas")
         checking = time.monotonic() - start
         for each in statements:

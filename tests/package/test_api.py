@@ -210,8 +210,11 @@ def test_old_keywords_are_taken_with_a_warning() -> None:
         max_difference(same, same, seconds=1.0, timeout=2.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword"):
         identify(same, seconds=1.0)  # type: ignore[call-arg]
-    with pytest.warns(DeprecationWarning, match=r"prove=True, proof_timeout=SECONDS\) now"):
-        max_difference(same, ampere["HMMA.16816.F32"], timeout=0.1, prove=0.01)
+    with (
+        pytest.warns(DeprecationWarning, match=r"prove=True, proof_timeout=SECONDS\) now"),
+        pytest.raises(LookupError),
+    ):
+        max_difference("nothing", same, prove=1.0)  # type: ignore[arg-type]
     with (
         pytest.warns(DeprecationWarning, match=r"solver_timeout=…\) now"),
         pytest.raises(TypeError, match="callable"),
