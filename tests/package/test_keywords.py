@@ -1,4 +1,4 @@
-"""What `solver`, `memory`, `cache`, `jobs`, `timeout` and `progress` do, where work is divided or has parts."""
+"""Keywords `solver`, `memory`, `cache`, `jobs`, `timeout`, `progress`: they do in every function what they say."""
 
 from __future__ import annotations
 
