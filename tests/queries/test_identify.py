@@ -52,7 +52,7 @@ BF16: dict[str, Any] = {
     "c_format": "fp32",
     "k": 8,
     "timeout": 60.0,
-    "solving": 5.0,
+    "solver_timeout": 5.0,
     "confirm": 1500,
     "only": FEW,
 }

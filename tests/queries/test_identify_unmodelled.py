@@ -51,7 +51,7 @@ from mmaformal.spaces import sticky
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
-QUICK: dict[str, Any] = {"k": 4, "timeout": 60.0, "solving": 3.0, "confirm": 1500}
+QUICK: dict[str, Any] = {"k": 4, "timeout": 60.0, "solver_timeout": 3.0, "confirm": 1500}
 _TYPES = Types.of(fda().spec)
 
 
@@ -182,10 +182,10 @@ def test_designs_are_tried_where_nothing_else_explains() -> None:
     fp32 = FORMATS["fp32"]
     spec = Types(fp32, fp32, fp32, fp32).model(2, Muladd(IEEE_FP32, IEEE_FP32))
     unit = Instruction("X", "a unit", 1, 1, spec)
-    asked = identify(unit, **{x: QUICK[x] for x in ("timeout", "solving", "confirm")})
+    asked = identify(unit, **{x: QUICK[x] for x in ("timeout", "solver_timeout", "confirm")})
     assert asked.verdict in ("one", "several")
     assert spec in asked.classes[0].members
-    asked = identify(unit, only=["sfma"], **{x: QUICK[x] for x in ("timeout", "solving", "confirm")})
+    asked = identify(unit, only=["sfma"], **{x: QUICK[x] for x in ("timeout", "solver_timeout", "confirm")})
     assert asked.verdict == "none"
     assert {each.model.parameters.algorithm for each in asked.classes} == {"sfma"}
 
