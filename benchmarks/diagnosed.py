@@ -29,7 +29,7 @@ from mmaformal.spec import DotAdd
 def place_of(model: DotAdd, path: Path, timeout: float) -> str:
     """Returns where `diagnose` has a model, with the times."""
     start, work = time.perf_counter(), time.process_time()
-    found = diagnose(path, timeout=timeout)
+    found = diagnose(path, timeout=timeout, jobs=1)
     seconds, busy = time.perf_counter() - start, time.process_time() - work
     places = [n for n, each in enumerate(found.classes) if model in each.members]
     where = "missing" if not places else "later" if places[0] else "first"

@@ -2,7 +2,7 @@
 
     python benchmarks/many_errors.py --outputs 10000000000 --cluster local --jobs 2
 
-The figures are the same whatever the workers are (`mmaformal.many_errors`).
+The figures are the same whatever the workers are (`mmaformal.errors`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.executors import width_of, workers
-from mmaformal.many_errors import measured
+from mmaformal.queries.errors import errors
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
         def told(line: str) -> None:
             print(f"\r{line}, {time.perf_counter() - start:.0f} s ", end="", file=sys.stderr, flush=True)
 
-        found = measured(
+        found = errors(
             instruction_meant(args.instruction),
             args.outputs,
             k=args.k,

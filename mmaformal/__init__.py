@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         UnknownInstructionError,
     )
     from mmaformal.gemm import matmul
-    from mmaformal.hardware.blackbox import from_rtl
+    from mmaformal.hardware.blackbox import DesignUnit, from_rtl
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.instruction import Instruction
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.check_certificate import Checked, check_certificate
     from mmaformal.queries.diagnose import Diagnosis, diagnose
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
+    from mmaformal.queries.errors import errors
     from mmaformal.queries.explain import explain
     from mmaformal.queries.explained import Explanation
     from mmaformal.queries.find_difference import find_difference
@@ -50,12 +51,14 @@ if TYPE_CHECKING:
     from mmaformal.queries.replay_model import ReplayedModel, replay_model
     from mmaformal.queries.roundoff import roundoff
     from mmaformal.queries.signoff import signoff
-    from mmaformal.queries.signoff_all import signoff_all
+    from mmaformal.queries.signoff_all import Kinds, signoff_all
     from mmaformal.queries.verify import verify
     from mmaformal.recorder.units import record
+    from mmaformal.recordings.read import Recording
     from mmaformal.recordings.report import Checks, check
     from mmaformal.result import Result
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
+    from mmaformal.statistics import Statistics
     from mmaformal.structures import Structure, replay
     from mmaformal.studies.emulation.less_accurate import less_accurate
     from mmaformal.witness import Witness
@@ -90,6 +93,7 @@ __all__ = [
     "Certificates",
     "Checked",
     "Checks",
+    "DesignUnit",
     "Diagnosis",
     "Different",
     "Equal",
@@ -100,14 +104,17 @@ __all__ = [
     "Holds",
     "Identified",
     "Instruction",
+    "Kinds",
     "Mismatches",
     "Netlist",
     "Number",
     "Probed",
     "Proof",
+    "Recording",
     "ReplayedModel",
     "Result",
     "Sizes",
+    "Statistics",
     "Structure",
     "Unknown",
     "UnknownArchitectureError",
@@ -132,6 +139,7 @@ __all__ = [
     "diff",
     "e9s12",
     "emulation",
+    "errors",
     "explain",
     "find_difference",
     "fingerprint",
@@ -169,7 +177,7 @@ _LAZY = {
     for module, names in {
         "architectures": "ARCHITECTURES Architecture UnknownArchitectureError UnknownInstructionError",
         "gemm": "matmul",
-        "hardware.blackbox": "from_rtl",
+        "hardware.blackbox": "DesignUnit from_rtl",
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
         "instruction": "Instruction",
@@ -180,6 +188,7 @@ _LAZY = {
         "queries.check_certificate": "Checked check_certificate",
         "queries.diagnose": "Diagnosis diagnose",
         "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",
+        "queries.errors": "errors",
         "queries.explain": "explain",
         "queries.explained": "Explanation",
         "queries.find_difference": "find_difference",
@@ -191,12 +200,14 @@ _LAZY = {
         "queries.replay_model": "ReplayedModel replay_model",
         "queries.roundoff": "roundoff",
         "queries.signoff": "signoff",
-        "queries.signoff_all": "signoff_all",
+        "queries.signoff_all": "Kinds signoff_all",
         "queries.verify": "verify",
         "recorder.units": "record",
+        "recordings.read": "Recording",
         "recordings.report": "Checks check",
         "result": "Result",
         "solver.answers": "Answer Different Equal Fails Holds Number Proof Unknown",
+        "statistics": "Statistics",
         "structures": "Structure replay",
         "studies.emulation.less_accurate": "less_accurate",
         "witness": "Witness",

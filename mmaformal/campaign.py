@@ -102,8 +102,10 @@ def _build(spec: DotAdd) -> tuple[list[LemmaText], Digests] | _Failure:
         return claims, digests
 
 
-def _search(instruction: Instruction, timeout: float, memory: int) -> CaseWitness | None:
-    with _OneAtATime(), LazyPortfolio(memory=memory) as portfolio:
+def _search(
+    instruction: Instruction, timeout: float, solver: tuple[str, ...] | None, memory: int
+) -> CaseWitness | None:
+    with _OneAtATime(), LazyPortfolio(solver, memory) as portfolio:
         return find_witness(Asker(portfolio, timeout), instruction)
 
 
@@ -142,7 +144,7 @@ class Campaign:
     """The instructions to prove, and what is known so far; `run` goes on from there, also after it was broken off.
 
     `timeout` is in seconds, for each lemma and for each search for a witness; `memory` in megabytes for each solver's
-    process.  `told` is called after everything that happens, and twice a second.
+    process of `solver` (default: z3 and Bitwuzla).  `told` is called after everything that happens, and twice a second.
     """
 
     def __init__(
@@ -152,9 +154,10 @@ class Campaign:
         *,
         timeout: float = 600.0,
         memory: int = 2048,
+        solver: tuple[str, ...] | None = None,
         told: Callable[[Campaign], None] = lambda _: None,
     ) -> None:
-        self.store, self.timeout, self.memory, self.told = store, timeout, memory, told
+        self.store, self.timeout, self.memory, self.solver, self.told = store, timeout, memory, solver, told
         self.goals: dict[DotAdd, Goal] = {}
         for instruction in instructions:
             goal = self.goals.setdefault(instruction.spec, Goal([]))
@@ -249,16 +252,20 @@ class Campaign:
 
     def _work(self, executor: Executor, width: int, following: Callable[[], _Task | None]) -> None:
         at: dict[Future[object], _Task] = {}
-        while True:
-            while len(at) < _AHEAD * width and (task := following()) is not None:
-                at[executor.submit(task.function, *task.arguments)] = task
-            self.running = [task.label for task in at.values()][:width]
-            if not at:
-                return
-            finished, _ = wait(at, _BEAT, FIRST_COMPLETED)
-            for future in finished:
-                at.pop(future).done(future.result())
-            self.told(self)
+        try:
+            while True:
+                while len(at) < _AHEAD * width and (task := following()) is not None:
+                    at[executor.submit(task.function, *task.arguments)] = task
+                self.running = [task.label for task in at.values()][:width]
+                if not at:
+                    return
+                finished, _ = wait(at, _BEAT, FIRST_COMPLETED)
+                for future in finished:
+                    at.pop(future).done(future.result())
+                self.told(self)
+        finally:
+            for future in at:
+                future.cancel()
 
     def _next(self) -> _Task | None:
         if self._open:
@@ -272,14 +279,17 @@ class Campaign:
             scripts = [claim.script for claim in claims]
             label = f"{self._goals_of[first][0].label}: {claims[0].name.rpartition(' ')[0]}"
             return _Task(
-                label, partial(self._answered, together), decide, (scripts, self.timeout, None, self.memory)
+                label,
+                partial(self._answered, together),
+                decide,
+                (scripts, self.timeout, self.solver, self.memory),
             )
         if self._builds:
             goal = self._builds.popleft()
             return _Task(f"{goal.label}: building", partial(self._built, goal), _build, (goal.spec,))
         if self._searches:
             goal = self._searches.popleft()
-            arguments = goal.instructions[0], self.timeout, self.memory
+            arguments = goal.instructions[0], self.timeout, self.solver, self.memory
             return _Task(
                 f"{goal.label}: looking for a witness", partial(self._sought, goal), _search, arguments
             )

@@ -30,6 +30,12 @@ HTML_ROWS, _HTML_CELL = 24, 160
 _CELL = "text-align:left; vertical-align:top; padding:2px 10px 2px 0"
 
 
+class LastingLine(str):
+    """A line that `progress` is called with and that stays true: a terminal keeps it."""
+
+    __slots__ = ()
+
+
 def clipped(text: str, width: int = LINE) -> str:
     """The text on one line, its middle left out where it is longer than `width` characters."""
     text = " ".join(text.split())

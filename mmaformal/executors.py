@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, closing, contextmanager
 from typing import TypeVar
 
-from mmaformal.checked import Progress
+from mmaformal.checked import Progress, integer
 from mmaformal.kernels.rows import processors
 from mmaformal.solver.pool import _without_main, cluster, lost_workers, processes
 
@@ -37,7 +37,7 @@ def workers(address: str | None = None, jobs: int | None = None) -> Iterator[Exe
     Without an address it has `jobs` processes (default: one for each core).  Leaving the block ends what was begun in
     it.  Raises ImportError without Dask, OSError if there is no scheduler.
     """
-    count = jobs or processors()
+    count = checked_jobs(jobs)
     with ExitStack() as stack:
         if address is None:
             executor = stack.enter_context(processes(count))
@@ -45,6 +45,29 @@ def workers(address: str | None = None, jobs: int | None = None) -> Iterator[Exe
             with _without_main():  # Dask's processes would run the caller's script again
                 executor = stack.enter_context(cluster(address, count))
         yield executor
+
+
+@contextmanager
+def workers_given(executor: Executor | None, jobs: int | None) -> Iterator[Executor | None]:
+    """Gives the executor, or one of `jobs` processes where there is none; None where neither is given, or `jobs` is 1.
+
+    Raises TypeError or ValueError as `checked_jobs`.
+    """
+    if jobs is None or checked_jobs(jobs) == 1 or executor is not None:
+        yield executor
+        return
+    with workers(jobs=jobs) as made:
+        yield made
+
+
+def checked_jobs(jobs: int | None) -> int:
+    """Returns how many processes, or threads, there are to be: `jobs`, or one for each core if it is None.
+
+    Raises TypeError or ValueError for what counts nothing.
+    """
+    if jobs is not None and integer(jobs, "jobs") < 1:
+        raise ValueError(f"jobs is {jobs}; it counts from 1")
+    return processors() if jobs is None else int(jobs)
 
 
 def width_of(executor: Executor) -> int:

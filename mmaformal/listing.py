@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from mmaformal import accumulator
+from mmaformal import accumulator, renamed
 from mmaformal.architectures import (
     ARCHITECTURES,
     SPECIFIED_UNITS,
@@ -447,3 +447,6 @@ def change_text(spec: DotAdd, change: tuple[str, object] | None) -> str:
     name, value = change
     was = spec.product_order or "as numbered" if name == "product_order" else spec.parameters[name]
     return f", {name} = {parameter_text(value, name)}, not {parameter_text(was, name)}"
+
+
+__getattr__ = renamed.names(__name__, table="text_table")

@@ -51,6 +51,19 @@ def names(module: str, **renamed: str) -> Callable[[str], object]:
     return look_up
 
 
+def elsewhere(module: str, place: str, **renamed: str) -> Callable[[str], object]:
+    """Returns the `__getattr__` of a module that is `place` now, where some names are others, as `old="new"` says."""
+
+    def look_up(name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(import_module(place), renamed.get(name, name))
+        warn(f"{module}.{name} is {place}.{renamed.get(name, name)} now")
+        return found
+
+    return look_up
+
+
 def modules(package: str, **renamed: str) -> None:
     """Makes modules of a package importable by their old names, as `old="new"` says."""
     for old, new in renamed.items():

@@ -23,19 +23,20 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.display import HtmlText, ShortRepr, counted, short_text
+from mmaformal.display import ShortRepr, counted, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, fp64
 from mmaformal.gemm import Division, matmul, values
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.rows import processors
 from mmaformal.operands import Matrix, as_operand
+from mmaformal.result import Result
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class Statistics(HtmlText):
+class Statistics(Result):
     """The usual figures about a sample of errors e = d - x, x the exact results.
 
     Nothing overflows on the way; a number that float64 itself does not reach is infinity, or 0.
@@ -61,6 +62,26 @@ class Statistics(HtmlText):
             value = getattr(self, f.name)
             lines.append(f"{f.name:{width}}  {value if isinstance(value, int) else f'{value:.6g}'}")
         return "\n".join(lines)
+
+    @property
+    def verdict(self) -> str:
+        """`measured`."""
+        return "measured"
+
+    @property
+    def summary(self) -> str:
+        """Returns how many results there are, and how large their errors are."""
+        return (
+            f"{counted(self.count, 'result')}: relative {self.relative:.4g}, at most {self.max_ulp:.4g} ulp"
+        )
+
+    def rows(self) -> list[dict[str, object]]:
+        """Returns one row, of all figures."""
+        return [dict(vars(self))]
+
+    def to_json(self) -> dict[str, object]:
+        """Returns plain values; null for what is no finite number."""
+        return {name: value if math.isfinite(value) else None for name, value in vars(self).items()}
 
     def __repr__(self) -> str:
         told = ("relative", "bias_ulp", "mean_absolute_ulp", "max_ulp", "exact")

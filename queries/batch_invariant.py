@@ -25,7 +25,6 @@ from mmaformal.formats import Format
 from mmaformal.given_matrices import GivenMatrices
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
-from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.explain import explain_given
 from mmaformal.queries.explained import Explanation, in_kernels_words
 from mmaformal.queries.likely_structures import made_by_structure
@@ -36,6 +35,8 @@ from mmaformal.result import Result
 from mmaformal.shown_stages import code_text, ulps_apart
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.structures import Structure, plain_name, structure_or_name
 
 #: The part of the time that structures may take; what is left is for proving some of them the same.
@@ -156,7 +157,10 @@ def batch_invariant(
     c_format: str | Format | None = None,
     d_format: str | Format | None = None,
     timeout: float = 120.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> BatchInvariance:
     """Find whether products of one call, of other M, make every row by the same additions.
 
@@ -165,7 +169,7 @@ def batch_invariant(
     explains any of them; `fails` with a row that has two results: recorded, where a row with the same C meets the
     same B twice, or else recorded and as the structure of another product makes it; `unknown` otherwise.
 
-    `timeout`: seconds for everything.
+    `timeout`: seconds for everything.  `memory`, `solver`, `cache`: as `find_difference` has them.
 
     Raises ValueError for fewer than two products, another K or other types, and as `explain`.
     """
@@ -183,13 +187,14 @@ def batch_invariant(
     if differs is not None:
         return BatchInvariance(shapes, d, (), None, (), (), differs, common, time.monotonic() - start)
     each = _EXPLAINING * timeout / len(given)
-    found = tuple(
-        explain_given(x, device, against, timeout=each, say=partial(_of_product, say, number))
-        for number, x in enumerate(given, 1)
-    )
-    with Deadline(max(start + timeout - time.monotonic(), 0.05)) as deadline:
-        decided = _Decided(given, found)
-        decided.compare(max(start + timeout - time.monotonic(), 0.05))
+    with session(solver, memory, cache) as portfolio:
+        found = tuple(
+            explain_given(x, device, against, timeout=each, say=partial(_of_product, say, number))
+            for number, x in enumerate(given, 1)
+        )
+        with Deadline(max(start + timeout - time.monotonic(), 0.05)) as deadline:
+            decided = _Decided(given, found, portfolio)
+            decided.compare(max(start + timeout - time.monotonic(), 0.05))
     sure = not deadline.expired
     return BatchInvariance(
         shapes,
@@ -255,8 +260,10 @@ def _common_rows(given: Sequence[GivenMatrices]) -> tuple[TwoResults | None, int
 class _Decided:
     """Which structures explain all products, and which only some."""
 
-    def __init__(self, given: Sequence[GivenMatrices], found: Sequence[Explanation]) -> None:
-        self.given, self.found = given, found
+    def __init__(
+        self, given: Sequence[GivenMatrices], found: Sequence[Explanation], portfolio: Portfolio
+    ) -> None:
+        self.given, self.found, self.portfolio = given, found, portfolio
         self.structure: Structure | None = None
         self.others: list[Structure] = []
         self.why_same: list[str] = []
@@ -275,9 +282,8 @@ class _Decided:
             self._two_results(wrong)
             return
         self.structure, self.others = whole[0], [x for x in self.all if x != whole[0]]
-        with LazyPortfolio() as portfolio:
-            classes = StructureClasses(self.all, self.given[0].shape[1], Asker(portfolio, seconds))
-            classes.find()
+        classes = StructureClasses(self.all, self.given[0].shape[1], Asker(self.portfolio, seconds))
+        classes.find()
         kept = next((x for x in classes.same if x.structure == self.structure), None)
         self.structure = kept.other if kept is not None else self.structure
         self.others = [x for x in classes.kept if x != self.structure]

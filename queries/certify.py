@@ -13,7 +13,6 @@ encodings give, the blaster that makes clauses of lemmas, and the checker: docs/
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
@@ -35,6 +34,7 @@ from mmaformal.certificates.lemmas import (
 from mmaformal.certificates.refuting import sat_solver
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
+from mmaformal.executors import checked_jobs
 from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Noted, noting
@@ -224,7 +224,7 @@ def certify(
         asked += _against(instruction_meant(against), asked)
     for part in ("lemmas", "premises", "arguments"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    writing = _Writing(folder, timeout, jobs or os.cpu_count() or 1, progress or (lambda _: None))
+    writing = _Writing(folder, timeout, checked_jobs(jobs), progress or (lambda _: None))
     with remembering(cache):
         for statement in asked:
             writing.tell(f"proving {statement.property} of {statement.architecture} {statement.instruction}")

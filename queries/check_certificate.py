@@ -34,6 +34,7 @@ from mmaformal.certificates.fast_check import accepts
 from mmaformal.certificates.refuting import dimacs
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
+from mmaformal.executors import checked_jobs, each_in_order, workers_given
 from mmaformal.facts import both_encodings, laws
 from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import statement_of
@@ -45,6 +46,9 @@ from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 
 #: The solver of what a certificate proves.
 _CHECKED = "certificate"
+
+#: Lemmas of which a process of its own is worth starting.
+_EACH = 500
 
 #: Lines that cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
 _VERIFIED = re.compile(r"^(s VERIFIED( UNSAT)?|c VERIFIED)\s*$", re.MULTILINE)
@@ -104,6 +108,7 @@ def check_certificate(
     also: str | None = None,
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Checked:
     """Check every lemma and every statement of a folder that `certify` wrote.
@@ -111,7 +116,8 @@ def check_certificate(
     `also` is the name or the path of another checker, which is given each lemma's clauses and derivation as well:
     cake_lpr, which is itself proved correct (Tan, Heule and Myreen, "cake_lpr: Verified Propagation Redundancy Checking
     in CakeML", 2021), lrat-check or lrat-trim.  `timeout` is in seconds, for each statement's argument, and for that
-    checker at each lemma; `memory` in megabytes for each solver's process.
+    checker at each lemma; `memory` in megabytes for each solver's process.  `jobs` processes check lemmas (default: one
+    for each core), where there are many.
 
     Raises RefusedError, which says which line of which file is wrong, or which lemma a statement lacks; OSError if
     there is no such checker.
@@ -122,17 +128,12 @@ def check_certificate(
     statements, lemmas = manifest_of(path)
     argued = by_kernel = by_search = 0
     with EvidenceStore(":memory:") as store:
-        for count, (name, entry) in enumerate(lemmas.items(), 1):
-            _check(path, name, entry)
-            if program is not None:
-                _check_also(program, path / "lemmas" / name, timeout)
-            store.add(
-                name,
-                "lemma",
-                str(entry.get("statement", "")),
-                Outcome("unsat", _CHECKED, "1", 0.0, asked=name),
-            )
-            tell(f"{count} of {len(lemmas)} lemmas")
+        parts = [(path, name, entry, program, timeout) for name, entry in lemmas.items()]
+        with workers_given(None, min(checked_jobs(jobs), -(-len(parts) // _EACH) or 1)) as workers:
+            for count, name in enumerate(each_in_order(workers, _checked_lemma, parts), 1):
+                outcome = Outcome("unsat", _CHECKED, "1", 0.0, asked=name)
+                store.add(name, "lemma", str(lemmas[name].get("statement", "")), outcome)
+                tell(f"{count} of {len(lemmas)} lemmas")
         checking = time.monotonic() - start
         for each in statements:
             tell(f"asking anew: {each['statement']}")
@@ -156,6 +157,16 @@ def check_certificate(
     said = tuple(str(each["statement"]) for each in statements)
     other = program and Path(program).name
     return Checked(said, len(lemmas), argued, by_kernel, by_search, other, checking, time.monotonic() - start)
+
+
+def _checked_lemma(
+    folder: Path, name: str, entry: Mapping[str, str], program: str | None, timeout: float
+) -> str:
+    """Returns the name of a lemma that is checked, by `program` too.  Raises RefusedError."""
+    _check(folder, name, entry)
+    if program is not None:
+        _check_also(program, folder / "lemmas" / name, timeout)
+    return name
 
 
 def _is_argued(noted: Noted, arguments: Iterable[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Proof
 from mmaformal.solver.deadline import Deadline, check_time
+from mmaformal.solver.session import SolverKeywords
 from mmaformal.spec import DotAdd, parameter_text
 
 #: Random cases to tell models apart by, and how many of them all models are run on first.
@@ -75,12 +77,13 @@ class Classes:
         progress: Progress,
         *,
         only_solvers: bool = False,
+        **solvers: Unpack[SolverKeywords],
     ) -> None:
         """timeout: seconds for everything; where they are up, models that were not compared stand in one class.
 
-        only_solvers: for solvers alone; cases are run to the end.
+        only_solvers: for solvers alone; cases are run to the end.  solvers: which are asked, and their memory.
         """
-        self.only_solvers = only_solvers
+        self.only_solvers, self.solvers = only_solvers, solvers
         self.families, self.progress = dict(exact), progress
         self.deadline = time.monotonic() + timeout
         self.specs = sorted(self.families, key=rarity)
@@ -147,7 +150,8 @@ class Classes:
             if (first, spec) in self.equal or left <= 1:
                 continue
             self.progress(f"is {spec.text} the same as {first.text}?")
-            answer = find_difference(as_instruction(first), as_instruction(spec), timeout=min(left, 20))
+            models = as_instruction(first), as_instruction(spec)
+            answer = find_difference(*models, timeout=min(left, 20), **self.solvers)
             if isinstance(answer, Different):
                 yield plain_codes(answer.witness)
             else:
@@ -182,7 +186,7 @@ class Classes:
         remaining = self.deadline - time.monotonic()
         if len(part) == 2 and remaining > 1:
             x, y = (as_instruction(specs[i]) for i in part)
-            answer = find_difference(x, y, timeout=min(remaining, 30))
+            answer = find_difference(x, y, timeout=min(remaining, 30), **self.solvers)
             if isinstance(answer, Different):
                 case = plain_codes(answer.witness)
                 return case, tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)

@@ -22,6 +22,7 @@ from pathlib import Path
 from mmaformal.architectures.known import known_as
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
+from mmaformal.executors import checked_jobs
 from mmaformal.queries.classes import Classes, ModelClass, RunNext, values_text
 from mmaformal.queries.elimination import (
     ModelElimination,
@@ -36,6 +37,8 @@ from mmaformal.recordings.read import Recording, read
 from mmaformal.renamed import keywords
 from mmaformal.result import Result, how_many
 from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, sessions
 from mmaformal.spaces import algorithms, design_spaces
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
@@ -211,28 +214,31 @@ def _test_lines(test: RunNext) -> list[str]:
     return [f"to run next: {test.case.text}", f"  {len(codes)} results: {gives}"]
 
 
-@keywords(order_timeout="orders")
+@keywords(orders="order_timeout")
 def diagnose(
     recording: str | Path | Recording,
     *,
     only: Sequence[str] | None = None,
     timeout: float = 120.0,
-    orders: float | None = None,
-    jobs: int = 1,
+    order_timeout: float | None = None,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    jobs: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Diagnosis:
     """Find the models that explain every row of a recording, of all there are for its types.
 
     K is what was recorded.  The models are found by the first 131,072 rows, and run on all.  A NaN is compared bit by
     bit with models whose NaNs are known, and is any NaN for others.
 
-    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `design_spaces()`.  timeout: seconds
-    for everything; where they are up, the answer has what was found until then.  orders: seconds of these (default:
+    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `design_spaces()`.  timeout:
+    seconds for everything; where they are up, the answer has what was found until then.  order_timeout: seconds of these (default:
     half) for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those
-    of the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
-    `if __name__ == "__main__"`.  executor: whose workers take their place (`mmaformal.executors`).
-    progress: called with a line of text as the work goes on.
+    of the space; 0: they are not searched.  jobs: worker processes (default: one for each core).  executor:
+    whose workers take their place (`mmaformal.executors`).  memory, solver, progress, cache: as `find_difference` has
+    them.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not, LostWorkerError.
     """
@@ -243,20 +249,12 @@ def diagnose(
     names = algorithms() if only is None else list(only)
     if unknown := [name for name in names if name not in (*algorithms(), *design_spaces())]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
-    work = _Search(given, names, jobs, executor, start + timeout, progress or (lambda _: None))
-    grace = min(_GRACE, timeout / 10)
-    with Deadline(timeout * _SEARCHING + grace):
-        work.run_models(start + timeout * _SEARCHING)
-    with Deadline(max(work.left, grace)):
-        work.take_models()
-    ordering = timeout / 2 if orders is None else orders
-    if not work.exact and ordering > 0:
-        with Deadline(max(work.left * _ORDERING, 0)):
-            work.run_orders(min(ordering, work.left * _ORDERING - grace))
-    with Deadline(max(work.left, grace)):
-        work.find_nearest()
-    classes = Classes(_compared(work.exact), max(work.left, 0), work.say)
-    explained, tests = classes.found()
+    count = checked_jobs(jobs)
+    with sessions(solver, memory, cache) as solvers:
+        work = _Search(given, names, count, executor, start + timeout, progress or (lambda _: None))
+        work.run(timeout, timeout / 2 if order_timeout is None else order_timeout)
+        classes = Classes(_compared(work.exact), max(work.left, 0), work.say, **solvers)
+        explained, tests = classes.found()
     return Diagnosis(
         tuple(explained),
         tuple(tests),
@@ -299,6 +297,19 @@ class _Search:
     @property
     def left(self) -> float:
         return self.deadline - time.monotonic()
+
+    def run(self, timeout: float, order_timeout: float) -> None:
+        """Try every model, then other orders where none explains the rows, and find the nearest."""
+        grace = min(_GRACE, timeout / 10)
+        with Deadline(timeout * _SEARCHING + grace):
+            self.run_models(self.deadline - timeout * (1 - _SEARCHING))
+        with Deadline(max(self.left, grace)):
+            self.take_models()
+        if not self.exact and order_timeout > 0:
+            with Deadline(max(self.left * _ORDERING, 0)):
+                self.run_orders(min(order_timeout, self.left * _ORDERING - grace))
+        with Deadline(max(self.left, grace)):
+            self.find_nearest()
 
     def run_models(self, until: float) -> None:
         """Every model of the space on the first rows."""

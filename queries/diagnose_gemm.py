@@ -26,13 +26,14 @@ from mmaformal.formats import Format
 from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
 from mmaformal.operands import as_operand
-from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.structure_classes import MOST, SameAs, StructureClasses
 from mmaformal.queries.structure_search import SPACE, StructureSearch, built, chained_ones, codes_differ
 from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.structures import CodeArray, Structure, plain_name, replay
 
 #: Rows that a structure has to reproduce before it is run on all.
@@ -176,7 +177,10 @@ def diagnose_gemm(
     d_format: str | Format | None = None,
     instructions: Iterable[Instruction] | None = None,
     timeout: float = 300.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> GemmDiagnosis:
     """Find the structures that reproduce every element of D (M×N) from A (M×K) and B (K×N); C was absent.
 
@@ -188,7 +192,7 @@ def diagnose_gemm(
     to D's type, to nearest even.  Instructions that differ only in which NaNs they give are tried once.
 
     `timeout`: seconds for everything; where they are up before all was tried, the answer says so.  `progress` is called
-    with a line of text as instructions are done.
+    with a line of text as instructions are done.  `memory`, `solver`, `cache`: as `find_difference` has them.
 
     Raises ValueError for shapes that do not fit or are empty, for formats that there are not, and where no instruction
     takes the types; TypeError for arrays of other types.
@@ -199,16 +203,14 @@ def diagnose_gemm(
     checked_timeout(timeout)
     given = format_named(a_format, A, "A"), format_named(b_format, B, "B"), format_named(d_format, D, "D")
     a, b, d = _checked((A, B, D), given)
-    alike = _tried(instructions, given)
-    chosen = [first for first, *_ in alike]
-    search = _Exact(a, b, d, given[2])
-    with Deadline(_SEARCHING * timeout) as deadline:
-        for done, each in enumerate(chosen, 1):
-            search.run(each)
-            say(f"{done} of {len(chosen)} instructions, {each.label} the last", done, len(chosen), each)
-    left, nearest = max(start + timeout - time.monotonic(), 0.0), list[Miss]()
-    twins = {first: rest for first, *rest in alike}
-    with LazyPortfolio() as portfolio:
+    twins = {first: rest for first, *rest in _tried(instructions, given)}
+    chosen, search = list(twins), _Exact(a, b, d, given[2])
+    with session(solver, memory, cache) as portfolio:
+        with Deadline(_SEARCHING * timeout) as deadline:
+            for done, each in enumerate(chosen, 1):
+                search.run(each)
+                say(f"{done} of {len(chosen)} instructions, {each.label} the last", done, len(chosen), each)
+        left, nearest = max(start + timeout - time.monotonic(), 0.0), list[Miss]()
         classes = StructureClasses(search.exact, a.shape[1], Asker(portfolio, left), twins.__getitem__)
         with Deadline(left):
             classes.find()

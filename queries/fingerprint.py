@@ -37,6 +37,8 @@ from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
 from mmaformal.result import Result
 from mmaformal.solver.deadline import check_time, checked_timeout, checking, last_within
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, sessions
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
@@ -225,12 +227,19 @@ def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) ->
 
 
 def fingerprint(
-    instructions: Iterable[Instruction], *, timeout: float = 120.0, progress: Progress | None = None
+    instructions: Iterable[Instruction],
+    *,
+    timeout: float = 120.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Fingerprint:
     """Find the smallest set of inputs that tells all of these apart.
 
     Instructions of other K are chained to the least K that they have in common.  timeout: seconds for
     everything; where they are up, the answer says whether the inputs found until then are known to tell all apart.
+    memory, solver, progress, cache: as `find_difference` has them.
 
     Raises IncomparableError for other types, ValueError for none.
     """
@@ -248,8 +257,9 @@ def fingerprint(
         )
     specs = list(dict.fromkeys(i.spec for i in chained))
     say = progress or (lambda _: None)
-    comparing = Classes([(x, x) for x in specs], timeout * _COMPARING, say)
-    classes, tests = comparing.found()
+    with sessions(solver, memory, cache) as solvers:
+        comparing = Classes([(x, x) for x in specs], timeout * _COMPARING, say, **solvers)
+        classes, tests = comparing.found()
     firsts, cases = [each.model for each in classes], [test.case for test in tests]
     fewer = _fewer(firsts, cases) if comparing.complete else iter(())
     say(f"{counted(len(firsts), 'function')}: the fewest inputs that tell them apart")

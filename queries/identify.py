@@ -40,6 +40,8 @@ from mmaformal.recordings.check import row_sizes
 from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, sessions
 from mmaformal.spaces import algorithms, design_spaces
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
@@ -227,7 +229,7 @@ class Identified(Result):
         }
 
 
-@keywords(solver_timeout="solving")
+@keywords(solving="solver_timeout")
 def identify(
     unit: AskedUnit | Instruction,
     *,
@@ -242,8 +244,11 @@ def identify(
     only: Iterable[str] | None = None,
     confirm: int = 4096,
     timeout: float = 300.0,
-    solving: float = 60.0,
+    solver_timeout: float = 60.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Identified:
     """Find the model that a unit computes, by inputs chosen one after the other.
 
@@ -251,9 +256,10 @@ def identify(
     also scale_a and scale_b of (n, K / block); it returns d of shape (n,).  Or an Instruction, whose types are used.
     b_format, d_format: those of a and c, if not given.  among: models to distinguish, by default all of
     `mmaformal.spaces`, and where none of these explains the answers its `design_spaces()`.  only: the names of the
-    algorithms that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything;
-    where they are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba
-    compiles, once on a machine, is compiled to its end all the same.  solving: seconds of these for solvers.
+    algorithms that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything; where they
+    are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba compiles, once
+    on a machine, is compiled to its end all the same.  solver_timeout: seconds of these for solvers.
+    memory, solver, progress, cache: as `find_difference` has them.
 
     Raises ValueError for a format or an algorithm that there is not, for types that no model has, and for answers that
     are not n codes of d; TypeError for missing types.
@@ -274,9 +280,11 @@ def identify(
     asked = Asked(unit.dot_add if isinstance(unit, Instruction) else unit, types)
     designs = only is None and among is None
     deadline = start + checked_timeout(timeout)
-    checked_timeout(solving)
-    narrowing = Narrowing(asked, types, k, names, given, deadline, solving, progress or (lambda _: None))
-    outcome = Search(narrowing, designs).found(confirm)
+    checked_timeout(solver_timeout)
+    say = progress or (lambda _: None)
+    with sessions(solver, memory, cache) as solvers:
+        narrowing = Narrowing(asked, types, k, names, given, deadline, solver_timeout, say, **solvers)
+        outcome = Search(narrowing, designs).found(confirm)
     rows, d = asked.all()
     return Identified(outcome, types, k, rows, d, calls=asked.calls, seconds=time.monotonic() - start)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from mmaformal.queries.classes import Classes, ModelClass, RunNext
 from mmaformal.queries.elimination import tabled
 from mmaformal.queries.special_rules import SpecialRules, wrong
 from mmaformal.solver.deadline import checking
+from mmaformal.solver.session import SolverKeywords
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
@@ -50,9 +52,11 @@ class Narrowing:
         deadline: float,
         solving: float,
         progress: Progress,
+        **solvers: Unpack[SolverKeywords],
     ) -> None:
         self.asked, self.types, self.k, self.deadline, self.progress = asked, types, k, deadline, progress
         self.algorithms, self.among, self.solving = algorithms, among, solving
+        self.solvers = solvers
         self.rules = SpecialRules()
         self.chosen = 0
         self.left: Sequence[DotAdd] = ()  #: the models left, as far as it came
@@ -156,7 +160,8 @@ class Narrowing:
         self.begin(f"comparing {counted(len(specs), 'model')} by solvers")
         start = time.monotonic()
         seconds = min(max(self.solving, _LEAST), (self.deadline - start) * _SOLVING)
-        found = Classes([(x, x) for x in specs], seconds, self.progress, only_solvers=True).found()
+        of = [(x, x) for x in specs]
+        found = Classes(of, seconds, self.progress, only_solvers=True, **self.solvers).found()
         self.solving -= time.monotonic() - start
         return found
 

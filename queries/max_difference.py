@@ -43,7 +43,7 @@ from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.run import quick_results
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
-from mmaformal.executors import each_in_order, told_parts
+from mmaformal.executors import each_in_order, told_parts, workers_given
 from mmaformal.facts.product_bound import prove_apart
 from mmaformal.formats import Format, exponent_of, fp32, fp64
 from mmaformal.gemm import rounded, values
@@ -53,7 +53,7 @@ from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.queries.bound import of_instruction, where_finite
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.find_difference import comparable
-from mmaformal.renamed import keywords
+from mmaformal.renamed import keywords, warn
 from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
@@ -68,9 +68,6 @@ _ROUND, _KEPT, _FEW = 4096, 64, 64
 
 #: The part of the time for the search; the rest is for normally distributed operands.
 _SEARCHING = 0.85
-
-#: Seconds for the proof of each bound.
-_PROVING = 600.0
 
 #: Rounds without a better case after which the search ends.
 _PATIENCE = 40
@@ -233,10 +230,12 @@ def max_difference(
     where: Constraint | str | Iterable[Constraint | str] = (),
     seed: int = 0,
     searches: int = 1,
-    prove: bool | float = False,
+    prove: bool = False,
     timeout: float = 20.0,
+    proof_timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
+    jobs: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
     cache: Cache = False,
@@ -246,13 +245,16 @@ def max_difference(
     x, y, instruction, other, where: as `find_difference` takes them; the bound is that of all inputs.  `timeout`
     seconds at most for the search, which ends with the best found until then; a kernel that numba compiles, once on a
     machine, is compiled to its end all the same.  Of so many `searches`, each of numbers of its own, for as
-    long, the best counts; where all end by themselves, that does not depend on the workers of an `executor`, which take
-    them.  With `prove` both bounds are proved, in 600 more seconds for each, or as many as it says; `memory`, `solver`
-    and `cache` are for that.  progress: told what is being done.
+    long, the best counts; where all end by themselves, that does not depend on the workers that take them: `jobs`
+    processes (default: this one), or those of an `executor`.  With `prove` both bounds are proved, in `proof_timeout`
+    more seconds for each; `memory`, `solver` and `cache` are for that.  progress: told what is being done.
 
     Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
     caller(progress)
+    if not isinstance(prove, bool):
+        warn("max_difference(prove=SECONDS) is (prove=True, proof_timeout=SECONDS) now", above=3)
+        prove, proof_timeout = True, prove
     left, right = comparable(x, y, instruction, other)
     units = _units_of(left, right)
     if left.spec == right.spec:
@@ -263,27 +265,27 @@ def max_difference(
     if prove:
         say("proving the bounds")
         with session(solver, memory, cache) as portfolio:
-            proof = _proved(left, right, bound, portfolio, _PROVING if prove is True else float(prove))
+            proof = _proved(left, right, bound, portfolio, checked_timeout(proof_timeout))
     say("searching")
     deadline = time.monotonic() + checked_timeout(timeout)
-    found = _searched(left, right, units, as_constraints(where), (seed, searches), timeout, executor, say)
+    seeds, constraints = (seed, searches), as_constraints(where)
+    with workers_given(executor, jobs) as workers:
+        found = _searched(left, right, units, constraints, seeds, timeout, workers, say)
     searched, best = any(each.tried for each in found), _farthest(left, right, found)
     random = _random_within(deadline, timeout if searches > 1 else 0, left, right, [seed, 1])
+    return _apart(left, right, Apart(bound, Fraction(0), 0.0, None, None, random, proof, searched), best)
+
+
+def _apart(x: Instruction, y: Instruction, known: Apart, best: Codes | None) -> Apart:
+    """Returns the answer of what is known, with the input found.  Raises WitnessError where it refutes the bound."""
     if best is None:
-        return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
-    witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
-    apart, place = _distance(witness, left.d_format)
-    if apart > bound * _sigma(left, best):
-        raise WitnessError(f"{left.label} and {right.label} are farther apart than their bound, on {witness}")
-    return Apart(
-        bound,
-        apart / _sigma(left, best),
-        float(apart / place),
-        witness,
-        units=_units(units, best, apart),
-        random=random,
-        proof=proof,
-    )
+        return known
+    witness = Witness.of(x, y, best.a, best.b, best.c, best.scale_a, best.scale_b)
+    apart, place = _distance(witness, x.d_format)
+    if apart > known.bound * _sigma(x, best):
+        raise WitnessError(f"{x.label} and {y.label} are farther apart than their bound, on {witness}")
+    found, units = apart / _sigma(x, best), _units(_units_of(x, y), best, apart)
+    return replace(known, found=found, ulps=float(apart / place), witness=witness, units=units, searched=True)
 
 
 class _Searched(NamedTuple):

@@ -17,11 +17,13 @@ import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.inputs import plain_codes
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
+from mmaformal.executors import workers_given
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.listing import change_text
@@ -36,6 +38,8 @@ from mmaformal.renamed import names
 from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Different
 from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, SolverKeywords, sessions
 from mmaformal.spaces import variants
 from mmaformal.spec import DotAdd, parameter_text
 
@@ -198,14 +202,19 @@ def mismatches(
     instruction: Instruction | None = None,
     *,
     timeout: float = 120.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    jobs: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Mismatches:
     """Find the rows of a recording that a model gets wrong, in groups, and what explains each.
 
     instruction: the model, by default that of the instruction recorded.  timeout: seconds for everything; where they
-    are up, the answer has what was found until then.  executor: whose workers run models on blocks of rows
-    (`mmaformal.executors`).  progress: called with a line of text as the work goes on.
+    are up, the answer has what was found until then.  memory, solver, progress, cache: as `find_difference` has them.
+    jobs: so many processes run models on blocks of rows (default: this one).  executor: whose workers do
+    (`mmaformal.executors`).
 
     Raises RecordingError for what is no recording or does not fit, NotModelledError where there is no model,
     LostWorkerError.
@@ -217,20 +226,22 @@ def mismatches(
     if model is None:
         raise NotModelledError(f"{given.path}: {given.label} is not modelled yet")
     require_fit(given, model)
-    work = _Work(
-        RecordingRows(given, model, executor), start + checked_timeout(timeout), progress or (lambda _: None)
-    )
-    work.read()
-    if not work.wrong:
-        return Mismatches(given, model, work.rows.seen, (), None, (), (), work.elapsed, work.complete)
-    work.descend()
-    groups = work.groups()
-    work.look_around()
+    until, say = start + checked_timeout(timeout), progress or (lambda _: None)
+    with sessions(solver, memory, cache) as solvers:
+        with workers_given(executor, jobs) as workers:
+            work = _Work(RecordingRows(given, model, workers), until, say)
+            work.read()
+            if not work.wrong:
+                return Mismatches(given, model, work.rows.seen, (), None, (), (), work.elapsed, work.complete)
+            work.descend()
+            groups = work.groups()
+            work.look_around()
+        asked = tuple(_asked(model, group, until, say, **solvers) for group in groups)
     return Mismatches(
         given,
         model,
         work.rows.seen,
-        tuple(_asked(model, group, work.deadline, work.say) for group in groups),
+        asked,
         model.replace(**differing(model.spec, work.nearest)) if work.explains else None,
         tuple(work.not_told),
         tuple(work.tabled),
@@ -322,7 +333,13 @@ def differing(model: DotAdd, spec: DotAdd) -> dict[str, object]:
     return changed
 
 
-def _asked(model: Instruction, group: MismatchGroup, deadline: float, progress: Progress) -> MismatchGroup:
+def _asked(
+    model: Instruction,
+    group: MismatchGroup,
+    deadline: float,
+    progress: Progress,
+    **solvers: Unpack[SolverKeywords],
+) -> MismatchGroup:
     """The group with the smallest input on which its change shows."""
     left = deadline - time.monotonic()
     if group.change is None or left <= 1:
@@ -330,8 +347,8 @@ def _asked(model: Instruction, group: MismatchGroup, deadline: float, progress: 
     name, value = group.change
     progress(f"the smallest input on which {name} shows")
     row = group.smallest
-    known = plain_codes(row)
-    answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=min(left, _EACH))
+    known, seconds = plain_codes(row), min(left, _EACH)
+    answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=seconds, **solvers)
     return replace(group, answer=answer)
 
 

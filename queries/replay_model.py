@@ -10,13 +10,15 @@ the orders of additions that PyTorch's libraries have on this processor, element
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mmaformal.architectures import datapaths
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
+from mmaformal.executors import checked_jobs
 from mmaformal.formats import Format, fp32
 from mmaformal.queries.explain import explain
 from mmaformal.renamed import lines
@@ -168,6 +170,7 @@ def replay_model(
     model: Callable[..., object],
     *inputs: object,
     named: Mapping[str, object] | None = None,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> ReplayedModel:
     """Find whether a PyTorch model's run can be made again bit for bit, on this processor, and where it first is not.
@@ -181,7 +184,8 @@ def replay_model(
     fp32 and bf16; the structure of a product of matrices is learnt by asking the library for one product of random
     numbers of the same shape and layout.  What computes each number by itself, or moves numbers, is torch's.  A call of
     an operator without a rule, or of one whose rule does not reach so far, is named and counted, and the replay goes on
-    with what the model had.  `progress` is called with a line of text as calls are made.
+    with what the model had.  `jobs`: threads of torch's (default: as it is set).  `progress` is called with a line of
+    text as calls are made.
 
     Returns a `ReplayedModel`.  Raises ImportError where PyTorch is not installed.
     """
@@ -190,8 +194,9 @@ def replay_model(
     from mmaformal.torch.replayed.again import Replay
     from mmaformal.torch.replayed.recorder import record_products
 
-    recording = record_products(model, inputs, dict(named or {}))
-    found = Replay(recording, _search, say).run()
+    with _threads(jobs):
+        recording = record_products(model, inputs, dict(named or {}))
+        found = Replay(recording, _search, say).run()
     state = found.state
     return ReplayedModel(
         tensors=found.tensors,
@@ -209,3 +214,19 @@ def replay_model(
         cpu_seconds=found.cpu_seconds,
         model_cpu_seconds=recording.cpu_seconds,
     )
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Within this block torch has so many threads, if a number is given.  Raises TypeError or ValueError for none."""
+    if count is None:
+        yield
+        return
+    import torch
+
+    wanted, before = checked_jobs(count), torch.get_num_threads()
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

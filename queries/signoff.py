@@ -19,7 +19,7 @@ import numpy as np
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.checked import Progress, caller
-from mmaformal.display import counted
+from mmaformal.display import LastingLine, counted
 from mmaformal.hardware.blackbox import DesignUnit
 from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import HardwareError
@@ -36,6 +36,7 @@ from mmaformal.queries.signoff_program import SigningProgram
 from mmaformal.queries.signoff_run import SigningRuns
 from mmaformal.queries.signoff_standard import SigningStandard, StandardProgram
 from mmaformal.recordings.read import read, require_fit
+from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -50,6 +51,7 @@ _READING = 60.0
 _BLOCK = 100_000
 
 
+@keywords(told="progress")
 def signoff(
     files: str | Path | Sequence[str | Path] | DesignUnit,
     instruction: Instruction | str,
@@ -69,7 +71,6 @@ def signoff(
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
     progress: Progress | None = None,
-    told: Progress | None = None,
     cache: Cache = False,
 ) -> Holds | Fails | Unknown:
     """Prove that a design gives the model's d for every input, or find the smallest input for which it does not.
@@ -84,10 +85,11 @@ def signoff(
     the inputs, as `find_difference` takes them.  alike: "nan", any NaN is right where the model gives one, as it is
     where the model's NaN is not canonical; "zero", so is a zero of either sign; "standard", what RISC-V's allows.
 
-    timeout: seconds in all.  memory: megabytes for each process of `solver` (default: z3 and Bitwuzla).  told:
-    is called with the wiring before anything is asked.  cache: as `prove` has it.  What the design leaves undefined may
-    be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is divided by
-    zero.  Where d does not depend on some input, the notes say so.  A program that cannot be read is run, never proved.
+    timeout: seconds in all.  memory: megabytes for each process of `solver` (default: z3 and Bitwuzla).  progress:
+    is called with the wiring before anything is asked, then with what is asked.  cache: as `prove` has it.  What the
+    design leaves undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's
+    ends, and what is divided by zero.  Where d does not depend on some input, the notes say so.  A program that cannot
+    be read is run, never proved.
 
     Raises HardwareError for a design that cannot be read, feeds back to itself where `cycles` is not given, or lacks a
     port for an operand; ValueError for a `where` that no input satisfies.
@@ -102,7 +104,7 @@ def signoff(
         sources = sources_of(files, top, defines, parameters)
         sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
         mapped = port_map(ports, ties, cycles)
-        design = read_or_run(sources, instruction, mapped, held, max(timeout, _READING), progress, told)
+        design = read_or_run(sources, instruction, mapped, held, max(timeout, _READING), progress)
     with session(solver, memory, cache) as portfolio:
         signed = _signing(design, instruction, Asker(portfolio, timeout), say, same)
         answer = signed.asker.within(signed.question, signed.answer)
@@ -142,15 +144,15 @@ def read_or_run(
     held: bool,
     timeout: float,
     progress: Progress | None = None,
-    told: Progress | None = None,
 ) -> Wired | UnreadProgramError:
     """A design wired to an instruction's operands; of a program that cannot be read, though it runs, why it cannot.
 
     Raises HardwareError as `signoff` does, also for what is not read and does not run.
     """
-    (progress or (lambda _: None))("the design is read")
+    say = progress or (lambda _: None)
+    say("the design is read")
     try:
-        return wired(sources, instruction.spec, said, held=held, timeout=timeout, progress=told or progress)
+        return wired(sources, instruction.spec, said, held=held, timeout=timeout, progress=progress)
     except UnreadProgramError as error:
         try:
             error.program.run(Rows.of([zeros(instruction.spec)]))
@@ -159,7 +161,7 @@ def read_or_run(
         except HardwareError:
             raise error from None  # it does not run either
         for line in (*error.program.told, f"it cannot be read, so it is only run: {error}"):
-            (told or progress or (lambda _: None))(line)
+            say(LastingLine(line))
         return error
 
 

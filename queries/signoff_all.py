@@ -48,6 +48,7 @@ from mmaformal.queries.sights import SEEN
 from mmaformal.queries.signing import Signing, SmallestWrong
 from mmaformal.queries.signoff import port_map, read_or_run
 from mmaformal.queries.signoff_run import SigningRuns
+from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
@@ -187,6 +188,7 @@ def _told(code: int, fmt: Format) -> str:
     return f"NaN {code:#x}" if fmt.is_nan(code) else fmt.text(code)
 
 
+@keywords(told="progress")
 def signoff_all(
     files: str | Path | Sequence[str | Path],
     instruction: Instruction | str,
@@ -206,7 +208,6 @@ def signoff_all(
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
     progress: Progress | None = None,
-    told: Progress | None = None,
     cache: Cache = False,
 ) -> Kinds:
     """Find every kind of input on which a design does not compute a model, each with its smallest.
@@ -222,7 +223,7 @@ def signoff_all(
     sources = sources_of(files, top, defines, parameters)
     sources = replace(sources, includes=tuple(map(Path, includes)), lists=tuple(map(Path, lists)))
     said, limit = port_map(ports, ties, cycles), max(checked_timeout(timeout), _READING)
-    design = read_or_run(sources, instruction, said, held, limit, progress, told)
+    design = read_or_run(sources, instruction, said, held, limit, progress)
     with session(solver, memory, cache) as portfolio:
         asker = Asker(portfolio, timeout)
         if isinstance(design, UnreadProgramError):

@@ -28,6 +28,7 @@ from mmaformal.queries.classes import as_instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Equal, Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.session import SolverKeywords
 from mmaformal.spec import DotAdd
 from mmaformal.structure_plans import Chain, Merging, evaluated, instructions_of, products_of
 from mmaformal.structures import Structure
@@ -205,7 +206,9 @@ def steps_equal(x: DotAdd, y: DotAdd, asker: Asker) -> tuple[str, Proof] | None:
     if _differ_somewhere(x, y) or asker.left <= 0:
         return None
     limit = _ONE_SUM if all(facts_of(spec).rounds_exactly(spec) for spec in (x, y)) else _EACH
-    answer = find_difference(as_instruction(x), as_instruction(y), timeout=min(asker.left, limit))
+    solvers: SolverKeywords = {"solver": asker.portfolio.backends, "memory": asker.portfolio.memory}
+    models = as_instruction(x), as_instruction(y)
+    answer = find_difference(*models, timeout=min(asker.left, limit), **solvers)
     return ("the same additions, of steps proved equal", answer.proof) if isinstance(answer, Equal) else None
 
 

@@ -13,17 +13,22 @@ sees it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Self
 
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.campaign import Campaign
 from mmaformal.checked import Progress, caller
+from mmaformal.executors import telling_lost_workers, width_of, workers_given
 from mmaformal.facts.equality import question_of, settle_equality
 from mmaformal.instruction import Instruction
 from mmaformal.renamed import keywords, names
-from mmaformal.solver.answers import Answer, Holds, Proof
+from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker, watching
-from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
+from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.solver.evidence import current_store
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio, Portfolio
 from mmaformal.solver.session import Cache, Solver, remembering
 from mmaformal.spec import DotAdd
 
@@ -69,6 +74,8 @@ def verify(
     timeout: float = 600.0,
     memory: int = DEFAULT_MEMORY,
     solver: Solver = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     cache: Cache = False,
 ) -> Answer:
@@ -76,13 +83,58 @@ def verify(
 
     Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
     `Unknown`.  `timeout` is in seconds, `memory` in megabytes for each process of `solver` (default: all that are
-    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it.
+    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it.  `jobs` worker
+    processes (default: this one), or those of an `executor`, divide the lemmas among each other.
 
-    Raises NoSolverError if there is no solver, WitnessError if a solver's model does not hold when re-run.
+    Raises NoSolverError if there is no solver, WitnessError if a solver's model does not hold when re-run,
+    LostWorkerError.
     """
     caller(progress)
-    with remembering(cache), watching(progress), Prover(solver, memory) as prover:
-        return prover.prove(instruction_meant(instruction), timeout)
+    given = instruction_meant(instruction)
+    with (
+        remembering(cache),
+        watching(progress),
+        Prover(solver, memory) as prover,
+        workers_given(executor, jobs) as workers,
+    ):
+        if workers is None:
+            return prover.prove(given, timeout)
+        return _divided(given, timeout, prover.portfolio, workers, progress)
+
+
+def _divided(
+    instruction: Instruction,
+    timeout: float,
+    portfolio: Portfolio,
+    workers: Executor,
+    progress: Progress | None,
+) -> Answer:
+    """Returns the answer of workers that divide the lemmas, asked of the solvers that a portfolio has."""
+    campaign = Campaign(
+        [instruction],
+        current_store(),
+        timeout=checked_timeout(timeout),
+        memory=portfolio.memory,
+        solver=portfolio.backends,
+        told=_told(progress),
+    )
+    with telling_lost_workers("it is not proved"), Deadline(timeout):
+        campaign.run(workers, width_of(workers))
+    for _, answer in campaign.answers():
+        return answer
+    return Unknown(question_of(instruction), "the time given was used up", (), timeout)
+
+
+def _told(progress: Progress | None) -> Callable[[Campaign], None]:
+    """Returns a function that tells `progress` how far a campaign is, once it is farther."""
+    said = [0]
+
+    def told(campaign: Campaign) -> None:
+        if progress is not None and len(campaign.outcomes) != said[0]:
+            said[0] = len(campaign.outcomes)
+            progress(f"{said[0]} of {len(campaign.claims)} obligations")
+
+    return told
 
 
 __getattr__ = names(__name__, prove_encodings="verify")

@@ -29,6 +29,9 @@ _STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
 @options.format_options("a", "b", "c", "d")
 @options.model
 @options.timeout(120.0)
+@options.memory(4096)
+@options.solver
+@options.evidence
 @options.json
 def batch_invariant(
     files: tuple[Path, ...],
@@ -40,6 +43,10 @@ def batch_invariant(
     c_format: str | None,
     d_format: str | None,
     timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+    evidence: Path | None,
+    no_cache: bool,
     as_json: bool,
 ) -> int:
     """Find whether products of one call, of other M, make every row by the same additions.
@@ -59,7 +66,7 @@ def batch_invariant(
     read = [read_files(each, formats) for each in [*((file,) for file in files), *separate]]
     if any(name in each for each in read for name in SCALES):
         raise UsageError("batch-invariant takes no block scales: explain each product with them")
-    with Status() as status:
+    with options.remembering_option(evidence, no_cache), Status() as status:
         found = find(
             [(each["D"], each["A"], each["B"], each.get("C")) for each in read],
             **options.where_it_ran(device, against),
@@ -68,6 +75,8 @@ def batch_invariant(
             c_format=formats["C"],
             d_format=formats["D"],
             timeout=timeout,
+            memory=memory,
+            solver=solvers or None,
             progress=status.show,
         )
     return answered(found.json() if as_json else as_options(str(found)), _STATUS[found.verdict])

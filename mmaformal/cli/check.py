@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -35,7 +36,10 @@ from mmaformal.recordings.states import StatesReport
     help="The instruction (SASS or PTX name), in place of the one in the files.",
 )
 @options.replace
-@options.jobs
+@click.option(
+    "--timeout", type=options.SECONDS, metavar="S", help="Seconds for everything (default: no limit)."
+)
+@options.here
 @options.cluster
 @options.model
 @options.table_options
@@ -46,6 +50,7 @@ def check(
     arch: Architecture | None,
     instruction: str | None,
     changes: tuple[options.ParameterChange, ...],
+    timeout: float | None,
     jobs: int | None,
     cluster: str | None,
 ) -> int:
@@ -68,6 +73,7 @@ def check(
     names = _short_names(files)
     width = max(map(len, names))
     outcomes: list[FileOutcome] = []
+    until = math.inf if timeout is None else time.monotonic() + timeout
     with options.workers(cluster, jobs) as executor:
         for path, name in zip(files, names, strict=True):
             with _Progress(name) as progress:
@@ -76,6 +82,7 @@ def check(
                     architecture=arch.name if arch else None,
                     instruction=instruction,
                     replace=dict(changes),
+                    timeout=None if timeout is None else max(until - time.monotonic(), 0.0),
                     executor=executor,
                     reading=progress.reading,
                     progress=progress,

@@ -21,8 +21,11 @@ from mmaformal.cli.terminal import Status, said
 @options.model
 @options.timeout(600.0, "for the argument of each statement")
 @options.memory(4096)
+@options.jobs
 @options.json
-def check_certificate(folder: Path, also: str | None, timeout: float, memory: int, as_json: bool) -> int:
+def check_certificate(
+    folder: Path, also: str | None, timeout: float, memory: int, jobs: int | None, as_json: bool
+) -> int:
     """Check a folder that `mmaformal certify` wrote, without trusting a solver.
 
     Each lemma's derivation is checked step by step, its clauses are made anew from its text, and each theorem's
@@ -35,7 +38,7 @@ def check_certificate(folder: Path, also: str | None, timeout: float, memory: in
 
     try:
         with Status() as status:
-            found = check(folder, also=also, timeout=timeout, memory=memory, progress=status.show)
+            found = check(folder, also=also, timeout=timeout, memory=memory, jobs=jobs, progress=status.show)
     except RefusedError as error:
         said(f"mmaformal: refused: {error}")
         return REFUTED

@@ -45,9 +45,11 @@ _ROWS = 100_000
 @options.jobs
 @options.cluster
 @options.model
-@solving(120.0, solvers=False, verbose=False, smtlib=False)
+@solving(120.0, verbose=False, smtlib=False)
 @click.option(
-    "--orders",
+    "--order-timeout",
+    cls=options.Renamed,
+    old=["--orders"],
     type=options.SECONDS,
     hidden=True,
 )
@@ -61,7 +63,7 @@ def diagnose(
     jobs: int | None,
     cluster: str | None,
     request: Solving,
-    orders: float | None,
+    order_timeout: float | None,
     **given: Unpack[DesignOptions],
 ) -> int:
     """Find which arithmetic gave the rows of each FILE (.npz), or of a DESIGN, told nothing but their types.
@@ -74,28 +76,28 @@ def diagnose(
     Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if one cannot be read, 3 if the time was up.
     """
     from mmaformal.executors import workers
-    from mmaformal.kernels.rows import processors
     from mmaformal.queries.diagnose import diagnose as diagnosis
     from mmaformal.recordings.read import read
 
     # what an explanation is known as depends on all the models there are, those of `--model` too
     every = tuple(i for each in ARCHITECTURES.values() for i in each)
     said = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}", *only]
+    said.append(f"--order-timeout {order_timeout}")
 
     def ask(path: Path) -> Diagnosis:
         with Status() as status:
             return diagnosis(
                 read(path, architecture=arch.name if arch else None, instruction=instruction, modelled=False),
                 only=only or None,
-                timeout=request.timeout,
-                orders=orders,
-                jobs=jobs or processors(),
+                **request.limits,
+                order_timeout=order_timeout,
+                jobs=jobs,
                 executor=executor,
                 progress=status.show,
             )
 
     def asked(path: Path) -> tuple[Path, Diagnosis | Recalled]:
-        key = RecallKey("diagnose", every, f"--orders {orders}", *said, *contents([path]))
+        key = RecallKey("diagnose", every, *said, *contents([path]), *request.solvers)
         work, whole = partial(ask, path), attrgetter("complete")
         answer = request.recall(key, work, whole=whole, improvable=True)
         if not request.as_json:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--arch", type=options.ARCHITECTURE, metavar="A", help="Try the instructions of this architecture alone."
 )
 @options.model
-@solving(300.0, solvers=False, verbose=False, smtlib=False)
+@solving(300.0, verbose=False, smtlib=False)
 def diagnose_gemm(
     files: tuple[Path, ...],
     arch: Architecture | None,
@@ -61,12 +61,12 @@ def diagnose_gemm(
                     b_format=recorded.b_format,
                     d_format=recorded.d_format,
                     instructions=instructions,
-                    timeout=request.timeout,
+                    **request.limits,
                     progress=lambda line: status.show(f"{path.name}: {line}"),
                 )
             return _Diagnosed(path, recorded.origin, answer)
 
-        words = f"--arch {arch.name if arch else None}", str(path), *contents([path])
+        words = f"--arch {arch.name if arch else None}", str(path), *contents([path]), *request.solvers
         key = RecallKey("diagnose-gemm", tried, *words)
         answer = request.recall(key, ask, whole=lambda found: found.answer.complete, improvable=True)
         found.append(answer.to_json())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import click
 
@@ -74,31 +73,28 @@ def errors(
 
     Exit status: 0 an answer, 2 wrong use.
     """
-    from mmaformal.kernels.rows import processors
-    from mmaformal.many_errors import measured, parts
+    from mmaformal.queries.errors import errors as find
 
     instruction = options.instruction_of(arch, name, changes)
-    if cluster is None and jobs is None and parts(outputs) > 1:
-        jobs = processors()
     with (
         Status("starting workers") as status,
-        options.workers(cluster, jobs) as executor,
+        options.workers(cluster, jobs if cluster else None) as executor,
         wrong_use(ValueError),
     ):
-        found = measured(
+        found = find(
             instruction,
             outputs,
             k=k,
             seed=seed,
             promote_every=promote_every,
             split_k=split_k,
+            jobs=jobs,
             executor=executor,
             progress=status.show,
         )
     if not as_json:
         about = f"{instruction.label}, K = {k or instruction.k}, seed {seed}"
         return answered(f"{about}\n{found}", SETTLED)
-    figures = {name: value if math.isfinite(value) else None for name, value in vars(found).items()}
     asked = {"instruction": instruction.label, "k": k or instruction.k, "seed": seed}
     divided = {"promote_every": promote_every, "split_k": split_k}
-    return answered(json.dumps({**asked, **divided, **figures}, indent=2), SETTLED)
+    return answered(json.dumps({**asked, **divided, **found.to_json()}, indent=2), SETTLED)

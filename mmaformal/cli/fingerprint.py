@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     help="The instruction that the program puts the inputs to.",
 )
 @options.model
-@solving(120.0, solvers=False, verbose=False, table=True, smtlib=False)
+@solving(120.0, verbose=False, table=True, smtlib=False)
 def fingerprint(
     a: str,
     d: str,
@@ -118,9 +118,9 @@ def _found(chosen: tuple[Instruction, ...], request: Solving, afresh: bool) -> F
 
     def ask() -> Fingerprint:
         with Status() as status:
-            return find(chosen, timeout=request.timeout, progress=status.show)
+            return find(chosen, **request.limits, progress=status.show)
 
-    key = RecallKey("fingerprint", chosen)
+    key = RecallKey("fingerprint", chosen, *request.solvers)
     return request.recall(key, ask, afresh=afresh, whole=lambda answer: answer.complete)
 
 

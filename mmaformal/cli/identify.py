@@ -26,7 +26,10 @@ from mmaformal.cli.terminal import Status
     "--out", type=options.OUTPUT_FILE, metavar="FILE", help="Only record random rows of it, in FILE.npz."
 )
 @click.option("--rows", type=options.ROWS, default=100_000, metavar="N", help="Of --out (default 100000).")
-@options.timeout(300.0, "for everything")
+@options.timeout(300.0)
+@options.memory(4096)
+@options.solver
+@options.evidence
 @options.json
 def identify(
     files: tuple[Path, ...],
@@ -36,6 +39,10 @@ def identify(
     out: Path | None,
     rows: int,
     timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+    evidence: Path | None,
+    no_cache: bool,
     as_json: bool,
     **given: Unpack[DesignOptions],
 ) -> int:
@@ -56,10 +63,13 @@ def identify(
             count = unit.record(out, rows)
             return answered(f"{out}: {count:,} rows of {unit.name}", SETTLED)
         if probe:
-            found = probed(unit, timeout=timeout)
+            with Status() as status:
+                found = probed(unit, timeout=timeout, progress=status.show)
             text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
             return answered(text, SETTLED if found.complete else UNKNOWN)
-        with Status() as status:
-            answer = identified(unit, timeout=timeout, progress=status.show)
+        with options.remembering_option(evidence, no_cache), Status() as status:
+            answer = identified(
+                unit, timeout=timeout, memory=memory, solver=solvers or None, progress=status.show
+            )
     text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
     return answered(text, UNKNOWN if answer.verdict in ("none", "unknown") else SETTLED)

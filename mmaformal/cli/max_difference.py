@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Seconds for the search, where none are given.
 _SEARCHED = 20.0
+#: And for each proof.
+_PROVED = 600.0
 
 
 @click.command()
@@ -40,7 +42,7 @@ _SEARCHED = 20.0
     metavar="N",
     help="The best of N searches, each from numbers of its own (default 1).",
 )
-@options.jobs
+@options.here
 @options.cluster
 @click.option("--prove", "proving", is_flag=True, help="Prove the bound too.")
 @click.option(
@@ -122,8 +124,9 @@ def _asked(
                 where=where,
                 searches=searching[0],
                 executor=searching[1],
-                prove=proving and (timeout or True),
+                prove=proving,
                 timeout=timeout or _SEARCHED,
+                proof_timeout=timeout or _PROVED,
                 memory=memory,
                 solver=solvers or None,
                 progress=status.show,

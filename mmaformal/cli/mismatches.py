@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     "--instruction", type=options.INSTRUCTION, metavar="NAME", help="The instruction, in place of the file's."
 )
 @options.replace
-@options.jobs
+@options.here
 @options.cluster
 @options.model
-@solving(120.0, solvers=False, verbose=False, smtlib=False)
+@solving(120.0, verbose=False, smtlib=False)
 @click.option(
     "--cuda",
     type=options.OUTPUT_FILE,
@@ -67,13 +67,13 @@ def mismatches(
 
     def ask() -> Mismatches:
         with options.workers(cluster, jobs) as executor:
-            return _asked(file, arch, instruction, changes, request.timeout, executor)
+            return _asked(file, arch, instruction, changes, request, executor)
 
     # the tables' instructions are tried too, those of `--model` among them
     every = tuple(i for each in ARCHITECTURES.values() for i in each)
     words = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}"]
     words += [f"--replace {name}={value!r}" for name, value in changes]
-    key = RecallKey("mismatches", every, *words, str(file), *contents([file]))
+    key = RecallKey("mismatches", every, *words, str(file), *contents([file]), *request.solvers)
     afresh = cuda is not None or c_file is not None
     found = request.recall(key, ask, afresh=afresh, whole=lambda found: found.complete, improvable=True)
     code = request.show(found, REFUTED if found.to_json()["groups"] else SETTLED)
@@ -87,7 +87,7 @@ def _asked(
     arch: Architecture | None,
     instruction: str | None,
     changes: tuple[options.ParameterChange, ...],
-    timeout: float,
+    request: Solving,
     executor: Executor | None,
 ) -> Mismatches:
     from mmaformal.queries.mismatches import mismatches
@@ -101,7 +101,7 @@ def _asked(
             with wrong_use(TypeError, ValueError):
                 model = model.replace(**dict(changes))
         try:
-            return mismatches(recording, model, timeout=timeout, executor=executor, progress=status.show)
+            return mismatches(recording, model, **request.limits, executor=executor, progress=status.show)
         except NotModelledError as error:
             raise UsageError(f"{error}: `mmaformal diagnose` needs no model") from None
 

@@ -325,13 +325,11 @@ def table_options(command: Command) -> Command:
     return click.option("--csv", "table", flag_value="csv", help="Print CSV.")(latex(command))
 
 
-verbose = click.option(
-    "--verbose", "-v", is_flag=True, help="Print every product and step, and every obligation."
-)
+verbose = click.option("--verbose", "-v", is_flag=True, help="Print every product, step and obligation.")
 
 
 class Renamed(click.Option):
-    """An option that was called otherwise before: the old names are taken, and are not shown."""
+    """An option that was called otherwise before: the old names are taken with a word on stderr, and are not shown."""
 
     def __init__(
         self, param_decls: Sequence[str] | None = None, *, old: Sequence[str] = (), **attributes: object
@@ -340,12 +338,26 @@ class Renamed(click.Option):
         self.old = list(old)
 
     def add_to_parser(self, parser: object, ctx: click.Context) -> None:
-        shown = self.opts
-        self.opts = [*shown, *self.old]
+        super().add_to_parser(parser, ctx)  # type: ignore[arg-type]
+        shown, name = self.opts, self.name
         try:
-            super().add_to_parser(parser, ctx)  # type: ignore[arg-type]
+            for each in self.old:
+                self.opts, self.name = [each], f"{name} {each}"
+                super().add_to_parser(parser, ctx)  # type: ignore[arg-type]
         finally:
-            self.opts = shown
+            self.opts, self.name = shown, name
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, object], args: list[str]
+    ) -> tuple[object, list[str]]:
+        given = dict(opts)
+        for each in self.old:
+            if (value := given.pop(f"{self.name} {each}", None)) is not None:
+                if not ctx.resilient_parsing:
+                    said(f"mmaformal: {each} is {self.opts[0]} now; the old name goes with the next version")
+                given[str(self.name)] = value
+        found: tuple[object, list[str]] = super().handle_parse_result(ctx, given, args)
+        return found
 
 
 def ran_on(command: Command) -> Command:
@@ -461,6 +473,8 @@ def memory(default: int) -> Callable[[Command], Command]:
 jobs = click.option(
     "--jobs", type=PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
 )
+
+here = click.option("--jobs", type=PROCESSES, metavar="N", help="Worker processes (default: this one).")
 
 cluster = click.option(
     "--cluster",

@@ -12,6 +12,7 @@ from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.signoff import DesignOptions, design_unit, is_design, unit_options
+from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def probe(
     """
     from mmaformal.probes import probe as probed
 
-    found = probed(_unit(arch, name, files, chain, changes, types, given), timeout=timeout)
+    unit = _unit(arch, name, files, chain, changes, types, given)
+    with Status() as status:
+        found = probed(unit, timeout=timeout, progress=status.show)
     if svg is not None and (found.complete or found.tree is not None):
         if found.tree is None:
             raise ValueError(f"no drawing: the order of summation is not told ({found.order})")

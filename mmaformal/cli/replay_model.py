@@ -17,9 +17,16 @@ _STATUS = {"equal": SETTLED, "differs": REFUTED, "part": UNKNOWN}
 @click.command("replay-model")
 @click.argument("model", metavar="FILE.py:NAME | MODEL.pt2")
 @click.argument("inputs", required=False, metavar="[INPUTS.pt]", type=options.FILE)
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of torch's (default: its own).")
+@click.option(
+    "--jobs",
+    cls=options.Renamed,
+    old=["--threads"],
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Threads of torch's (default: its own).",
+)
 @options.json
-def replay_model(model: str, inputs: Path | None, threads: int | None, as_json: bool) -> int:
+def replay_model(model: str, inputs: Path | None, jobs: int | None, as_json: bool) -> int:
     """Find whether a PyTorch model's run can be made again bit for bit, and which tensor is the first that is not.
 
     NAME of FILE.py is a function without arguments that returns a model and what it is called with: a tuple, or a dict
@@ -28,22 +35,18 @@ def replay_model(model: str, inputs: Path | None, threads: int | None, as_json: 
 
     \b
     mmaformal replay-model llama.py:tiny
-    mmaformal replay-model model.pt2 inputs.pt --threads 1
+    mmaformal replay-model model.pt2 inputs.pt --jobs 1
 
     Exit status: 0 if every tensor is equal, 1 if one is not, 2 for wrong use, 3 if calls were not replayed.
     """
-    import torch
-
     from mmaformal.architectures.models import ModelError
     from mmaformal.queries.replay_model import replay_model as find
     from mmaformal.torch.replayed.loading import loaded
 
-    if threads is not None:
-        torch.set_num_threads(threads)
     try:
         run = loaded(model, inputs)
     except ModelError as error:
         raise UsageError(str(error)) from None
     with Status() as status:
-        found = find(run.model, *run.args, named=run.named, progress=status.show)
+        found = find(run.model, *run.args, named=run.named, jobs=jobs, progress=status.show)
     return answered(found.json() if as_json else str(found), _STATUS[found.verdict])

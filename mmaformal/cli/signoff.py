@@ -104,7 +104,7 @@ def design_unit(files: Sequence[Path], k: int | None, types: str | None, given: 
             **_formats(types),
             ports=design.said,
             held=design.held,
-            told=said,
+            progress=said,
         )
 
 
@@ -337,7 +337,6 @@ def _signed(design: _Design, asked: _Asked, request: Solving) -> int:
                 held=design.held,
                 where=asked.where,
                 alike=asked.alike,
-                told=said,
                 **request.limits,
                 progress=status.show,
             )

@@ -13,7 +13,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from mmaformal.display import folded
+from mmaformal.display import LastingLine, folded
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -87,7 +87,10 @@ class Status:
         self._live: Live | None = None
 
     def show(self, text: str) -> None:
-        """Say what is being done now."""
+        """Say what is being done now; a line that lasts stays."""
+        if isinstance(text, LastingLine):
+            self.line(text)
+            return
         self._text = text
         now = time.monotonic()
         if self._live is None and now - self._said >= EVERY:

@@ -45,6 +45,7 @@ class Request:
     confirm_timeout: float = 300.0
     timeout: float = 600.0
     memory: int = 2048
+    solvers: tuple[str, ...] = ()  #: all, where none is named
     as_json: bool = False
     table: str | None = None  #: a name of `display.TABLES`
 
@@ -60,6 +61,7 @@ class Limits(TypedDict):
     confirm_timeout: float
     timeout: float
     memory: int
+    solvers: tuple[str, ...]
     as_json: bool
     table: str | None
 
@@ -109,7 +111,12 @@ def run_campaign(args: Request, keep: Callable[[Verified, EvidenceStore], None] 
     path = ":memory:" if args.no_cache else args.evidence or default_path()
     with EvidenceStore(path) as store, _Progress(args.as_json or args.table is not None) as progress:
         campaign = Campaign(
-            args.instructions, store, timeout=args.timeout, memory=args.memory, told=progress.show
+            args.instructions,
+            store,
+            timeout=args.timeout,
+            memory=args.memory,
+            solver=args.solvers or None,
+            told=progress.show,
         )
         try:
             with progress.interruptible():

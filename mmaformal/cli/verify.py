@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 )
 @options.timeout(600.0, "for each obligation, half as many to confirm one")
 @options.memory(2048)
+@options.solver
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
 @options.table_options
 def verify(
@@ -80,7 +81,7 @@ def verify(
     from mmaformal.cli.verification import Request, Verified, run_campaign
     from mmaformal.solver.evidence import EvidenceError, EvidenceStore
 
-    question = RecallKey("verify", tuple(instructions))
+    question = RecallKey("verify", tuple(instructions), *limits["solvers"])
     plain = cluster is None and limits["confirm"] is None and not (limits["evidence"] or limits["smtlib"])
     if plain and not limits["no_cache"] and (known := _known(question, limits["timeout"])) is not None:
         return _told_again(known, limits["as_json"], limits["table"])

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
-from mmaformal.checked import Progress
-from mmaformal.display import ShortRepr
+from mmaformal.checked import Progress, caller
+from mmaformal.display import LastingLine, ShortRepr
 from mmaformal.formats import Format
 from mmaformal.hardware.compiled import Compiled
 from mmaformal.hardware.designs import Wired, wired
@@ -32,6 +32,7 @@ from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.sources import Sources, sources_of
 from mmaformal.hardware.undefined import constants_undefined, unused
 from mmaformal.instruction import Instruction
+from mmaformal.renamed import keywords, warn
 from mmaformal.solver.answers import Holds
 from mmaformal.spec import DotAdd
 
@@ -67,7 +68,7 @@ class DesignUnit(ShortRepr):
     _names: Sequence[str]
     _undefined: int  #: how many of the names, the last ones, are undefined bits
     design: Wired  #: as it is read
-    told: tuple[str, ...] = ()  #: how it is wired, for a person
+    notes: tuple[str, ...] = ()  #: how it is wired, for a person
     #: the model that it is proved to compute, and the proof; `mmaformal.signoff(unit, model)` finds one
     proved: tuple[Instruction, Holds] | None = None
 
@@ -93,6 +94,12 @@ class DesignUnit(ShortRepr):
             sizes=None,
             depths=range(0),
         )
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """`notes`, by its old name, with a warning."""
+        warn("DesignUnit.told is DesignUnit.notes now")
+        return self.notes
 
     @property
     def takes(self) -> dict[str, Any]:
@@ -165,6 +172,7 @@ class DesignUnit(ShortRepr):
         return len(d)
 
 
+@keywords(told="progress")
 def from_rtl(
     files: str | Path | Sequence[str | Path] | Sources,
     *,
@@ -182,12 +190,14 @@ def from_rtl(
     ties: Mapping[str, str | int] | None = None,
     cycles: int | None = None,
     held: bool = False,
-    told: Progress | None = None,
+    progress: Progress | None = None,
 ) -> DesignUnit:
     """Read a design as a function of codes, which is compiled, and which queries take.
 
     The arguments are those of `signoff`; k and the formats are what it takes, b_format and d_format those of a and c if
-    they are not given.  Raises HardwareError as `signoff` does.
+    they are not given.  progress: is called with the wiring, which the unit has as `notes`.
+
+    Raises HardwareError as `signoff` does.
     """
     a, c = Format.named(a_format, "a_format"), Format.named(c_format, "c_format")
     b = a if b_format is None else Format.named(b_format, "b_format")
@@ -201,14 +211,14 @@ def from_rtl(
     said = said.with_more({}, {name: str(value) for name, value in (ties or {}).items()})
     said = said if cycles is None else replace(said, cycles=cycles)
     spec = cast(DotAdd, shape)  # what is needed of it is its types
-    design = wired(sources, spec, said, held=held, progress=told)
+    caller(progress)
+    design = wired(sources, spec, said, held=held, progress=progress)
     inputs, undefined = symbolic_inputs(spec), constants_undefined(design.module)
     warning = unused(design.module, inputs)
-    if told is not None:
-        for line in warning:
-            told(line)
+    for line in warning:
+        (progress or (lambda _: None))(LastingLine(line))
     constants = [*inputs.flat(), *undefined]
     run = Compiled(design.module.outputs["d"], constants)
     names = [str(x) for x in constants]
-    told_of = (*design.told, *warning)
-    return DesignUnit(shape, design.module.name, run, names, len(undefined), design, told_of)
+    notes = (*design.told, *warning)
+    return DesignUnit(shape, design.module.name, run, names, len(undefined), design, notes)

@@ -13,7 +13,7 @@ import z3
 
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.checked import Progress
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import LastingLine, ShortRepr, counted
 from mmaformal.hardware.module import HardwareError, Module, with_codes
 from mmaformal.hardware.ports import LAYOUTS, Place, PortMap, Tie, Wiring, place_of, wiring
 from mmaformal.hardware.read_btor2 import sliced
@@ -69,7 +69,7 @@ def wired(
     """Read a design, and wire it to the operands of an instruction, whose codes are those of `symbolic_inputs`.
 
     said: what is known of its ports, and for how many cycles it is unrolled.  held: whether an operand may go through
-    different numbers of registers, since it is held.  progress: is told the wiring before anything is asked.
+    different numbers of registers, since it is held.  progress: is called with the wiring.
 
     Raises HardwareError for a design that cannot be read, wired or folded.
     """
@@ -82,7 +82,7 @@ def wired(
     plain = not found.guessed and not said.ports and not said.ties
     told = [*([] if plain else found.told()), *more]
     for line in told:
-        say(line)
+        say(LastingLine(line))
     registers = design.registers
     reset = _RESET_CYCLES if found.resets and registers.clock else 0
     inputs, outputs = _widths(design)

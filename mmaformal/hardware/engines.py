@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mmaformal.checked import Progress
-from mmaformal.display import ShortRepr
+from mmaformal.display import LastingLine, ShortRepr
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.sources import Sources
 
@@ -223,7 +223,7 @@ def prepare(engine: Engine, progress: Progress | None = None) -> None:
         return
     said = "the SystemVerilog front end is compiled for this machine, once; it takes about two minutes"
     if progress is not None:
-        progress(said)
+        progress(LastingLine(said))
     else:
         print(said, file=sys.stderr)
     engine.run("help version")

@@ -11,7 +11,6 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,12 +18,13 @@ from mmaformal.architectures import datapaths
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
+from mmaformal.executors import checked_jobs, workers_given
+from mmaformal.formats import Format
 from mmaformal.hardware.module import HardwareError, model_of
 from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.hardware.yosys import size_of
 from mmaformal.instruction import Instruction
 from mmaformal.result import Result
-from mmaformal.solver.pool import processes
 from mmaformal.spec import DotAdd
 
 #: Organisations that are compared; of the first two one unit is measured, of which a group is a chain.
@@ -86,10 +86,10 @@ def sizes(
     *,
     k: Sequence[int] = GROUPS,
     frac_bits: Sequence[int] = FRAC_BITS,
-    a_format: str = "bf16",
+    a_format: str | Format = "bf16",
     cut: str = "RZ",
     path: str | Path | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     timeout: float = 900.0,
     progress: Progress | None = None,
 ) -> Sizes:
@@ -97,13 +97,13 @@ def sizes(
 
     kinds: names of `KINDS`, each over the group sizes `k` and the fractional bits `frac_bits`, of a and b in `a_format`
     and aligned by `cut`; datapaths spelled out, "fda(k=16,frac_bits=20)"; instructions, or their names.  path: a file
-    to which rows are added, and whose rows are taken.  jobs: worker processes; with several, a script needs the guard
-    `if __name__ == "__main__"`.  timeout: seconds for each.  progress: called with a line of text for each.
+    to which rows are added, and whose rows are taken.  jobs: worker processes (default: one for each core).
+    timeout: seconds for each.  progress: called with a line of text for each.
 
     Raises ValueError for what is no datapath, HardwareError without yosys, or when the time is up.
     """
     caller(progress)
-    chosen: list[Instruction] = []
+    chosen, a = list[Instruction](), Format.named(a_format, "a_format").name
     for kind in [kinds] if isinstance(kinds, str | Instruction) else kinds:
         if isinstance(kind, Instruction):
             chosen.append(kind)
@@ -112,9 +112,9 @@ def sizes(
         elif " " in kind.strip():
             chosen.append(instruction_meant(kind))
         else:
-            chosen += points([kind], k, frac_bits, a_format, cut)
+            chosen += points([kind], k, frac_bits, a, cut)
     found: dict[str, DatapathSize] = {}
-    with processes(jobs) if jobs > 1 else nullcontext() as executor:
+    with workers_given(None, min(checked_jobs(jobs), len(chosen) or 1)) as executor:
         for row in measure(chosen, None if path is None else Path(path), executor, timeout):
             found[row.datapath] = row
             if progress is not None:

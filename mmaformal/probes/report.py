@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import integer
+from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import counted, html_folded
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -231,18 +231,21 @@ def probe(
     name: str | None = None,
     check: int = 1000,
     timeout: float = 600.0,
+    progress: Progress | None = None,
 ) -> Probed:
     """Read the arithmetic of a unit from its answers to chosen inputs: order, accumulator, roundings, special values.
 
     `unit`: an instruction of the registry, or its name ("hopper HMMA.16816.F32"), with scales of 1 where it has block
     scales; or any function of codes of a and b, shape (n, K), and of c, (n,), that returns codes of d, (n,), as
     unsigned integers; then K and the formats are needed, those of b and d where they are not a's and c's.  Nothing else
-    is known of it.  timeout: seconds for everything; where they are up, the report has what was read until then, and
-    says so.
+    is known of it.  check: rows on which the model read is run.  timeout: seconds for everything; where they are up,
+    the report has what was read until then, and says so.  progress: called with a line of text as the work goes on.
 
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
     """
+    caller(progress)
+    say = progress or (lambda _: None)
     formats = {"a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
     given: dict[str, object] = {"k": k, **formats}
     if isinstance(unit, str):
@@ -254,7 +257,7 @@ def probe(
         s = unit.spec
         types = Types(s.a_format, s.b_format, s.c_format, s.d_format)
         box = Box(_of_instruction(unit), types, unit.k)
-        return _probed(box, unit.label if name is None else name, check, timeout)
+        return _probed(box, unit.label if name is None else name, check, timeout, say)
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
     given |= own_types(unit, given)
@@ -272,7 +275,7 @@ def probe(
         return np.asarray(unit(a, b, c))
 
     shown = str(getattr(unit, "__name__", getattr(unit, "name", "the unit"))) if name is None else name
-    return _probed(Box(answer, Types(a, b, c, d), integer(given["k"], "k")), shown, check, timeout)
+    return _probed(Box(answer, Types(a, b, c, d), integer(given["k"], "k")), shown, check, timeout, say)
 
 
 def own_types(unit: object, given: Mapping[str, object]) -> dict[str, object]:
@@ -295,13 +298,13 @@ def _of_instruction(instruction: Instruction) -> ProbedUnit:
     return answer
 
 
-def _probed(box: Box, name: str, check: int, timeout: float) -> Probed:
+def _probed(box: Box, name: str, check: int, timeout: float, say: Progress) -> Probed:
     if not 1 <= box.k <= MOST_PRODUCTS:
         raise ValueError(
             f"K = {box.k}: 1 to {MOST_PRODUCTS} products can be probed; a longer chain repeats its steps"
         )
     nothing = _nothing_read(box, name)
-    found, expired = last_within(checked_timeout(timeout), _readings(box, nothing, check), nothing)
+    found, expired = last_within(checked_timeout(timeout), _readings(box, nothing, check, say), nothing)
     return replace(found, asked=box.asked, complete=False) if expired else found
 
 
@@ -326,18 +329,22 @@ def _nothing_read(box: Box, name: str) -> Probed:
     )
 
 
-def _readings(box: Box, found: Probed, check: int) -> Iterator[Probed]:
+def _readings(box: Box, found: Probed, check: int, say: Progress) -> Iterator[Probed]:
     """The report with more and more of what is read, what takes few rows first."""
+    say("products, carries and special values")
     yield (found := replace(found, exact_products=products_exact(box), carries=carries_seen(box)))
     yield (found := replace(found, zeros=signs(box), nans=nans(box)))
     yield (found := replace(found, subnormals=subnormals(box), overflow=read_overflow(box)))
+    say("the order of summation")
     tree, order, evidence = _order(box)
     sums: tuple[ProbedSum, ...] = ()
     if tree is not None:
+        say(f"what sums keep; {box.asked:,} rows asked")
         tree, sums = read_sums(box, tree)
     yield (found := replace(found, tree=tree, order=order, sums=sums, evidence=evidence))
     yield (found := replace(found, zero_exponent=_zero_exponent(box, sums), asked=box.asked))
     if check:
+        say(f"the model read, on other rows; {box.asked:,} rows asked")
         yield replace(found, check=_checked(box, found, check))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -24,6 +25,7 @@ from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.read import Recording, RowBlock, RowsRead, read, require_fit
 from mmaformal.recordings.states import StatesReport, check_states, holds_states
 from mmaformal.renamed import new_names
+from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spec import DotAdd
 
 #: The widest formats, in bits, of which the parts of every code are kept.
@@ -292,6 +294,7 @@ def check_file(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    timeout: float | None = None,
     executor: Executor | None = None,
     reading: RowsRead | None = None,
     progress: RowsRead | None = None,
@@ -299,12 +302,24 @@ def check_file(
     """Read and check one file; whatever is wrong with it is the outcome, not an exception.
 
     architecture, instruction: as for `read`.  replace: parameters of the algorithm to change, as a
-    hypothesis to test (`{"F": 23}`).  executor: whose workers check blocks of rows.  reading: called as the file is
-    gone through, before rows are checked.
+    hypothesis to test (`{"F": 23}`).  timeout: seconds, after which it is not checked.  executor: whose workers check
+    blocks of rows.  reading: called as the file is gone through, before rows are checked.
     A recording of states (`states`) names its instructions itself, and takes none of these.
 
     Raises LostWorkerError.
     """
+    if timeout is not None:
+        with Deadline(timeout):
+            return check_file(
+                path,
+                architecture=architecture,
+                instruction=instruction,
+                replace=replace,
+                executor=executor,
+                reading=reading,
+                progress=progress,
+            )
+        return FileFailure(Path(path), "not checked when the time was up: give it more with --timeout")
     try:
         if Path(path).suffix == ".npz" and holds_states(Path(path)):
             if architecture or instruction or replace:
@@ -329,13 +344,30 @@ def check_files(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    timeout: float | None = None,
     executor: Executor | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> list[FileOutcome]:
-    """`check_file` for each of the paths, in order; a file that fails does not keep the others from it."""
-    return [
-        check_file(p, architecture=architecture, instruction=instruction, replace=replace, executor=executor)
-        for p in paths
-    ]
+    """Return `check_file` of each path, in order; a file that fails does not keep the others from it.
+
+    timeout: seconds for all of them.  progress: called with a line of text.
+    """
+    start, found = time.monotonic(), list[FileOutcome]()
+    limit = None if timeout is None else checked_timeout(timeout)
+    for path in paths:
+        how = partial(check_file, path, architecture=architecture, instruction=instruction, replace=replace)
+        left = None if limit is None else max(start + limit - time.monotonic(), 0.0)
+        name = Path(path).name
+        reading, checking = (_lines(progress, name, what) for what in ("rows read", "rows"))
+        found.append(how(timeout=left, executor=executor, reading=reading, progress=checking))
+    return found
+
+
+def _lines(progress: Callable[[str], None] | None, name: str, what: str) -> RowsRead | None:
+    """Returns a function of numbers of rows that calls `progress` with a line of text."""
+    if progress is None:
+        return None
+    return lambda done, rows: progress(f"{name}: {done:,} of {rows:,} {what}")
 
 
 def exit_code(outcomes: Sequence[FileOutcome]) -> int:

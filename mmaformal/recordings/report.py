@@ -8,7 +8,9 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import overload
 
+from mmaformal.checked import Progress, caller
 from mmaformal.display import counted, html_folded, html_table, html_text, html_title
+from mmaformal.executors import workers_given
 from mmaformal.recordings.check import (
     CheckReport,
     FileFailure,
@@ -101,23 +103,36 @@ def check(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    timeout: float | None = None,
+    jobs: int | None = None,
     executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> Checks:
     """Check recorded hardware outputs against the models: `check("recordings/*.npz")`.
 
-    `paths`: a file, a folder (its recordings), a pattern as a shell has them, or several of these.  The other arguments
-    are those of `mmaformal.recordings.check_file`: names in place of the recorded ones, parameters to change, and the
-    executor whose workers check blocks of rows.  What is wrong with a file is its outcome, not an exception.
+    `paths`: a file, a folder (its recordings), a pattern as a shell has them, or several of these.  `architecture`,
+    `instruction` and `replace` are those of `mmaformal.recordings.check_file`: names in place of the recorded ones, and
+    parameters to change.  What is wrong with a file is its outcome, not an exception; so is that the `timeout`, seconds
+    for everything (default: no limit), was up before it was checked.  `jobs` processes check blocks of rows (default:
+    this one, in a thread for each core), or the workers of an `executor`.  `progress`: called with a line of text.
 
     Raises FileNotFoundError for a pattern or a folder that has no files, LostWorkerError.
     """
+    caller(progress)
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
     files = [file for each in given for file in recordings_in(each)]
-    return Checks(
-        check_files(
-            files, architecture=architecture, instruction=instruction, replace=replace, executor=executor
+    with workers_given(executor, jobs) as workers:
+        return Checks(
+            check_files(
+                files,
+                architecture=architecture,
+                instruction=instruction,
+                replace=replace,
+                timeout=timeout,
+                executor=workers,
+                progress=progress,
+            )
         )
-    )
 
 
 def recordings_in(path: str | Path) -> list[Path]:

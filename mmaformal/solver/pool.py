@@ -32,15 +32,19 @@ _hiding = threading.Lock()
 
 
 def decide(
-    scripts: Sequence[str], timeout: float, backend: str | None = None, memory: int = DEFAULT_MEMORY
+    scripts: Sequence[str],
+    timeout: float,
+    backend: str | tuple[str, ...] | None = None,
+    memory: int = DEFAULT_MEMORY,
 ) -> list[Outcome]:
     """Ask the solvers of this thread, or `backend` alone, each script for `timeout` seconds; return their outcomes.
 
-    `memory` is in megabytes for each solver's process.
+    `memory` is in megabytes for each solver's process; `backend` is one solver, or several by their names.
     """
-    portfolios: dict[tuple[str | None, int], Portfolio] = _own.__dict__.setdefault("portfolios", {})
+    portfolios: dict[object, Portfolio] = _own.__dict__.setdefault("portfolios", {})
     if (backend, memory) not in portfolios:
-        portfolio = LazyPortfolio(memory=memory) if backend is None else Portfolio([backend], memory)
+        kind = Portfolio if isinstance(backend, str) else LazyPortfolio
+        portfolio = kind([backend] if isinstance(backend, str) else backend, memory)
         portfolios[backend, memory] = portfolio
         _all.append(portfolio)
     return [portfolios[backend, memory].ask(script, {}, timeout) for script in scripts]

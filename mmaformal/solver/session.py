@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from mmaformal.solver.evidence import EvidenceStore, default_path, recording
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio, Portfolio
@@ -15,6 +15,13 @@ Solver: TypeAlias = str | Sequence[str] | None
 #: `cache=`: True: what was proved is recorded in the user's cache, and is not asked again; a path: in that file.
 #: False: nothing is, but in a store that is in use (`with recording(store)`).
 Cache: TypeAlias = bool | str | Path
+
+
+class SolverKeywords(TypedDict, total=False):
+    """The keywords of each of a query's questions to solvers, but for its time."""
+
+    solver: Solver
+    memory: int
 
 
 @contextmanager
@@ -41,3 +48,15 @@ def session(
     """
     with remembering(cache), kind(solver, memory) as portfolio:
         yield portfolio
+
+
+@contextmanager
+def sessions(
+    solver: Solver = None, memory: int = DEFAULT_MEMORY, cache: Cache = False
+) -> Iterator[SolverKeywords]:
+    """Gives the keywords of questions that each have a session of their own, within one `cache`.
+
+    Raises what `session` does.
+    """
+    with session(solver, memory, cache):
+        yield {"solver": solver, "memory": memory}

@@ -114,6 +114,16 @@ def test_each_obligation_is_asked_once_and_what_is_known_never(tmp_path: Path) -
         assert [answer for _, answer in again.answers()] == answers
 
 
+def test_one_solver_alone_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_threads: None
+) -> None:
+    store = tmp_path / "e.db"
+    assert run("datapath", POINT, "--evidence", store, "--jobs", 1, "--solver", "z3") == 0
+    assert "1 proved" in capsys.readouterr().out
+    with EvidenceStore(store) as known:
+        assert {record.solver for record in known.records()} == {"z3"}
+
+
 def test_verify_tells_proves_writes_and_confirms(
     known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_threads: None
 ) -> None:

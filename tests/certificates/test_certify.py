@@ -91,6 +91,21 @@ def test_every_lemma_has_a_certificate_and_all_are_checked(written: Certificates
     assert json.loads(written.json())["certificates"] == checked.lemmas
 
 
+@pytest.mark.slow
+def test_processes_check_lemmas(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaformal.queries.check_certificate._EACH", 1)
+    told: list[str] = []
+    checked = check_certificate(folder, jobs=2, progress=told.append)
+    assert f"{checked.lemmas} of {checked.lemmas} lemmas" in told
+
+
+def test_a_lemma_that_a_process_refuses_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaformal.queries.check_certificate._EACH", 1)
+    rewrite(folder, smallest(folder), "lrat", lambda text: text.replace("1", "2"))
+    with pytest.raises(RefusedError, match=r"\.lrat"):
+        check_certificate(folder, jobs=2)
+
+
 def test_every_theorem_is_argued_and_the_kernel_is_not_believed(given: Path, tmp_path: Path) -> None:
     checked = check_certificate(given)
     assert (checked.by_kernel, checked.argued >= 3) == (0, True)

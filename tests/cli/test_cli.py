@@ -224,7 +224,7 @@ def test_diff_of_equals_and_of_chains(capsys: pytest.CaptureFixture[str], tmp_pa
     status, out, _ = run(capsys, "diff", "hopper", "hopper", *names)
     assert status == 2
     # One K = 8 instruction twice is not one of K = 16 on hopper, but on ampere it is.
-    status, out, _ = run(capsys, "diff", "ampere", "ampere", *names, "--chain", "16")
+    status, out, _ = run(capsys, "diff", "ampere", "ampere", *names, "--k", "16")
     assert (status, out.split(":")[0]) == (0, "Equal")
 
 
@@ -247,7 +247,7 @@ def test_diff_without_an_answer_is_status_3(capsys: pytest.CaptureFixture[str]) 
         ([*DIFF, "--timeout", "0"], "timeout"),
         ([*DIFF, "--timeout", "nan"], "timeout"),
         ([*DIFF, "--memory", "-5"], "megabytes"),
-        ([*DIFF, "--chain", "12"], "12 is not a multiple"),
+        ([*DIFF, "--k", "12"], "12 is not a multiple"),
         ([*DIFF, "--solver", "yices"], "'yices' is not one of"),
         (["list", "hoper"], "no architecture 'hoper'"),
         (["show", "ampere", "HGMMA.64x8x16.F32"], "HGMMA.64x8x16.F32 is on: hopper"),

@@ -1,4 +1,4 @@
-"""`mmaformal errors`: the figures of `many_errors.measured`, and what is refused."""
+"""`mmaformal errors`: the figures of `mmaformal.errors`, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from support.commands import run
 
-from mmaformal import hopper
+from mmaformal import errors, hopper
 from mmaformal.cli.running import INTERRUPTED, SETTLED, WRONG_USE
-from mmaformal.many_errors import measured
 
 FP8 = "QGMMA.64x8x32.F32.E4M3.E4M3"
 
@@ -22,7 +21,7 @@ FP8 = "QGMMA.64x8x32.F32.E4M3.E4M3"
 def test_the_figures_are_those_of_the_function(capsys: pytest.CaptureFixture[str]) -> None:
     how = ["--outputs", "3e5", "--k", "64", "--seed", "4", "--promote-every", "1"]
     status, text, _ = run(capsys, "errors", "h100", FP8, *how, "--json")
-    told, found = json.loads(text), measured(hopper[FP8], 300_000, k=64, seed=4, promote_every=1)
+    told, found = json.loads(text), errors(hopper[FP8], 300_000, k=64, seed=4, promote_every=1)
     assert status == SETTLED
     assert {name: told[name] for name in vars(found)} == vars(found)
     assert (told["instruction"], told["k"], told["seed"]) == (f"hopper {FP8}", 64, 4)

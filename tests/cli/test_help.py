@@ -72,7 +72,9 @@ def test_k_and_timeout_are_called_so_everywhere() -> None:
 
 def test_old_names_of_options_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["show", "ampere", "HMMA.1688.F32", "--json"]
-    assert run(capsys, *words, "--chain", "16") == run(capsys, *words, "--k", "16")
+    status, out, err = run(capsys, *words, "--chain", "16")
+    assert (status, out, "") == run(capsys, *words, "--k", "16")
+    assert err == "mmaformal: --chain is --k now; the old name goes with the next version\n"
     assert "--chain" not in run(capsys, "show", "--help")[1]
     (k,) = [p for p in app.commands["show"].params if isinstance(p, Renamed)]
     assert (k.opts, k.old) == (["--k"], ["--chain"])

@@ -18,7 +18,7 @@ from mmaformal import ARCHITECTURES, ampere, hopper
 from mmaformal.cli import app, main, running, terminal
 from mmaformal.cli.app import GROUPS
 from mmaformal.cli.prove import PROPERTY_NAMES
-from mmaformal.display import columns, fitting, folded
+from mmaformal.display import LastingLine, columns, fitting, folded
 from mmaformal.listing import architecture_table, instruction_tables
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.shown_stages import explain_difference
@@ -183,6 +183,13 @@ def test_every_sign_that_is_written_has_one_that_a_terminal_has() -> None:
             for sign in set(path.read_text(encoding="utf-8")):
                 if ord(sign) > 127:
                     assert sign.encode("ascii", "mmaformal") != b"?", f"{sign!r} of {path.name}"
+
+
+def test_a_line_that_lasts_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.Status() as status:
+        status.show("the design is read")
+        status.show(LastingLine("ports: a = a"))
+    assert capsys.readouterr().err == "ports: a = a\n"
 
 
 def test_progress_off_a_terminal_is_single_lines(

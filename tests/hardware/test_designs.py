@@ -90,8 +90,8 @@ def test_a_pipeline_is_read_from_its_file_list_and_gives_the_models_d() -> None:
     unit = dpa()
     rows = rows_of(4000)
     assert (unit.results(rows) == compiled_results(VOLTA.spec, rows)).all()
-    assert unit.told[-1] == "latency: 3 cycles"
-    assert unit.told[1:3] == (
+    assert unit.notes[-1] == "latency: 3 cycles"
+    assert unit.notes[1:3] == (
         "tied: rnd_mode_i = 1",
         "guessed to be tied: rst_ni = 1; out_ready_i = 1; flush_i = 0; in_valid_i = 1",
     )
@@ -221,7 +221,7 @@ def test_modules_in_verilog_2001_with_an_include_folder(dot2: Path, tmp_path: Pa
     )
     rows = generate(DOT.spec, 2000, seed=5, distributions=(*DISTRIBUTIONS, "edge"))
     assert (unit.results(rows) == compiled_results(DOT.spec, rows)).all()
-    assert unit.told[-1] == "latency: 2 cycles"
+    assert unit.notes[-1] == "latency: 2 cycles"
     with pytest.raises(HardwareError, match="name the folder of include files with -I"):
         from_rtl(["dot2_stages.v", plain], k=2, a_format="e5m2", c_format="fp16", top="dot2_top")
 
@@ -381,7 +381,7 @@ def test_a_wrong_port_or_tie_shows_as_two_by_two(a: str, c: str, warned: bool, t
     )
     unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", ports={"a": a, "b": "b", "c": c})
     assert (
-        unit.told[-1] == "warning: d of 2·2 + 0 is 0x1p+1: look at the ports and at what is tied"
+        unit.notes[-1] == "warning: d of 2·2 + 0 is 0x1p+1: look at the ports and at what is tied"
     ) is warned
 
 
@@ -408,7 +408,7 @@ def test_the_order_of_operands_in_one_port_is_told_by_two_by_two(
         encoding="utf-8",
     )
     unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16")
-    assert said in " ".join(unit.told)
+    assert said in " ".join(unit.notes)
 
 
 @needs_slang
@@ -418,7 +418,7 @@ def test_pairs_of_operands_in_one_port_are_guessed() -> None:
     )
     rows = rows_of(1000)
     assert (unit.results(rows) == compiled_results(VOLTA.spec, rows)).all()
-    assert any("in pairs from the lowest bits on" in line for line in unit.told)
+    assert any("in pairs from the lowest bits on" in line for line in unit.notes)
 
 
 # ---- a fused multiply-add with a near and a far path ----------------------------------------------------------------
@@ -452,7 +452,7 @@ def test_an_fma_is_right_on_rows_and_each_bug_of_it_is_not(bug: str) -> None:
     unit = from_rtl("fma16.sv", k=1, a_format="fp16", c_format="fp16", ports=FMA_PORTS, defines=defines)
     rows = generate(FMA.spec, 20_000, seed=3, distributions=(*DISTRIBUTIONS, "edge"))
     assert (unit.results(rows) == compiled_results(FMA.spec, rows)).all() == (bug in FMA_RIGHT)
-    assert unit.told[-1] == "latency: 1 cycle"
+    assert unit.notes[-1] == "latency: 1 cycle"
 
 
 @needs_slang
@@ -514,11 +514,13 @@ def test_a_guess_that_hides_the_operands_is_told(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     said: list[str] = []
-    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", told=said.append)
+    unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", progress=said.append)
     assert "warning: d does not depend on a[0], b[0], c" in said
-    assert said[-1] == unit.told[-1]
+    assert said[-1] == unit.notes[-1]
+    with pytest.warns(DeprecationWarning, match="DesignUnit.notes now"):
+        assert unit.told == unit.notes
     tied = from_rtl(path, k=1, a_format="fp16", c_format="fp16", ties={"is_boxed": 1})
-    assert not any("does not depend" in line for line in tied.told)
+    assert not any("does not depend" in line for line in tied.notes)
 
 
 @needs_yosys
@@ -536,4 +538,4 @@ def test_a_handshake_that_a_wrapper_ties_is_folded(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     unit = from_rtl(path, k=1, a_format="fp16", c_format="fp16", top="wrapped")
-    assert "latency: 1 cycle" in unit.told
+    assert "latency: 1 cycle" in unit.notes

@@ -41,7 +41,7 @@ def _changed(tmp_path: Path, *pairs: tuple[str, str]) -> str:
 
 def test_a_right_program_that_cannot_be_read_is_not_proved() -> None:
     told: list[str] = []
-    answer = signoff(f"{PYTHON / 'exact.py'}:dot", EXACT, alike=["nan"], timeout=12, told=told.append)
+    answer = signoff(f"{PYTHON / 'exact.py'}:dot", EXACT, alike=["nan"], timeout=12, progress=told.append)
     assert isinstance(answer, Unknown)
     for words in (
         r"exact.py:31: ",

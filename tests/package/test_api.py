@@ -7,15 +7,16 @@ import inspect
 import warnings
 from collections.abc import Callable
 
-import click
 import pytest
 
 import mmaformal
-from mmaformal import ampere, hopper, max_difference
+from mmaformal import ampere, hopper, listing, max_difference
 from mmaformal.cli import app
 from mmaformal.cli.options import Renamed
+from mmaformal.hardware.module import HardwareError
 from mmaformal.queries.identify import identify
 from mmaformal.queries.verify import Prover
+from mmaformal.recordings.archive import RecordingError
 from mmaformal.renamed import lines
 
 COMMANDS = dict(app.commands)
@@ -23,7 +24,7 @@ COMMANDS = dict(app.commands)
 #: Commands that print what Python has as objects: `ARCHITECTURES`, an instruction, `dot_add`.
 OF_THE_TERMINAL = {"list", "show", "run", "warm-up", "completion", "help", "atlas", "serve"}
 #: Studies use the house: their functions are in `mmaformal.studies`.
-OF_STUDIES = {"amx", "e9s12", "errors", "unit-study", "training", "narrow-range"}
+OF_STUDIES = {"amx", "e9s12", "unit-study", "training", "narrow-range"}
 ASKING = sorted(COMMANDS.keys() - OF_THE_TERMINAL - OF_STUDIES)
 
 #: Where a function is in a file of another name: the folder, or the first name, says it.
@@ -37,10 +38,10 @@ FILES = {
 
 #: Keywords that several functions take, and their types.
 SHARED = {
-    "timeout": {"float"},
+    "timeout": {"float", "float | None"},
     "memory": {"int"},
     "solver": {"Solver"},
-    "jobs": {"int", "int | None"},
+    "jobs": {"int | None"},
     "executor": {"Executor | None"},
     "progress": {"Progress | None", "bool | Progress | None"},
     "cache": {"Cache"},
@@ -56,25 +57,26 @@ SHARED = {
 #: Keywords of one function each.
 _OF_DESIGNS = {
     *("top", "defines", "parameters", "includes", "lists"),
-    *("ports", "ties", "cycles", "held", "told"),
+    *("ports", "ties", "cycles", "held"),
 }
 OWN = {
     "batch_invariant": {"device", "against"},
     "certify": {"properties", "against"},
     "check": {"architecture", "instruction", "replace"},
     "check_certificate": {"also"},
-    "diagnose": {"orders"},
+    "diagnose": {"order_timeout"},
     "diagnose_gemm": {"instructions"},
+    "errors": {"split_k"},
     "explain": {"device", "against", "every_block", "call", "scale_layout", "scale_format"},
     "find_difference": {"known"},
     "from_rtl": _OF_DESIGNS | {"k"},
-    "identify": {"scale_block", "among", "confirm", "solving"},
+    "identify": {"scale_block", "among", "confirm", "solver_timeout"},
     "less_accurate": {"products"},
     "matmul": {
         *("instruction", "split_k", "stream_k"),
         *("tile", "order", "accumulation"),
     },
-    "max_difference": {"prove", "searches"},
+    "max_difference": {"prove", "proof_timeout", "searches"},
     "probe": {"check"},
     "record": {"rows", "compiler"},
     "replay_model": {"named"},
@@ -96,14 +98,7 @@ OPTIONS = {
     "--a-format": "a_format",
 }
 NOT_BOTH = {
-    ("verify", "jobs"),  # the command verifies many instructions at once,
-    ("verify", "solver"),  # each by all solvers
-    ("verify", "executor"),
     ("record", "jobs"),  # of a library (`record_product`)
-    *((name, "jobs") for name in ("check", "mismatches", "max-difference")),  # of an executor
-    *(
-        (name, "cache") for name in ("diagnose", "diagnose-gemm", "fingerprint", "mismatches")
-    ),  # answers printed
     *(
         (name, "a_format") for name in ("probe", "diagnose-gemm", "identify")
     ),  # the instruction, or the file, says it
@@ -215,6 +210,32 @@ def test_old_keywords_are_taken_with_a_warning() -> None:
         max_difference(same, same, seconds=1.0, timeout=2.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword"):
         identify(same, seconds=1.0)  # type: ignore[call-arg]
+    with (
+        pytest.warns(DeprecationWarning, match=r"prove=True, proof_timeout=SECONDS\) now"),
+        pytest.raises(LookupError),
+    ):
+        max_difference("nothing", same, prove=1.0)  # type: ignore[arg-type]
+    with (
+        pytest.warns(DeprecationWarning, match=r"solver_timeout=…\) now"),
+        pytest.raises(TypeError, match="callable"),
+    ):
+        identify(len, solving=1.0)  # type: ignore[call-arg]
+    with (
+        pytest.warns(DeprecationWarning, match=r"order_timeout=…\) now"),
+        pytest.raises(RecordingError),
+    ):
+        mmaformal.diagnose("missing.npz", orders=1.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("function", [mmaformal.signoff, mmaformal.signoff_all, mmaformal.from_rtl])
+def test_told_is_progress(function: Callable[..., object]) -> None:
+    given = {"k": 1, "a_format": "fp16", "c_format": "fp16"} if function is mmaformal.from_rtl else {}
+    model = () if given else ("ampere HMMA.16816.F32",)
+    with (
+        pytest.warns(DeprecationWarning, match=r"\(told=…\) is .*\(progress=…\) now"),
+        pytest.raises(HardwareError, match=r"missing\.v"),
+    ):
+        function("missing.v", *model, told=print, **given)
 
 
 def test_an_old_keyword_warns_at_the_line_that_gives_it() -> None:
@@ -237,6 +258,24 @@ def test_old_functions_are_there_with_a_warning() -> None:
         assert old.prove_encodings is mmaformal.verify
 
 
+def test_old_modules_are_there_with_a_warning() -> None:
+    old = importlib.import_module("mmaformal.algorithms")
+    for name, place in (("Fda", "encodings.fda"), ("DotAdd", "spec"), ("Rounding", "rounding")):
+        with pytest.warns(DeprecationWarning, match=rf"algorithms\.{name} is mmaformal\.{place}\.{name} now"):
+            assert getattr(old, name) is getattr(importlib.import_module(f"mmaformal.{place}"), name)
+    with pytest.raises(AttributeError, match="Nothing"):
+        _ = old.Nothing
+    with pytest.warns(DeprecationWarning, match=r"mmaformal\.queries\.errors\.errors now"):
+        assert importlib.import_module("mmaformal.many_errors").measured is mmaformal.errors
+    with pytest.warns(DeprecationWarning, match=r"listing\.text_table now"):
+        assert importlib.import_module("mmaformal.listing").table is listing.text_table
+
+
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) & {"signoff_all", "record", "from_rtl", "errors"}))
+def test_what_a_function_gives_back_is_there_too(name: str) -> None:
+    assert inspect.signature(getattr(mmaformal, name)).return_annotation in mmaformal.__all__
+
+
 def test_a_progress_of_numbers_is_called_with_them_and_a_warning() -> None:
     told: list[object] = []
     say = lines(told.append, "done, total")
@@ -250,13 +289,23 @@ def test_a_progress_of_numbers_is_called_with_them_and_a_warning() -> None:
 
 
 #: Options that were called otherwise.
-OLD_OPTIONS = {"--chain": "--k", "--seconds": "--timeout", "--threads": "--jobs", "--a": "--a-format"}
+OLD_OPTIONS = {
+    "--chain": "--k",
+    "--seconds": "--timeout",
+    "--threads": "--jobs",
+    "--a": "--a-format",
+    "--orders": "--order-timeout",
+}
 
 
-def test_old_options_are_taken_and_not_shown() -> None:
+def test_old_options_are_taken_with_a_word_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     renamed = [each for command in COMMANDS.values() for each in command.params if isinstance(each, Renamed)]
     assert {old: each.opts[0] for each in renamed for old in each.old} == OLD_OPTIONS
-    context = click.Context(COMMANDS["max-difference"])
-    taken, _, _ = COMMANDS["max-difference"].make_parser(context).parse_args(["--seconds", "3"])
-    assert taken["timeout"] == "3"
+    words = ["ampere", "hopper", "HMMA.16816.F32", "--seconds", "3"]
+    context = COMMANDS["max-difference"].make_context("max-difference", words)
+    assert context.params["timeout"] == 3
+    assert (
+        capsys.readouterr().err
+        == "mmaformal: --seconds is --timeout now; the old name goes with the next version\n"
+    )
     assert "--seconds" not in COMMANDS["max-difference"].get_help(context)

@@ -32,11 +32,11 @@ from mmaformal import (
     mismatches,
     rtx_blackwell,
 )
-from mmaformal.cli.running import WRONG_USE
+from mmaformal.cli.running import WRONG_USE, run_command
 from mmaformal.executors import LostWorkerError, results_in_order, width_of, workers
 from mmaformal.formats import Format
-from mmaformal.many_errors import Moments, measured
 from mmaformal.queries.diagnose import diagnose
+from mmaformal.queries.errors import Moments, errors
 from mmaformal.site.comparing import SolverLimits, ask_solvers, compare_pairs, smallest_of_pair
 from mmaformal.site.pairs import PairAnswer, PairStore, comparisons, questions
 from mmaformal.statistics import join_samples, sample
@@ -104,16 +104,16 @@ def test_matmul(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_statistics(executor: Executor) -> None:
-    found = measured(FP8, 2**18 * 70, k=64, seed=4, executor=executor, promote_every=1)
-    assert found == measured(FP8, 2**18 * 70, k=64, seed=4, promote_every=1)
+    found = errors(FP8, 2**18 * 70, k=64, seed=4, executor=executor, promote_every=1)
+    assert found == errors(FP8, 2**18 * 70, k=64, seed=4, promote_every=1, jobs=1)
     assert found.count == 2**18 * 70
-    assert found != measured(FP8, 2**18, k=64, seed=4, promote_every=1)
+    assert found != errors(FP8, 2**18, k=64, seed=4, promote_every=1, jobs=1)
 
 
 def test_diagnosis(executor: Executor) -> None:
     file = REPOSITORY / "examples" / "bfdot_qemu.npz"
     plain, found = (
-        diagnose(file, only=["oddsum", "muladd", "rnd2"], executor=each).to_json()
+        diagnose(file, only=["oddsum", "muladd", "rnd2"], executor=each, jobs=1).to_json()
         for each in (None, executor)
     )
     assert plain.pop("seconds") != 0
@@ -290,10 +290,10 @@ def test_an_error_in_a_worker_is_raised_and_the_rest_taken_back() -> None:
 BIG = """
 from mmaformal import hopper
 from mmaformal.executors import workers
-from mmaformal.many_errors import measured
+from mmaformal.queries.errors import errors
 
 with workers({address!r}, 2) as executor:
-    measured(hopper["HMMA.16816.F32"], 10**11, executor=executor, progress=lambda line: print(line, flush=True))
+    errors(hopper["HMMA.16816.F32"], 10**11, executor=executor, progress=lambda line: print(line, flush=True))
 """
 
 

@@ -104,7 +104,7 @@ COMMANDS: list[list[str]] = [
     [""],
     *([*base, "--timeout", text] for base in (DIFF, PROVE, VERIFY) for text in NO_SECONDS),
     *([*base, "--memory", text] for base in (DIFF, PROVE, VERIFY) for text in NO_MEGABYTES),
-    *([*base, "--chain", text] for base in (DIFF, PROVE, SHOW, RUN) for text in NO_PRODUCTS),
+    *([*base, "--k", text] for base in (DIFF, PROVE, SHOW, RUN) for text in NO_PRODUCTS),
     *([*base, "--replace", text] for base in (DIFF, PROVE, SHOW, RUN) for text in NO_CHANGE),
     *([*VERIFY, "--jobs", text] for text in ("0", "-1", "x", "1.5", "", "100000")),
     *([*DIFF, "--where", text] for text in NO_CONSTRAINT),

@@ -425,7 +425,7 @@ def test_the_command_used_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = command(capsys, "probe", "volta", "HMMA.9")
     assert (status, out) == (2, "")
     assert "HMMA.9" in err
-    status, _, err = command(capsys, "probe", "ampere", "DMMA.884", "--chain", "400")
+    status, _, err = command(capsys, "probe", "ampere", "DMMA.884", "--k", "400")
     assert status == 2
     assert "K = 400: 1 to 96 products can be probed" in err
 

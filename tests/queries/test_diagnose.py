@@ -104,7 +104,7 @@ def test_what_made_the_rows_is_found(
     if not solved:
         without_solvers(monkeypatch)
     spec = MADE[name]
-    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=60)
+    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=60, jobs=1)
     assert spec in [each for one in found.classes for each in one.members]
     assert len(found.families) == 1
 
@@ -116,7 +116,7 @@ def test_when_a_result_is_tiny_is_found(
     without_solvers(monkeypatch)
     spec = made(Ffma(tiny), 2, "bf16", order=(1, 0))
     found = diagnose(
-        recording(tmp_path, spec, distributions=(*DISTRIBUTIONS, "tiny")), only=["ffma"], timeout=60
+        recording(tmp_path, spec, distributions=(*DISTRIBUTIONS, "tiny")), only=["ffma"], timeout=60, jobs=1
     )
     assert [each for one in found.classes for each in one.members] == [spec]
 
@@ -127,7 +127,7 @@ def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:
     d = results(spec, x.codes).astype(np.uint32)
     finite = np.nonzero((d & 0x7F800000) != 0x7F800000)[0]
     d[finite[7]] ^= 1
-    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60)
+    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60, jobs=1)
     assert not found
     (miss, *_) = found.nearest
     assert (miss.model, miss.wrong, miss.row) == (spec, 1, finite[7])
@@ -147,18 +147,18 @@ def test_a_wrong_row_of_a_later_block_is_found(
         np.uint32
     )
     d[row] = 0x12345678
-    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60)
+    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60, jobs=1)
     assert not found
     (miss,) = (each for each in found.nearest if each.model == spec)
     assert (miss.wrong, miss.row, miss.recorded) == (1, row, 0x12345678)
-    assert diagnose(recording(tmp_path, spec, 300), only=["gps"], timeout=60)
+    assert diagnose(recording(tmp_path, spec, 300), only=["gps"], timeout=60, jobs=1)
 
 
 def test_rows_of_two_units_are_explained_by_nothing(tmp_path: Path) -> None:
     one, other = MADE["gps"], made(Gps(2), 4, "bf16")
     x = generate(one, 300, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
     d = np.where(np.arange(300) % 2, results(one, x.codes), results(other, x.codes)).astype(np.uint32)
-    assert not diagnose(recording(tmp_path, one, 300, d=d), only=["gps"], timeout=60)
+    assert not diagnose(recording(tmp_path, one, 300, d=d), only=["gps"], timeout=60, jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
     path = recording(tmp_path_factory.mktemp("open"), spec, 400, **arrays)
     with pytest.MonkeyPatch.context() as patch:
         without_solvers(patch)
-        return diagnose(path, only=["fda"], timeout=60)
+        return diagnose(path, only=["fda"], timeout=60, jobs=1)
 
 
 def test_what_the_rows_leave_open_is_told(open_ones: Diagnosis) -> None:
@@ -221,7 +221,7 @@ def test_what_only_a_solver_tells_apart_is_apart(tmp_path: Path, monkeypatch: py
     nothing = np.zeros((1, 4), np.uint16)
     c = np.array([0x3F800000], np.uint32)
     path = recording(tmp_path, MADE["gps"], 1, a=nothing, b=nothing, c=c, d=c)
-    found = diagnose(path, only=["gps"], timeout=60)
+    found = diagnose(path, only=["gps"], timeout=60, jobs=1)
     classes = [each for each in found.classes for G in (2, 4) if made(Gps(G), 4, "bf16") in each.members]
     assert len(classes) == 2
     assert classes[0] != classes[1]
@@ -279,7 +279,7 @@ def test_a_detail_is_itself_first() -> None:
     ],
 )
 def test_recorded_units_are_named(name: str, family: str) -> None:
-    found = diagnose(SHARED / f"{name}.npz", timeout=20)
+    found = diagnose(SHARED / f"{name}.npz", timeout=20, jobs=1)
     assert len(found.families) == 1
     assert str(found).splitlines()[1].startswith(f"1. {family}")
 
@@ -311,7 +311,7 @@ def test_units_that_no_table_has_are_diagnosed_like_any_other(
 ) -> None:
     meta = {"input_format": "bf16", "output_format": "fp32"} | names
     path = recording(tmp_path, MADE["gps"], 300, meta=meta)
-    assert {each.model for each in diagnose(path, only=["gps"], timeout=60).classes} == {MADE["gps"]}
+    assert {each.model for each in diagnose(path, only=["gps"], timeout=60, jobs=1).classes} == {MADE["gps"]}
     status, out, _ = run(capsys, "diagnose", str(path), "--only", "gps", "--jobs", "1")
     assert status == 0
     assert "1. gps G=4" in out

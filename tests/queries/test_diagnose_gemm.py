@@ -186,7 +186,7 @@ def test_exact_products_that_are_added_are_an_fma() -> None:
 def test_more_time_is_given_where_one_exact_sum_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
 
-    def asked(x: Instruction, y: Instruction, timeout: float) -> Unknown:
+    def asked(x: Instruction, y: Instruction, timeout: float, **_: object) -> Unknown:
         limits.append(timeout)
         return Unknown("", "", (), 0.0)
 

@@ -52,7 +52,7 @@ BF16: dict[str, Any] = {
     "c_format": "fp32",
     "k": 8,
     "timeout": 60.0,
-    "solving": 5.0,
+    "solver_timeout": 5.0,
     "confirm": 1500,
     "only": FEW,
 }
@@ -213,7 +213,7 @@ BOXES = {
 def test_instructions_are_identified(label: str) -> None:
     arch, name = label.split()
     i = ARCHITECTURES[arch][name]
-    found = identify(i, solving=5)
+    found = identify(i, solver_timeout=5)
     assert found.verdict == ("several" if found.classes[0].open else "one")
     assert i.spec in found.classes[0].members
     assert found.chosen <= BOXES[label]

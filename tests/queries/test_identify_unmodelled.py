@@ -51,7 +51,7 @@ from mmaformal.spaces import sticky
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
-QUICK: dict[str, Any] = {"k": 4, "timeout": 60.0, "solving": 3.0, "confirm": 1500}
+QUICK: dict[str, Any] = {"k": 4, "timeout": 60.0, "solver_timeout": 3.0, "confirm": 1500}
 _TYPES = Types.of(fda().spec)
 
 
@@ -153,7 +153,7 @@ SPACE = {
 @pytest.mark.parametrize("name", SPACE)
 def test_of_all_models_there_are(name: str) -> None:
     unit, k, verdict = SPACE[name]
-    asked = identify(unit, k=k, timeout=60, solving=5, **FP16)
+    asked = identify(unit, k=k, timeout=60, solver_timeout=5, **FP16)
     assert asked.verdict == verdict
     if verdict == "special":
         assert (asked.findings == (OWN[unit],)) == (unit in OWN)
@@ -182,10 +182,10 @@ def test_designs_are_tried_where_nothing_else_explains() -> None:
     fp32 = FORMATS["fp32"]
     spec = Types(fp32, fp32, fp32, fp32).model(2, Muladd(IEEE_FP32, IEEE_FP32))
     unit = Instruction("X", "a unit", 1, 1, spec)
-    asked = identify(unit, **{x: QUICK[x] for x in ("timeout", "solving", "confirm")})
+    asked = identify(unit, **{x: QUICK[x] for x in ("timeout", "solver_timeout", "confirm")})
     assert asked.verdict in ("one", "several")
     assert spec in asked.classes[0].members
-    asked = identify(unit, only=["sfma"], **{x: QUICK[x] for x in ("timeout", "solving", "confirm")})
+    asked = identify(unit, only=["sfma"], **{x: QUICK[x] for x in ("timeout", "solver_timeout", "confirm")})
     assert asked.verdict == "none"
     assert {each.model.parameters.algorithm for each in asked.classes} == {"sfma"}
 
@@ -211,7 +211,7 @@ def test_a_sticky_alignment_is_a_design(monkeypatch: pytest.MonkeyPatch) -> None
     for space in (fda_space, gfda, wfma):
         monkeypatch.setattr(space, "conversions", lambda fmt: iter((RZ_FP32,)))
     unit = fda(4).replace(F=20, cut="RO")
-    found = identify(unit, solving=3, confirm=600)
+    found = identify(unit, solver_timeout=3, confirm=600)
     assert unit.spec.parameters.algorithm == found.classes[0].model.parameters.algorithm
     assert found.verdict in ("one", "several")
     assert found.classes[0].model.replace(e_zero=-131) == unit.spec

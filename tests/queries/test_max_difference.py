@@ -117,23 +117,23 @@ def test_a_chain_is_farther_apart() -> None:
 @pytest.mark.slow
 def test_the_bound_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     small = turing["HMMA.1688.F32"], hopper["HMMA.1688.F32"]
-    found = max_difference(*small, timeout=0.2, prove=120)
+    found = max_difference(*small, timeout=0.2, prove=True, proof_timeout=120)
     assert isinstance(found.proof, Holds)
     assert "steps of a product" in str(found.proof)
     right = product_bound.is_within
     monkeypatch.setattr("mmaformal.facts.product_bound.is_within", lambda x, bound: right(x, bound * 2))
-    assert isinstance(max_difference(*small, timeout=0.2, prove=120).proof, Unknown)
+    assert isinstance(max_difference(*small, timeout=0.2, prove=True, proof_timeout=120).proof, Unknown)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["max-difference", "ampere", "hopper"]
-    assert main([*command, "HMMA.16816.F32", "--seconds", "0.5"]) == 0
+    assert main([*command, "HMMA.16816.F32", "--timeout", "0.5"]) == 0
     assert "at most  30 · 2^-24" in capsys.readouterr().out
     assert main([*command, "nothing"]) == 2
     capsys.readouterr()
     assert main([*command, "HMMA.16816.F32", "HMMA.1688.F32"]) == 2
     assert "--k 16" in capsys.readouterr().err
-    assert main([*command, "HMMA.16816.F32", "--seconds", "0.5", "--json"]) == 0
+    assert main([*command, "HMMA.16816.F32", "--timeout", "0.5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(30 * 2**-24, rel=1e-4)
 
 

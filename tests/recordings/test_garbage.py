@@ -66,7 +66,7 @@ def test_a_report_is_true(rows: dict[str, Any], tmp_path: Path, name: str) -> No
 def test_a_diagnosis_is_true(rows: dict[str, Any], tmp_path: Path, name: str) -> None:
     change, matches = TELLING[name]
     path = save(tmp_path / "x.npz", rows | change(rows))
-    found = diagnose(path, only=["fda"], timeout=120)
+    found = diagnose(path, only=["fda"], timeout=120, jobs=1)
     assert bool(found) == matches
 
 
@@ -84,7 +84,7 @@ def test_rows_that_tell_nothing_are_explained_by_much(
     few = {n: rows[n][:20] for n in "abcd"}
     path = save(tmp_path / "x.npz", rows | few | NOTHING[name](few))
     assert check_file(path).exit_code == 0
-    found = diagnose(path, only=["gps", "fdrda"], timeout=120)
+    found = diagnose(path, only=["gps", "fdrda"], timeout=120, jobs=1)
     assert found.explained_by > 100
     assert len(found.families) > 10
 

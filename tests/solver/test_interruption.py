@@ -26,7 +26,7 @@ GENEROUS = 20.0  # seconds for what takes two on a quiet machine
 
 #: Commands that would take minutes, and are at different things: building terms, solvers, both, assembling proofs.
 COMMANDS = {
-    "terms": ["diff", "ampere", "hopper", "HMMA.16816.F32", "--chain", "4096", "--where", "nonzero"],
+    "terms": ["diff", "ampere", "hopper", "HMMA.16816.F32", "--k", "4096", "--where", "nonzero"],
     "difference": ["diff", "ampere", "hopper", "HMMA.16816.F32", "--no-cache"],
     "property": ["prove", "correct-rounding", "hopper", "DMMA.884", "--no-cache"],
 }

@@ -50,7 +50,7 @@ def registry(timeout: float, prefix: str = "") -> Iterator[Named]:
         if not str(Types.of(spec)).startswith(prefix):
             continue
         asked = Instruction(label, "a model", 1, 1, spec)
-        yield Named(label, spec, identify(asked, timeout=600.0, solving=timeout))
+        yield Named(label, spec, identify(asked, timeout=600.0, solver_timeout=timeout))
 
 
 def markdown(named: Sequence[Named]) -> str:

@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.checked import Progress
-from mmaformal.display import counted
+from mmaformal.display import LastingLine, counted
 from mmaformal.hardware.designs import Bound, Driven, Wired
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap, wiring
@@ -66,7 +66,7 @@ def read_program(
     lines += [f"results left out: {', '.join(others)}"] if others else []
     lines += bound.warned(Module(name, bound.operands, outputs), spec)
     for line in lines:
-        (progress or (lambda _: None))(line)
+        (progress or (lambda _: None))(LastingLine(line))
     behaviour = ProgramBehaviour(plain, native.results, f"{name} as it is compiled", tuple(runner.findings))
     driven = Driven(found, given.inputs, given.outputs, "", True, 0, 0)
     return Wired(behaviour.trapped, tuple(lines), driven, behaviour)

@@ -9,6 +9,7 @@ where the design is used: the function itself is run beside them.
 from __future__ import annotations
 
 from mmaformal.checked import Progress
+from mmaformal.display import LastingLine
 from mmaformal.hardware.designs import Driven, Wired
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.ports import Place, PortMap, Wiring
@@ -38,7 +39,7 @@ def read_program(
         asker = Asker(portfolio, _READING if timeout is None else timeout)
         found = read_traced(f"{source.files[0]}:{source.top}", spec, said.ports, asker)
     for line in found.told:
-        (progress or (lambda _: None))(line)
+        (progress or (lambda _: None))(LastingLine(line))
     behaviour = ProgramBehaviour(found.module, found.run, f"{found.module.name} as it is run", rows=_ROWS)
     driven = Driven(Wiring((), Place("d"), (), ()), {}, {}, "", True, 0, 0)
     return Wired(found.module, found.told, driven, behaviour)
