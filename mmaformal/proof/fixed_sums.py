@@ -290,7 +290,7 @@ def accumulate_signed(
 
 
 def _enough(total: z3.BitVecRef, bounds: Sequence[int]) -> int:
-    return max(total.size(), (2 * sum(bounds)).bit_length() + 2) + 1
+    return int(max(total.size(), (2 * sum(bounds)).bit_length() + 2)) + 1
 
 
 def _placed(x: z3.BitVecRef, places: int) -> z3.BitVecRef:
@@ -335,7 +335,7 @@ def _add_up(
 def prove_accumulated(
     proving: Composing, terms: Sequence[Placed], total: z3.BitVecRef, bounds: Sequence[int]
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """(the accumulator, less the exact sum, is the sum of the errors; it is at most Σ bounds).
+    """(the accumulator, less the exact sum, is the sum of the errors; it is at most Σ bounds, as `prove_range` says).
 
     `bounds` are of the aligned magnitudes, each claimed before, or all ones.
     """
@@ -343,6 +343,7 @@ def prove_accumulated(
     small = [z3.ULE(x.aligned, bound) for x, bound in zip(terms, bounds, strict=True)]
     summands = [(x.sign, x.aligned) for x in terms]
     done = accumulate(proving, total, summands, bounds, small, size, places)
+    done.prove_range(proving)
     exact, errors = [x.signed_exact for x in terms], [x.error for x in terms]
     text = "the difference of two sums is the sum of the differences"
     difference = done.sums[-1] - total_of(exact) == total_of(errors)

@@ -23,14 +23,16 @@ from mmaformal.theory.monotone import Neighbours, prove_steps_in_c
 def prove_ranges(proving: Composing, p: Fdrda, step: AnyFdrda) -> None:
     """No sum of products wraps, and how large they, what is left of them, and c are at most."""
     sums = step.groups if isinstance(step, gfdrda.GfdrdaStep) else (step.dot,)
+    bound, text = fdrda.dot_bound(p, p.L), "a sum of products is at most that of their bounds"
     for members, total in zip(p.members(), sums, strict=True):
         terms = [(step.products[k].sign, step.aligned[k]) for k in members]
         bounds = [(1 << magnitude.size()) - 1 for _, magnitude in terms]
-        small = [z3.ULE(magnitude, bound) for (_, magnitude), bound in zip(terms, bounds, strict=True)]
-        accumulate(proving, total, terms, bounds, small).prove_range(proving)
+        small = [z3.ULE(magnitude, each) for (_, magnitude), each in zip(terms, bounds, strict=True)]
+        known = accumulate(proving, total, terms, bounds, small).prove_range(proving)
+        proving.claim("range of a sum", text, limited(total, sum(bounds)), [known])
     if isinstance(step, gfdrda.GfdrdaStep):
-        prove_sum_of_groups(proving, p, step).prove_range(proving)
-    bound = fdrda.dot_bound(p, p.L)
+        known = prove_sum_of_groups(proving, p, step).prove_range(proving)
+        proving.claim("range of both", text, limited(step.dot, bound), [known])
     text, cut = "the dot product is no larger when cut", limited(step.dot_cut, bound << (p.dot_bits - p.F))
     proving.claim("range of the dot product", text, cut, [limited(step.dot, bound)])
     proving.claim("range of c", "c is below 2", limited(step.c_cut, 1 << (p.F + 1)))
