@@ -22,7 +22,7 @@ from mmaformal.facts.fused_steps import (
     prove_e_max,
     prove_highest,
     prove_rounding,
-    prove_total,
+    prove_small,
 )
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
@@ -157,7 +157,7 @@ def prove_fused_losses(
     assert isinstance(p, (Fda, Gdfs))
     none = z3.Not(z3.Or(*x.step.special))
     at_most, some = prove_e_max(proving, x)
-    prove_total(proving, x, at_most)
+    prove_small(proving, x, at_most)
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
     _claim_finite(proving, x, none)
     losses = Alignment(
@@ -166,10 +166,7 @@ def prove_fused_losses(
     losses.within_ranges(at_most, some)
     facts = [losses.of_product(k, below) for k, below in enumerate(at_most[:-1])]
     blocks = [losses.of_block(b, facts) for b in range(losses.blocks)]
-    total, reach = x.step.total, sum(x.bounds)
-    linked, small = prove_accumulated(proving, losses.terms, total, x.bounds)
-    in_range = z3.And(total <= reach, total >= -reach)
-    proving.claim("range of the sum", "the sum is at most that of the bounds", in_range, [small])
+    linked, _ = prove_accumulated(proving, losses.terms, x.step.total, x.bounds)
     bounded = errors_together(losses, blocks, losses.of_c(at_most[-1]), linked, some)
     return z3.And(bounded, rounded)
 

@@ -51,8 +51,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import FIXED_POINT
-from mmaformal.proof.fused import prove_sum
+from mmaformal.proof.fixed_sums import FIXED_POINT, accumulate
 from mmaformal.proof.sticky_sums import (
     AlignedMagnitude,
     e_max_in_range,
@@ -183,7 +182,7 @@ def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep)
     highest = a.max_exponent + b.max_exponent - product_range(a, b).low
     signed = [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)]
     small = _placed(proving, step, largest, highest)
-    dot = prove_sum(proving, step.dot, signed, [largest << highest] * p.L, small)
+    dot = accumulate(proving, step.dot, signed, [largest << highest] * p.L, small).prove_range(proving)
     reach, x, y = p.L * (largest << highest), step.term, step.addend
     top = step_top(spec)
     exponents = c.union(top)

@@ -19,7 +19,8 @@ from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, exponen
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
-from mmaformal.proof.fused import Summand, prove_largest, prove_sum
+from mmaformal.proof.fixed_sums import accumulate
+from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd, LossModel
@@ -149,11 +150,6 @@ def prove_small(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> 
     return [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
 
 
-def prove_total(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
-    """The accumulator is the sum of the aligned terms.  `at_most` is from `prove_e_max`."""
-    prove_sum(proving, x.step.total, x.whole.signed, x.bounds, prove_small(proving, x, at_most))
-
-
 #: The largest product of two e2m1 numbers, in units of its last place.
 E2M1_PRODUCT = 144
 
@@ -174,7 +170,8 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         for _, magnitude in products
     ]
     sigma = step.sums[k]
-    of_sum = prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
+    bounds = [E2M1_PRODUCT] * len(products)
+    of_sum = accumulate(proving, sigma, products, bounds, each).prove_range(proving)
     largest = bound >> max(x.F - summand.fraction_bits, 0)
     scaled = proving.claim(
         "scaled group",

@@ -20,7 +20,6 @@ import z3
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import two_runs
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.gdfs import Gdfs
@@ -31,11 +30,11 @@ from mmaformal.encodings.smt.blocks import ExponentRange, Term, negate_if, sum_o
 from mmaformal.facts.fused_steps import AlignedTerms, fused_step, prove_e_max, prove_highest, prove_small
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import Accumulated, accumulate, is_between, limited, wide
+from mmaformal.proof.fixed_sums import accumulate, is_between, limited, wide
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps, special_flags
+from mmaformal.theory.monotone import Neighbours, prove_steps_in_c, special_flags
 from mmaformal.theory.rounding import At, OrderedRounding
 
 
@@ -218,12 +217,7 @@ class PairedSums:
         sides = list(zip((pair.x, pair.y), small, strict=True))
         runs = [accumulate(proving, x.total, x.signed, x.bounds, known, pair.bits) for x, known in sides]
         self.sums, self.ranges = [run.sums for run in runs], [run.ranges for run in runs]
-        self.totals = [self._total(run) for run in runs]
-
-    def _total(self, run: Accumulated) -> z3.BoolRef:
-        """Return the claim that the accumulator is the sum of the run's terms, and how large it is at most."""
-        claim = z3.And(wide(run.total, self.pair.bits) == run.sums[-1], *run.in_range.children())
-        return self.proving.claim("accumulator", "so the accumulator is the sum", claim, run.known)
+        self.totals = [run.prove_total(proving) for run in runs]
 
     def lost(
         self, rise: Rise, facts: Sequence[z3.BoolRef], of_c: z3.BoolRef
@@ -360,14 +354,7 @@ class FusedPair(SumsPair):
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """Prove that a model of fda, gdfs or gfda is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
-    inputs = symbolic_inputs(one_step(spec))
-
-    def step(c: z3.BitVecRef) -> fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep:
-        return fused_step(spec, replace(inputs, c=c)).step
-
-    one = OneStep(step, inputs.c, spec.c_format, spec.d_format)
-    theorem = one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
-    prove_steps(theory, two_runs(spec), one, theorem)
+    prove_steps_in_c(theory, spec, lambda one, x: fused_step(one, x).step, _prove_in_order)
 
 
 def _prove_in_order(

@@ -8,15 +8,13 @@ results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import z3
 
-from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Judged
-from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import two_runs
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.pfma import smt as pfma
@@ -34,7 +32,7 @@ from mmaformal.proof.fixed_sums import limited
 from mmaformal.proof.fused import Summand
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd, LossModel
-from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps
+from mmaformal.theory.monotone import Neighbours, prove_steps_in_c
 
 
 class AddsTerm(Judged, Protocol):
@@ -77,14 +75,7 @@ def _frame_of(spec: DotAdd) -> int:
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """`two_runs(spec).statement`.  Raises NotProvedError."""
-    prove_steps(theory, two_runs(spec), *prove_step_in_c(theory, spec))
-
-
-def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.DpaE9s12Step], z3.BoolRef]:
-    """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
-    inputs = symbolic_inputs(one_step(spec))
-    one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
-    return one, one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
+    prove_steps_in_c(theory, spec, sticky_step, _prove_in_order)
 
 
 def _sum_of(step: StickyStep, exponents: ExponentRange, frame: int, fraction_bits: int) -> AlignedTerms:

@@ -50,6 +50,7 @@ from mmaformal.proof.sticky_sums import (
     is_larger,
     is_odd,
     is_sharp,
+    is_small,
     magnitude_of,
     prove_parity,
     prove_rounded,
@@ -338,11 +339,10 @@ def _prove_shifted(
         ),
         [shifted, T_small, in_range],
     )
-    reach = 2 * ((1 << (total.size() - 2)) - 1)
     return proving.claim(
         "shifted range",
         "the shifted sum is not beyond its width, nor its exponent beyond the range",
-        z3.And(total <= reach, total >= -reach, e_max_in_range(e_total, ex, at.rho)),
+        z3.And(is_small(total), e_max_in_range(e_total, ex, at.rho)),
         [T_small, in_range],
     )
 

@@ -7,7 +7,7 @@ is one too, so an error is a difference, and a bound a comparison.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import z3
@@ -211,13 +211,16 @@ _ADD_UP = "errors of terms add up to no more than the sum of their bounds"
 
 @dataclass(frozen=True)
 class Accumulated:
-    """A sum of signed magnitudes, one more each time: no partial sum of it wraps."""
+    """A sum of terms, one more each time: no partial sum of it wraps."""
 
     total: z3.BitVecRef
-    summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: signs and magnitudes
-    small: Sequence[z3.BoolRef]  #: that each magnitude is at most its bound
-    sums: list[z3.BitVecRef]  #: of the first, of the first two, …, as integers of a fixed point
-    claims: list[z3.BoolRef]  #: that the accumulator has these, and how large both are at most
+    summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: signs and magnitudes, if terms are these
+    small: Sequence[z3.BoolRef]  #: that each term is at most its bound
+    value: z3.BitVecRef  #: the total as an integer of a fixed point
+    terms: list[z3.BitVecRef]  #: so are these
+    sums: list[z3.BitVecRef]  #: and the sums of the first term, of the first two, …
+    steps: list[z3.BoolRef]  #: that each of the accumulator's, but the first, is the one before and a term
+    claims: list[z3.BoolRef]  #: that the accumulator has these sums, and how large both are at most
     reach: int  #: what the last is at most
     order: list[z3.BoolRef]  #: that the order of summation does not matter, where it is another
 
@@ -240,6 +243,11 @@ class Accumulated:
         text = "so it is at most the sum of the bounds"
         return proving.claim("range of the sum", text, self.in_range, self.known)
 
+    def prove_total(self, proving: Composing) -> z3.BoolRef:
+        """The total, as an integer, is the sum of the terms; and `in_range`."""
+        claim = z3.And(self.value == self.sums[-1], *self.in_range.children())
+        return proving.claim("accumulator", "so the accumulator is the sum", claim, self.known)
+
 
 def accumulate(
     proving: Composing,
@@ -247,47 +255,87 @@ def accumulate(
     summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]],
     bounds: Sequence[int],
     small: Sequence[z3.BoolRef],
-    bits: int,
+    bits: int | None = None,
     places: int = 0,
 ) -> Accumulated:
     """Prove that `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.
 
     `small` are claims that each magnitude is at most its bound, proved before where that is less than its bits hold.
-    The integers have so many bits, `places` of them below the unit of the total.
+    The integers have so many bits, or enough, `places` of them below the unit of the total.  Where the accumulator does
+    not add from the left, that its order does not matter is one claim more.
     """
-
-    def placed(x: z3.BitVecRef) -> z3.BitVecRef:
-        return x << places if places else x
-
+    bits = bits or _enough(total, bounds)
     for claim, (_, magnitude), bound in zip(small, summands, bounds, strict=True):
         if bound == (1 << magnitude.size()) - 1:
             proving.claim("width", "a magnitude is no more than its bits hold", claim)
     parts = [negate_if(sign, resize(magnitude, total.size())) for sign, magnitude in summands]
-    terms = [negate_if(sign, placed(fit(magnitude, bits))) for sign, magnitude in summands]
+    terms = [negate_if(sign, _placed(fit(magnitude, bits), places)) for sign, magnitude in summands]
+    return replace(_add_up(proving, total, parts, terms, bounds, small, places), summands=summands)
+
+
+def accumulate_signed(
+    proving: Composing,
+    total: z3.BitVecRef,
+    parts: Sequence[z3.BitVecRef],
+    bounds: Sequence[int],
+    small: Sequence[z3.BoolRef],
+    bits: int | None = None,
+    places: int = 0,
+) -> Accumulated:
+    """The same of parts in two's complement; that each is at most its bound was proved before."""
+    bits = bits or _enough(total, bounds)
+    terms = [_placed(wide(part, bits), places) for part in parts]
+    parts = [wide(part, total.size()) for part in parts]
+    return _add_up(proving, total, parts, terms, bounds, small, places)
+
+
+def _enough(total: z3.BitVecRef, bounds: Sequence[int]) -> int:
+    return int(max(total.size(), (2 * sum(bounds)).bit_length() + 2)) + 1
+
+
+def _placed(x: z3.BitVecRef, places: int) -> z3.BitVecRef:
+    return x << places if places else x
+
+
+def _add_up(
+    proving: Composing,
+    total: z3.BitVecRef,
+    parts: Sequence[z3.BitVecRef],
+    terms: list[z3.BitVecRef],
+    bounds: Sequence[int],
+    small: Sequence[z3.BoolRef],
+    places: int,
+) -> Accumulated:
+    """Prove that `total` is the sum of parts, no partial sum of which wraps; `terms` are those as integers."""
+
+    def value(x: z3.BitVecRef) -> z3.BitVecRef:
+        return _placed(wide(x, terms[0].size()), places)
+
     running, sums, reach = parts[0], terms[:1], bounds[0]
-    text, claims = "no partial sum of the accumulator wraps", list[z3.BoolRef]()
+    text, steps, claims = "no partial sum of the accumulator wraps", list[z3.BoolRef](), list[z3.BoolRef]()
     for k, part in enumerate(parts):
         given = [small[0]]
         if k:
             here, before, running, reach = running, reach, running + part, reach + bounds[k]
             sums.append(sums[-1] + terms[k])
-            after = placed(wide(running, bits)) == placed(wide(here, bits)) + terms[k]
-            claim, known = z3.And(after, limited(running, reach)), [limited(here, before), small[k]]
-            given = [claims[-1], proving.claim(f"next sum {k}", text, claim, known)]
+            claim = z3.And(value(running) == value(here) + terms[k], limited(running, reach))
+            known = [limited(here, before), small[k]]
+            steps.append(proving.claim(f"next sum {k}", text, claim, known))
+            given = [claims[-1], steps[-1]]
         ranges = limited(running, reach), limited(sums[k], reach << places)
-        same = z3.And(placed(wide(running, bits)) == sums[k], *ranges)
+        same = z3.And(value(running) == sums[k], *ranges)
         claims.append(proving.claim(f"partial sum {k}", text, same, given))
     order = []
     if not running.eq(total):
         text = "the accumulator's order of summation does not matter"
         order.append(proving.claim("sum", text, running == total))
-    return Accumulated(total, summands, small, sums, claims, reach, order)
+    return Accumulated(total, (), small, value(total), terms, sums, steps, claims, reach, order)
 
 
 def prove_accumulated(
     proving: Composing, terms: Sequence[Placed], total: z3.BitVecRef, bounds: Sequence[int]
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """(the accumulator, less the exact sum, is the sum of the errors; it is at most Σ bounds).
+    """(the accumulator, less the exact sum, is the sum of the errors; it is at most Σ bounds, as `prove_range` says).
 
     `bounds` are of the aligned magnitudes, each claimed before, or all ones.
     """
@@ -295,6 +343,7 @@ def prove_accumulated(
     small = [z3.ULE(x.aligned, bound) for x, bound in zip(terms, bounds, strict=True)]
     summands = [(x.sign, x.aligned) for x in terms]
     done = accumulate(proving, total, summands, bounds, small, size, places)
+    done.prove_range(proving)
     exact, errors = [x.signed_exact for x in terms], [x.error for x in terms]
     text = "the difference of two sums is the sum of the differences"
     difference = done.sums[-1] - total_of(exact) == total_of(errors)

@@ -3,8 +3,9 @@
 Of a step in the SMT encoding, with its interfaces cut: in units of u = 2^(e_max - F),
 
 1. *largest*:     every exponent is at most e_max, and one of them is e_max;
-2. *alignment*:   an aligned magnitude A is the floor of the exact one: A·u ≤ |term| < (A + 1)·u;
-3. *sum*:         no partial sum of the accumulator wraps, so it is Σ ±A.
+2. *alignment*:   an aligned magnitude A is the floor of the exact one: A·u ≤ |term| < (A + 1)·u.
+
+The sum of these is in `fixed_sums`.
 
 How much of a term can be lost at most, for the significands that its format has, is counted here; that no more is
 lost is proved in `error_bound`.  Numbers `m · 2^t` are compared exactly (`definitions.at_least`): nothing here rounds.
@@ -24,7 +25,6 @@ from numpy.typing import NDArray
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import accumulate
 
 # ---- the largest exponent ----------------------------------------------------------------------------------------
 
@@ -146,22 +146,3 @@ def largest_loss(factor_bits: tuple[int, ...], places: int, limit: int | None = 
         if units > best.units:
             best = Loss(units, int(values[i]), s)
     return best
-
-
-# ---- the sum -----------------------------------------------------------------------------------------------------
-
-
-def prove_sum(
-    proving: Composing,
-    total: z3.BitVecRef,
-    summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]],
-    bounds: Sequence[int],
-    small: Sequence[z3.BoolRef],
-) -> z3.BoolRef:
-    """Prove that `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.  Returns its range.
-
-    `small` are claims that each magnitude is at most its bound, proved before where that is less than its bits hold.
-    Where the accumulator does not add from the left, that its order does not matter is one claim more.
-    """
-    bits = max(total.size(), (2 * sum(bounds)).bit_length() + 2) + 1
-    return accumulate(proving, total, summands, bounds, small, bits).prove_range(proving)

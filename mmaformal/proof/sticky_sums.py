@@ -13,6 +13,7 @@ import z3
 from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term, resize
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
+from mmaformal.proof.fixed_sums import limited
 from mmaformal.rounding import Conversion, Rounding
 
 
@@ -107,18 +108,18 @@ def _no_further(distance: z3.BitVecRef, places: int) -> z3.BitVecRef:
     return z3.If(z3.UGE(distance, (1 << bits) - 1), most, z3.Extract(bits - 1, 0, distance))
 
 
+def is_small(total: z3.BitVecRef) -> z3.BoolRef:
+    """Whether a sum of two is not beyond its width, as `prove_parity` claims."""
+    return limited(total, 2 * ((1 << (total.size() - 2)) - 1))
+
+
 def prove_parity(proving: Composing, sum_: StickySum) -> z3.BoolRef:
     """Prove that a sum does not wrap, and is odd if one of its two terms is; returns that it is not beyond its
     width."""
-    total = sum_.total
-    reach = 2 * ((1 << (total.size() - 2)) - 1)
-    small = z3.And(total <= reach, total >= -reach)
+    small = is_small(sum_.total)
     parities = z3.Extract(0, 0, sum_.x) ^ z3.Extract(0, 0, sum_.y)
-    proving.claim(
-        "sum",
-        "the sum does not wrap, and is odd if one of the two is",
-        z3.And(small, z3.Extract(0, 0, total) == parities),
-    )
+    claim = z3.And(small, z3.Extract(0, 0, sum_.total) == parities)
+    proving.claim("sum", "the sum does not wrap, and is odd if one of the two is", claim)
     return small
 
 

@@ -275,10 +275,30 @@ def prove_chain_in_order(
         given = results
 
 
-def prove_steps(theory: Theory, runs: TwoRuns, step: OneStep[Rounds], theorem: z3.BoolRef) -> None:
+def prove_steps(
+    theory: Theory, runs: TwoRuns, step: OneStep[Rounds], theorem: z3.BoolRef, same: SameResult = is_same
+) -> None:
     """Prove `runs.statement` of a model whose steps take the result before as their c.  Raises NotProvedError."""
     links = links_of(runs.spec, runs.first.steps, runs.second.steps)
-    conclude_steps(theory, runs, step, theorem, runs.c, links)
+    conclude_steps(theory, runs, step, theorem, runs.c, links, same)
+
+
+def prove_steps_in_c(
+    theory: Theory,
+    spec: DotAdd,
+    step: Callable[[DotAdd, Inputs], RoundsT],
+    in_order: Callable[[Theory, DotAdd, Neighbours[RoundsT]], None],
+    same: SameResult = is_same,
+) -> None:
+    """Prove `two_runs(spec).statement`, from what `in_order` proves of one step, as in `OneStep.prove`.
+
+    `step` gives the interfaces of one step on any inputs.  Raises NotProvedError.
+    """
+    one = one_step(spec)
+    inputs = symbolic_inputs(one)
+    of_c = OneStep(lambda c: step(one, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
+    theorem = of_c.prove(theory, lambda proving, runs: in_order(proving, one, runs))
+    prove_steps(theory, two_runs(spec), of_c, theorem, same)
 
 
 def links_of(

@@ -32,7 +32,7 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.fixed_sums import wide
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, magnitude_of
+from mmaformal.proof.sticky_sums import is_around, is_odd, is_sharp, is_small, magnitude_of
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 from mmaformal.theory.fixed_point import FixedPoint, Shifted, WideNumbers, near
@@ -87,12 +87,6 @@ class NearSum:
         text = "a sum is not the least number of its width"
         least = z3.Or(z3.Not(self.negative), z3.Extract(self.total.size() - 2, 0, self.total) != 0)
         return w.theory.claim("not the least", text, least, [is_small(self.total)])
-
-
-def is_small(total: z3.BitVecRef) -> z3.BoolRef:
-    """Whether a sum of two is not beyond its width, as `prove_parity` claims."""
-    reach = 2 * ((1 << (total.size() - 2)) - 1)
-    return z3.And(total <= reach, total >= -reach)
 
 
 @dataclass(frozen=True)

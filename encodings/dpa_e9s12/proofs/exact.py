@@ -36,7 +36,7 @@ from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_spec
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import FIXED_POINT
+from mmaformal.proof.fixed_sums import FIXED_POINT, Accumulated, accumulate_signed, limited
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.spec import DotAdd
@@ -154,30 +154,12 @@ class Summation:
         exponents = [product.exponent for product in self.step.products]
         return prove_largest(self.proving, "exponents", self.step.e_max, exponents)[0]
 
-    def prove_sum(self) -> z3.BoolRef:
-        """Prove that S is the sum of the placed products: nothing wraps.  Returns that S is far from the least
-        number."""
-        step, width = self.step, self.parameters.accumulator_bits
-        wide, most = width + 6, 1 << (self.F + 2)
-
-        def signed(x: z3.BitVecRef) -> z3.BitVecRef:
-            return z3.SignExt(wide - width, x)
-
-        def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
-            return z3.And(signed(x) < bound, signed(x) > -bound)
-
-        small = []
-        for placed in step.placed:
-            text = "a placed product is less than four of the largest exponent"
-            small.append(self.proving.claim("size", text, within(placed, most)))
-        inside = small[0]
-        for k, (before, after) in enumerate(zip(step.partials[:-1], step.partials[1:], strict=True), start=1):
-            whole = signed(after) == signed(before) + signed(step.placed[k])
-            claim = z3.And(whole, within(after, most * (k + 1)))
-            text, given = "no partial sum wraps", [inside, small[k]]
-            self.proving.claim(f"partial sum {k}", text, claim, given)
-            inside = claim.arg(1)
-        return inside
+    def prove_sum(self) -> Accumulated:
+        """Prove that S is the sum of the placed products: nothing wraps."""
+        step, most = self.step, (1 << (self.F + 2)) - 1
+        text = "a placed product is less than four of the largest exponent"
+        small = [self.proving.claim("size", text, limited(placed, most)) for placed in step.placed]
+        return accumulate_signed(self.proving, self.S, step.placed, [most] * len(small), small)
 
     def prove_placed(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Prove that the k-th product is placed exactly, since none of its bits lies below the last place, as is
@@ -188,15 +170,15 @@ class Summation:
 
     # ---- the sum with c, rounded
 
-    def prove_rounded(self, inside: z3.BoolRef) -> Sticky:
-        """Prove that d is the sum of products and c, rounded once; `inside` says that S is not the least number."""
+    def prove_rounded(self) -> Sticky:
+        """Prove that d is the sum of products and c, rounded once."""
         step, p = self.step, self.parameters
         c, exponents = (
             self.spec.c_format,
             smt_dpa.exponents_of(self.spec, p.accumulator_bits, len(step.products)),
         )
         least, M = exponents.constant(c.min_exponent), c.fraction_bits
-        x, y, S = step.term, step.addend, self.S
+        x, y, S, inside = step.term, step.addend, self.S, self.prove_sum().prove_range(self.proving)
         text = "the term is the sum of products, and has the least exponent of c where it is zero"
         at = z3.If(
             S == 0, x.exponent == least, fit(x.exponent, 16) == fit(step.e_max, 16) + self._above(exponents)
@@ -537,6 +519,6 @@ def prove_fma(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     x.prove_operands()
     one.prove_sum()
     prove_zero(one)
-    x.prove_rounded(x.prove_sum())
+    x.prove_rounded()
     proving.rests_on(FIXED_POINT)
     return one.given

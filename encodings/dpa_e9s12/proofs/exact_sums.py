@@ -152,7 +152,7 @@ class ShortSum(Model):
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)
         prove_exact(theory, self.spec)
-        sticky = x.prove_rounded(x.prove_sum())
+        sticky = x.prove_rounded()
         codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
         at = ShortNumbers(grid, x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes)
         return at.conclude(at.prove_products(), codes.integers[:-1])
@@ -179,13 +179,12 @@ class ShortNumbers(Numbers):
     def _prove_sum(self) -> z3.BoolRef:
         """Prove that S · 2^u is the sum of the placed products, each times 2^u."""
         point, step, k = self.w.point, self.x.step, self.w.point.shift(self.u)
-        running, known = self.signed(step.placed[0]), None
+        running, known, steps = self.signed(step.placed[0]), None, self.x.prove_sum().steps
         for i, (before, after) in enumerate(zip(step.partials[:-1], step.partials[1:], strict=True), start=1):
             part = step.placed[i]
             x, y, z = (wide(each, point.bits) for each in (before, part, after))
-            said = self.sums.said[f"partial sum {i}"].arg(0)
             text = "a partial sum is the sum"
-            inner = self.theory.claim(f"partial sum of integers {i}", text, z == x + y, [said])
+            inner = self.theory.claim(f"partial sum of integers {i}", text, z == x + y, [steps[i - 1]])
             shifted = instance(self.theory, point.addition, [(point.x, x), (point.y, y), (point.amount, k)])
             total = running + self.signed(part)
             given = [inner, shifted, self.w.same_shift(z, x + y, k), *([] if known is None else [known])]
@@ -277,7 +276,7 @@ class OneFma(OneOfMany):
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)
         prove_fma(theory, self.spec, self.active)
-        sticky = x.prove_rounded(x.prove_sum())
+        sticky = x.prove_rounded()
         codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
         at = OneNumber(
             grid, x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes, self.active, self.given

@@ -166,7 +166,7 @@ class Losses:
             self._prove_error(k, [of, below, top])
             for k, (of, below) in enumerate(zip(ranges, at_most, strict=True))
         ]
-        x.prove_rounded(x.prove_sum())
+        x.prove_rounded()
         differences = self._prove_differences()
         self._prove_sum(at_most, errors, differences)
         self._prove_whole(len(errors), differences)
@@ -221,14 +221,10 @@ class Losses:
     def _prove_differences(self) -> list[z3.BoolRef]:
         """Prove that what a sum loses is what its summands lose, partial sum by partial sum."""
         exact, kept, claims = self.sums(), self.kept_sums(), []
-        partials, placed = self.x.step.partials, self.x.step.placed
-        for k in range(1, len(exact)):
-            after, before, term = (
-                wide(each, each.size() + 6) for each in (partials[k], partials[k - 1], placed[k])
-            )
+        for k, step in enumerate(self.x.prove_sum().steps, 1):
             claim = kept[k] == kept[k - 1] + self.kept(k)
             text = "what is kept of a sum is the sum of what is kept"
-            whole = self.proving.claim("kept sum", text, claim, [after == before + term])
+            whole = self.proving.claim("kept sum", text, claim, [step])
             claim = exact[k] - kept[k] == (exact[k - 1] - kept[k - 1]) + self.error(k)
             text = "so a sum loses what its summands lose"
             claims.append(self.proving.claim("lost in a sum", text, claim, [whole]))
@@ -326,7 +322,7 @@ def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     at_most, top, ranges = Losses(x).prove_ranges()
     for k, (known, below) in enumerate(zip(ranges, at_most, strict=True)):
         x.prove_placed(k, [known, below, top])
-    x.prove_rounded(x.prove_sum())
+    x.prove_rounded()
     proving.rests_on(FIXED_POINT)
     return x.numbers
 

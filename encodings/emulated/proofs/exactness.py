@@ -40,8 +40,8 @@ from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_hi
 from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule
-from mmaformal.proof.fixed_sums import limited, wide
-from mmaformal.proof.fused import Summand, prove_largest
+from mmaformal.proof.fixed_sums import accumulate, limited
+from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd, LossModel
@@ -320,21 +320,6 @@ def _prove_unit(proving: Composing, x: Fused, terms: Sequence[IntegerTerm], some
     return frame
 
 
-class AlignedSum(NamedTuple):
-    """So many aligned terms added up, and what they are."""
-
-    accumulated: BitVec
-    number: BitVec  #: of the integers
-    reach: int  #: what the accumulator is at most
-    most: int  #: and what the number is
-
-    def said(self, frame: Frame) -> tuple[Bool, Bool, Bool, Bool]:
-        """Return claims: the accumulator is the number, scaled; that is 0 or e_max ≥ 0; and their bounds."""
-        same = wide(self.accumulated, frame.bits) == frame.scaled(self.number)
-        whole = z3.Or(self.number == 0, frame.whole)
-        return same, whole, limited(self.accumulated, self.reach), limited(self.number, self.most)
-
-
 def _prove_sum(
     proving: Composing,
     x: Fused,
@@ -342,73 +327,53 @@ def _prove_sum(
     terms: Sequence[IntegerTerm],
     at_most: Sequence[Bool],
     given: Bool,
-) -> tuple[AlignedSum, Bool]:
-    """(the sum of the integers, that where all codes are integers it is what is said)."""
+) -> tuple[BitVec, Bool]:
+    """(the sum of the integers; that where all codes are integers, the accumulator is that, scaled; it is 0 or e_max
+    not negative; and how large both are at most)."""
     bits = frame.bits
-    small = z3.Implies(given, frame.small)
-    zero = z3.BitVecVal(0, x.step.total.size()), z3.BitVecVal(0, bits)
-    sum_, known = AlignedSum(*zero, 0, 0), None
+    within = [z3.ULE(s.aligned, bound) for s, bound in zip(x.summands, x.bounds, strict=True)]
+    added = accumulate(proving, x.step.total, x.whole.signed, x.bounds, within, bits)
+    number, most, known = z3.BitVecVal(0, bits), 0, z3.BoolVal(True)
     for k, (summand, term) in enumerate(zip(x.summands, terms, strict=True)):
-        m = resize(term.magnitude, bits)
-        same = (
-            resize(summand.aligned, bits) == frame.scaled(m),
-            z3.Or(m == 0, frame.whole),
-            z3.ULE(m, term.most),
-        )
-        text = "an aligned term is its integer, scaled"
-        claim = z3.Implies(z3.And(term.said, frame.small), z3.And(same))
-        placed = proving.claim("aligned", text, claim, [at_most[k]])
-        mine = proving.claim("placed", text, z3.Implies(given, z3.And(same)), [term.claim, small, placed])
-        sum_, known = _prove_added(
-            proving, frame, sum_, known, (summand, m, x.bounds[k], term.most), (given, mine)
-        )
-    assert known is not None
-    demand(sum_.accumulated.eq(x.step.total), "the accumulator adds in another order")
-    return sum_, known
-
-
-def _prove_added(
-    proving: Composing,
-    frame: Frame,
-    before: AlignedSum,
-    known: Bool | None,
-    term: tuple[Summand, BitVec, int, int],
-    claims: tuple[Bool, Bool],
-) -> tuple[AlignedSum, Bool]:
-    """One term more: (the sum with it, that it is what is said)."""
-    summand, m, bound, most = term
-    given, mine = claims
-    sign, aligned, own = summand.term.sign, summand.aligned, before.accumulated.size()
-    part, signed = negate_if(sign, resize(aligned, own)), negate_if(sign, m)
-    first = known is None
-    after = AlignedSum(
-        part if first else before.accumulated + part,
-        signed if first else before.number + signed,
-        before.reach + bound,
-        before.most + most,
-    )
-    value = negate_if(sign, resize(aligned, frame.bits))
-    _, whole, reached, small = after.said(frame)
-    placed = mine.arg(1)
-    text = "an integer's negative, scaled, is that of it, scaled"
-    scaled = frame.scaled(signed)
-    negated = proving.claim("negated", text, z3.Implies(placed.arg(0), value == scaled))
-    exact = wide(after.accumulated, frame.bits) == (
-        value if first else wide(before.accumulated, frame.bits) + value
-    )
-    text = "no partial sum of the accumulator wraps"
-    claim = z3.Implies(limited(before.accumulated, before.reach), z3.And(exact, reached))
-    adds = proving.claim("no wrap", text, claim)
-    text = "the sum of integers, scaled, is that of both, scaled"
-    together = frame.scaled(after.number) == (scaled if first else frame.scaled(before.number) + scaled)
-    proving.claim("together", text, together)
-    text = "so is the sum of the integers 0, or e_max not negative; and no sum is too large"
-    of_number = z3.And(z3.Or(before.number == 0, frame.whole), limited(before.number, before.most))
-    claim = z3.Implies(z3.And(of_number, placed.arg(1), placed.arg(2)), z3.And(whole, small))
-    number = proving.claim("number", text, claim)
+        mine = _prove_aligned(proving, x, frame, k, (term, at_most[k], given))
+        m, sign = resize(term.magnitude, bits), summand.term.sign
+        signed, value = negate_if(sign, m), added.terms[k]
+        text = "an integer's negative, scaled, is that of it, scaled"
+        claim = z3.Implies(mine.arg(1).arg(0), value == frame.scaled(signed))
+        negated = proving.claim("negated", text, claim)
+        before, number = number, number + signed if k else signed
+        below, most = most, most + term.most
+        text = "the sum of integers, scaled, is that of both, scaled"
+        claim = frame.scaled(number) == frame.scaled(before) + frame.scaled(signed)
+        together = proving.claim("together", text, claim)
+        text = "so is the sum of the integers 0, or e_max not negative; and no sum is too large"
+        so_far = z3.And(z3.Or(before == 0, frame.whole), limited(before, below))
+        of_number = z3.Or(number == 0, frame.whole), limited(number, most)
+        claim = z3.Implies(z3.And(so_far, *mine.arg(1).children()[1:]), z3.And(of_number))
+        sized = proving.claim("number", text, claim)
+        text = "so the accumulator's terms add up to the integers, scaled"
+        claim = z3.Implies(given, z3.And(added.sums[k] == frame.scaled(number), *of_number))
+        known = proving.claim("sum", text, claim, [*([known] if k else []), mine, negated, together, sized])
     text = "so the accumulator is the sum of the integers, scaled"
-    using = [*([] if first else [known]), mine, negated, adds, together, number]
-    return after, proving.claim("sum", text, z3.Implies(given, z3.And(after.said(frame))), using)
+    _, whole, small = known.arg(1).children()
+    in_range = limited(x.step.total, added.reach)
+    said = z3.And(added.value == frame.scaled(number), whole, in_range, small)
+    using = [known, added.prove_total(proving)]
+    return number, proving.claim("accumulated", text, z3.Implies(given, said), using)
+
+
+def _prove_aligned(
+    proving: Composing, x: Fused, frame: Frame, k: int, of: tuple[IntegerTerm, Bool, Bool]
+) -> Bool:
+    """Prove of the k-th term that, aligned, it is its integer, scaled, where all codes are integers."""
+    (term, below, given), m = of, resize(of[0].magnitude, frame.bits)
+    aligned = resize(x.summands[k].aligned, frame.bits)
+    same = z3.And(aligned == frame.scaled(m), z3.Or(m == 0, frame.whole), z3.ULE(m, term.most))
+    text = "an aligned term is its integer, scaled"
+    claim = z3.Implies(z3.And(term.said, frame.small), same)
+    placed = proving.claim("aligned", text, claim, [below])
+    using = [term.claim, z3.Implies(given, frame.small), placed]
+    return proving.claim("placed", text, z3.Implies(given, same), using)
 
 
 def _prove_finite(
@@ -428,12 +393,12 @@ def _prove_result(
     proving: Composing,
     x: Fused,
     frame: Frame,
-    total: tuple[AlignedSum, Bool],
+    total: tuple[BitVec, Bool],
     given: Bool,
     known: Sequence[Bool],
 ) -> Bool:
     """Prove that d is the sum of the integers."""
-    number, added = total[0].number, total[1]
+    number, added = total
     *ranged, finite = known
     d, special = x.step.result, z3.Or(*x.step.special)
     result = integer_word(d, fp32, _MOST)

@@ -45,7 +45,7 @@ from mmaformal.facts.fused_steps import (
     prove_e_max,
     prove_highest,
     prove_rounding,
-    prove_total,
+    prove_small,
     unit_exponent,
 )
 from mmaformal.facts.reaching import reach
@@ -71,7 +71,7 @@ def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) 
     x = fused_step(spec, inputs)
     ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, one, inputs, x.step))
     at_most, some = prove_e_max(proving, x)
-    prove_total(proving, x, at_most)
+    prove_small(proving, x, at_most)
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
     none = z3.Not(z3.Or(*x.step.special))
     t = unit_exponent(x.step.e_max, x.exponents, x.F)

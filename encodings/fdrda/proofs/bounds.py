@@ -25,11 +25,12 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.low_bits import pairs_losing, product_codes
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.proofs.stages import AnyFdrda
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, product_range
@@ -37,7 +38,9 @@ from mmaformal.facts.exactness import no_bit_below
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fixed_sums import (
+    Accumulated,
     Placed,
+    accumulate_signed,
     if_else,
     is_between,
     limited,
@@ -82,7 +85,7 @@ class StepFrame:
 
     spec: DotAdd
     p: Fdrda
-    step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
+    step: AnyFdrda
     own: ExponentRange  #: of products
     all: ExponentRange  #: of products and c
     high: int  #: the largest exponent of a product that is no infinity
@@ -171,15 +174,17 @@ def prove_highest_exponent(spec: DotAdd) -> int:
     return min(high, fdrda.OVERFLOW - 1)
 
 
+def step_of(spec: DotAdd, x: Inputs) -> AnyFdrda:
+    """One step of a model of fdrda or gfdrda."""
+    p = spec.parameters_as(Fdrda)
+    if p.groups > 1:
+        return gfdrda.step(spec, spec.parameters_as(Gfdrda), x.a, x.b, x.c)
+    return fdrda.step(spec, p, x.a, x.b, x.c)
+
+
 def step_frame(spec: DotAdd) -> StepFrame:
     spec = one_step(spec)
-    p, x = spec.parameters_as(Fdrda), symbolic_inputs(spec)
-    step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
-    step = (
-        gfdrda.step(spec, spec.parameters_as(Gfdrda), x.a, x.b, x.c)
-        if p.groups > 1
-        else fdrda.step(spec, p, x.a, x.b, x.c)
-    )
+    p, step = spec.parameters_as(Fdrda), step_of(spec, symbolic_inputs(spec))
     own = product_range(spec.a_format, spec.b_format)
     return StepFrame(
         spec,
@@ -234,24 +239,16 @@ def prove_group(proving: Composing, x: StepFrame, g: int) -> GroupClaims:
 
 
 def prove_sum_of_groups(
-    proving: Composing, x: StepFrame, groups: Sequence[StageSum]
-) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BoolRef, z3.BoolRef]:
-    """(gfdrda's groups as they are cut at e_dot, their sum in the fixed point, that it is that; its range)."""
-    step = x.step
-    assert isinstance(step, gfdrda.GfdrdaStep)
-    bounds, text = (
-        [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups],
-        "a group's sum is no larger when cut",
-    )
+    proving: Composing, p: Fdrda, step: gfdrda.GfdrdaStep, bits: int | None = None, places: int = 0
+) -> Accumulated:
+    """Prove that the sum of gfdrda's groups, as they are cut at e_dot, does not wrap; no group does, as was proved."""
+    bounds = [fdrda.dot_bound(p, len(members)) for members in p.members()]
+    text = "a group's sum is no larger when cut"
     small = [
-        proving.claim("range of a cut group", text, limited(cut, bound), [before.small])
-        for cut, before, bound in zip(step.groups_cut, groups, bounds, strict=True)
+        proving.claim("range of a cut group", text, limited(cut, bound), [limited(before, bound)])
+        for cut, before, bound in zip(step.groups_cut, step.groups, bounds, strict=True)
     ]
-    kept = [wide(cut, x.bits) << x.dot_places for cut in step.groups_cut]
-    value, reach = wide(step.dot, x.bits) << x.dot_places, limited(step.dot, sum(bounds))
-    claim = z3.And(value == total_of(kept), reach)
-    added = proving.claim("sum of groups", "the sum of both groups does not wrap", claim, small)
-    return kept, value, added, reach
+    return accumulate_signed(proving, step.dot, step.groups_cut, bounds, small, bits, places)
 
 
 def prove_larger(proving: Composing, x: StepFrame) -> z3.BoolRef:
@@ -350,7 +347,8 @@ class CutBounds:
         x, proving, step = self.x, self.proving, self.x.step
         assert isinstance(step, gfdrda.GfdrdaStep)
         at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
-        kept, value, added, reach = prove_sum_of_groups(proving, x, groups)
+        sum_ = prove_sum_of_groups(proving, x.p, step, x.bits, x.dot_places)
+        kept, value, added = sum_.terms, sum_.value, sum_.prove_total(proving)
         distances = [step.e_products - e for e in step.e_groups]
         cuts = [self._cut_group(*each) for each in zip(groups, kept, distances, at_most, strict=True)]
         exacts = [exact for exact, _ in cuts]
@@ -363,7 +361,7 @@ class CutBounds:
         near = z3.Implies(self.none, limited(value - exact, most))
         text = "so the dot product is off by no more than both together"
         proving.claim("error of the dot product", text, near, [claim, *(fact for _, fact in cuts)])
-        return StageSum(step.dot, value, exact, x.dot_places, near, reach, most)
+        return StageSum(step.dot, value, exact, x.dot_places, near, sum_.in_range, most)
 
     def _cut_group(
         self, before: StageSum, after: z3.BitVecRef, distance: z3.BitVecRef, below: z3.BoolRef

@@ -143,18 +143,17 @@ def _both_groups(
     step, places = x.step, x.dot_places
     assert isinstance(step, gfdrda.GfdrdaStep)
     at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
-    kept, value, added, reach = prove_sum_of_groups(proving, x, groups)
+    sum_ = prove_sum_of_groups(proving, x.p, step, x.bits, places)
     distances = [step.e_products - e for e in step.e_groups]
     cuts = [
         _cut(proving, "a group's sum", *each, places)
-        for each in zip(groups, kept, raised, distances, at_most, strict=True)
+        for each in zip(groups, sum_.terms, raised, distances, at_most, strict=True)
     ]
     both = z3.And([condition for condition, _ in cuts])
-    same = z3.Implies(both, value == exact)
-    proving.claim(
-        "exact dot product", "so the dot product is exact", same, [added, *(fact for _, fact in cuts)]
-    )
-    return ExactStage(step.dot, value, exact, places, same, reach, 0, both)
+    same = z3.Implies(both, sum_.value == exact)
+    known = [sum_.prove_total(proving), *(fact for _, fact in cuts)]
+    proving.claim("exact dot product", "so the dot product is exact", same, known)
+    return ExactStage(step.dot, sum_.value, exact, places, same, sum_.in_range, 0, both)
 
 
 def _at_e_max(

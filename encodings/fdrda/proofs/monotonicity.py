@@ -6,75 +6,44 @@ from __future__ import annotations
 import z3
 
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import OutOfOrder, two_runs
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
-from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.fdrda.proofs.bounds import prove_sum_of_groups, step_of
+from mmaformal.encodings.fdrda.proofs.stages import AnyFdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.fixed_sums import limited, wide
-from mmaformal.proof.fused import prove_sum
+from mmaformal.proof.fixed_sums import accumulate, limited, wide
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps
+from mmaformal.theory.monotone import Neighbours, prove_steps_in_c
 
 
-def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> None:
+def prove_ranges(proving: Composing, p: Fdrda, step: AnyFdrda) -> None:
     """No sum of products wraps, and how large they, what is left of them, and c are at most."""
-    for members, total in zip(
-        p.members(), step.groups if isinstance(step, gfdrda.GfdrdaStep) else (step.dot,), strict=True
-    ):
-        aligned = [step.aligned[k] for k in members]
-        bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
+    sums = step.groups if isinstance(step, gfdrda.GfdrdaStep) else (step.dot,)
+    bound, text = fdrda.dot_bound(p, p.L), "a sum of products is at most that of their bounds"
+    for members, total in zip(p.members(), sums, strict=True):
         terms = [(step.products[k].sign, step.aligned[k]) for k in members]
-        small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
-        summed = prove_sum(proving, total, terms, bounds, small)
-        text = "a sum of products is at most that of their bounds"
-        proving.claim("range of a sum", text, limited(total, sum(bounds)), [summed])
-    bound = fdrda.dot_bound(p, p.L)
+        bounds = [(1 << magnitude.size()) - 1 for _, magnitude in terms]
+        small = [z3.ULE(magnitude, each) for (_, magnitude), each in zip(terms, bounds, strict=True)]
+        known = accumulate(proving, total, terms, bounds, small).prove_range(proving)
+        proving.claim("range of a sum", text, limited(total, sum(bounds)), [known])
     if isinstance(step, gfdrda.GfdrdaStep):
-        cuts = []
-        for members, group, cut in zip(p.members(), step.groups, step.groups_cut, strict=True):
-            own = fdrda.dot_bound(p, len(members))
-            text = "a group's sum is no larger when cut"
-            claim = limited(cut, own)
-            cuts.append(proving.claim("range of a group", text, claim, [limited(group, own)]))
-        text = "so the sum of both groups is at most that of their bounds"
-        proving.claim("range of both", text, limited(step.dot, bound), cuts)
-    reach = bound << (p.dot_bits - p.F)
-    proving.claim(
-        "range of the dot product",
-        "the dot product is no larger when cut",
-        limited(step.dot_cut, reach),
-        [limited(step.dot, bound)],
-    )
-    proving.claim(
-        "range of c",
-        "c is below 2",
-        limited(step.c_cut, 1 << (p.F + 1)),
-    )
+        known = prove_sum_of_groups(proving, p, step).prove_range(proving)
+        proving.claim("range of both", text, limited(step.dot, bound), [known])
+    text, cut = "the dot product is no larger when cut", limited(step.dot_cut, bound << (p.dot_bits - p.F))
+    proving.claim("range of the dot product", text, cut, [limited(step.dot, bound)])
+    proving.claim("range of c", "c is below 2", limited(step.c_cut, 1 << (p.F + 1)))
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """`two_runs(spec).statement`.  Raises NotProvedError."""
-    p, x = spec.parameters_as(Fdrda), symbolic_inputs(one_step(spec))
-
-    def step(c: z3.BitVecRef) -> fdrda.FdrdaStep | gfdrda.GfdrdaStep:
-        if p.groups > 1:
-            return gfdrda.step(spec, spec.parameters_as(Gfdrda), x.a, x.b, c)
-        return fdrda.step(spec, p, x.a, x.b, c)
-
-    one = OneStep(step, x.c, spec.c_format, spec.d_format)
-    theorem = one.prove(theory, lambda proving, runs: _prove_in_order(proving, spec, runs))
-    prove_steps(theory, two_runs(spec), one, theorem)
+    prove_steps_in_c(theory, spec, step_of, _prove_in_order)
 
 
-def _prove_in_order(
-    proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.FdrdaStep | gfdrda.GfdrdaStep]
-) -> None:
+def _prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours[AnyFdrda]) -> None:
     """Prove what gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters_as(Fdrda), spec.c_format, fdrda.exponents_of(spec)
     x, y = runs.small, runs.large

@@ -19,7 +19,7 @@ from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of
+from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, is_small, magnitude_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import finite
@@ -81,10 +81,7 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
 def _prove_flushed(proving: Composing, x: ExactFma, code: z3.BitVecRef, signs: list[z3.BitVecRef]) -> None:
     """Prove that a sum that is not tiny is not flushed; and that where the one that is rounded is, the exact one is."""
     (m, unit), sum_, ex = magnitude_and_unit(x), x.step.sum, pfma.exponents_of(x.spec)
-    in_range, whole = e_max_in_range(sum_.e_max, ex, IEEE_FP32), not_tiny(x)
-    reach = 2 * ((1 << (sum_.total.size() - 2)) - 1)
-    small = z3.And(sum_.total <= reach, sum_.total >= -reach)
-    proving.claim("small sum", "the sum does not wrap", small, (), [sum_.x, sum_.y, *signs])
+    in_range, whole, small = e_max_in_range(sum_.e_max, ex, IEEE_FP32), not_tiny(x), is_small(sum_.total)
     text = "a sum that is 0, or not below the least normal number, is not flushed"
     claim, inside = z3.Implies(whole, x.step.number == code), [sum_.total, sum_.e_max, *signs]
     proving.claim("not flushed", text, claim, [in_range, small], inside)

@@ -11,24 +11,17 @@ from functools import partial
 
 import z3
 
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import order, two_runs
+from mmaformal.cases.inputs import Inputs
+from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import BitVec, encode, select_special
+from mmaformal.facts.monotone_fused import rounding_of_pair
 from mmaformal.facts.monotone_sticky import StickyPair, StickyStep, prove_pair_in_order
 from mmaformal.formats import fp32
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import (
-    ChainStep,
-    Neighbours,
-    OneStep,
-    conclude_steps,
-    is_same_number,
-    special_flags,
-)
+from mmaformal.theory.monotone import Neighbours, is_same_number, prove_steps_in_c, special_flags
 
 
 def _with_code(step: pfma.FmaStages, code: BitVec) -> pfma.FmaStages:
@@ -36,27 +29,17 @@ def _with_code(step: pfma.FmaStages, code: BitVec) -> pfma.FmaStages:
     return step._replace(result=select_special(step.special, code, fp32, pfma.INVALID))
 
 
-def _flushed(spec: DotAdd, c: BitVec) -> pfma.FmaStages:
-    x = symbolic_inputs(spec)
-    step = pfma.fma(spec, x.a[0], x.b[0], c)
+def _flushed(spec: DotAdd, x: Inputs) -> pfma.FmaStages:
+    step = pfma.fma(spec, x.a[0], x.b[0], x.c)
     return _with_code(step, step.number)
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """`two_runs(spec).statement`.  Raises NotProvedError."""
-    one, runs = one_step(spec), two_runs(spec)
-    inputs, x = symbolic_inputs(one), symbolic_inputs(spec)
-    step = OneStep(partial(_flushed, one), inputs.c, fp32, fp32)
-    theorem = step.prove(theory, partial(_prove_in_order, one))
-    links: list[ChainStep] = [
-        ([(inputs.a[0], x.a[k]), (inputs.b[0], x.b[k])], (first.result, second.result))
-        for k, (first, second) in enumerate(zip(runs.first.steps, runs.second.steps, strict=True))
-    ]
-    same = partial(is_same_number, fmt=fp32)
-    conclude_steps(theory, runs, step, theorem, runs.c, links, same)
+    prove_steps_in_c(theory, spec, _flushed, _prove_in_order, partial(is_same_number, fmt=fp32))
 
 
-def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[pfma.FmaStages]) -> None:
+def _prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[pfma.FmaStages]) -> None:
     """Prove what gives `runs.ordered`.  Raises NotProvedError."""
     sides = runs.small, runs.large
     codes = [encode(side.rounded, IEEE_FP32) for side in sides]
@@ -70,7 +53,7 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[pfma.FmaStage
     theory.claim("ordered", text, plain.ordered, ways)
     known = [theory.named[name] for name in ("rise of e_max", "totals, 0", "totals, 1", "ordered")]
     for side, code in zip(sides, codes, strict=True):
-        known += _prove_number(theory, spec, side, code)
+        known += [rounding_of_pair(pair).is_small(side.sum.total), *_prove_number(theory, spec, side, code)]
     text = "where sums are in order, so are their codes, those of tiny ones zero"
     cut = [*pair.E, pair.x.total, pair.y.total, *codes, *(side.number for side in sides), runs.sign]
     theory.claim(
@@ -86,11 +69,7 @@ def _prove_number(theory: Theory, spec: DotAdd, step: pfma.FmaStages, code: BitV
     """Prove that a rounded sum has the sign of the sum, or is zero; and that it is flushed to zero, or is the
     number."""
     total = step.sum.total
-    signs = [step.product.sign, step.addend.sign]
-    reach = 2 * ((1 << (total.size() - 2)) - 1)
-    claim = z3.And(total <= reach, total >= -reach)
-    small = theory.claim("small sum", "the sum does not wrap", claim, (), [step.sum.x, step.sum.y, *signs])
-    cut = [total, step.sum.e_max, *signs]
+    cut = [total, step.sum.e_max, step.product.sign, step.addend.sign]
     claim = z3.Or(order(code) == 0, (order(code) < 0) == (total < 0))
     sign = theory.claim("sign of a code", "a rounded sum is zero, or has the sum's sign", claim, (), cut)
     claim = order(step.number) == z3.If(step.tiny, z3.BitVecVal(0, fp32.storage_bits), order(code))
@@ -103,9 +82,5 @@ def _prove_number(theory: Theory, spec: DotAdd, step: pfma.FmaStages, code: BitV
     bound = 1 << pfma.FRAME - 3
     below = z3.And(step.sum.e_max == above, total < bound, total > -bound)
     text = "where the sum itself is not looked at, one that is tiny has the code of a subnormal number"
-    return [
-        small,
-        sign,
-        number,
-        theory.claim("tiny by its code", text, z3.Implies(below, step.tiny), (), cut),
-    ]
+    tiny = theory.claim("tiny by its code", text, z3.Implies(below, step.tiny), (), cut)
+    return [sign, number, tiny]

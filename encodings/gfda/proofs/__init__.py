@@ -22,8 +22,8 @@ from mmaformal.facts.protocol import Facts
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.fixed_sums import wide
-from mmaformal.proof.fused import Summand, prove_largest, prove_sum
+from mmaformal.proof.fixed_sums import limited, wide
+from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
@@ -72,13 +72,11 @@ def _prove_group(proving: Composing, x: AlignedTerms, group: gfda.Group) -> z3.B
     at_most, _ = prove_largest(
         proving, "exponents of a group", x.e_max, [s.term.exponent for s in x.summands]
     )
-    small = [z3.ULE(s.aligned, bound) for s, bound in zip(x.summands, x.bounds, strict=True)]
-    range_ = prove_sum(proving, x.total, [(s.term.sign, s.aligned) for s in x.summands], x.bounds, small)
     same = prove_sum_kept(proving, x, at_most)
     bits = x.total.size() + 1
     magnitude = fit(group.term.significand, bits)
     signed = z3.If(group.term.sign == 1, -magnitude, magnitude) == wide(x.total, bits)
-    proving.claim("group", "the term is the sum of the group", signed, [range_])
+    proving.claim("group", "the term is the sum of the group", signed, [limited(x.total, sum(x.bounds))])
     return same.arg(0)
 
 

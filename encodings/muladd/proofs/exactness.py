@@ -32,12 +32,12 @@ from mmaformal.facts.fused_steps import prove_fused_rounded, unit_exponent
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.proof.sticky_sums import is_sharp, magnitude_of, prove_parity
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import AdditionFacts, finite
 from mmaformal.theory.numbers import CodeNumbers
-from mmaformal.theory.rounded_sums import SumTheorem, is_small
+from mmaformal.theory.rounded_sums import SumTheorem
 from mmaformal.theory.rounding import RoundingGrid
 
 
@@ -177,9 +177,7 @@ def prove_is_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
     sign = theory.claim("sign of a sum", "a sum has the sign of its larger summand", y.rounded.sign == own)
     claim, text = z3.UGE(x.big.field, 1), "an exponent field is not 0: that of a subnormal number is 1"
     field = theory.claim("field", text, claim)
-    small = is_small(y.sum.total)
-    small = theory.claim("width", "a sum does not wrap", small)
-    given, text = [sign, field, small], "equal sums are rounded alike"
+    given, text = [sign, field, prove_parity(theory, y.sum)], "equal sums are rounded alike"
     rounded = theory.claim("rounded alike", text, z3.Implies(same, number == y.number), given)
     text = f"in {fmt} an addition is an fma of a summand and 1"
     claim = x.result == y.result

@@ -39,7 +39,7 @@ def _prove_floors(proving: Composing, spec: DotAdd) -> Summation:
     x.prove_terms()
     for k, below in enumerate(x.prove_largest()):
         _prove_floor(x, k, below)
-    x.prove_rounded(x.prove_sum())
+    x.prove_rounded()
     proving.rests_on(FIXED_POINT)
     return x
 
@@ -116,7 +116,7 @@ def prove_addition_of_products(proving: Composing, spec: DotAdd) -> z3.BoolRef:
         whole = proving.claim("term placed", text, z3.Implies(z3.And(near, multiple), placed), [at_most[k]])
         claim = z3.Implies(ones, placed)
         proving.claim("term exact", text, claim, [bound[-1], low, whole])
-    x.prove_rounded(x.prove_sum())
+    x.prove_rounded()
     proving.rests_on(FIXED_POINT)
     return z3.And(x.numbers, ones, *far)
 

@@ -24,7 +24,7 @@ class OneShortFma(OneOfMany):
         theory = grid.numbers.theory
         x = Summation.of(theory, self.spec)
         prove_single(theory, self.spec, self.active)
-        sticky = x.prove_rounded(x.prove_sum())
+        sticky = x.prove_rounded()
         codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
         sums = TwoTerms(grid.numbers, sticky, dict(theory.named))
         at = OneShortNumber(grid, x, sums, codes, self.active, self.given)

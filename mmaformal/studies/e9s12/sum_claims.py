@@ -28,7 +28,7 @@ from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes, prov
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
-from mmaformal.proof.fixed_sums import FIXED_POINT, limited, wide
+from mmaformal.proof.fixed_sums import FIXED_POINT, accumulate_signed, limited, wide
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import magnitude_of, prove_rounded_sum
 from mmaformal.studies.e9s12.operators import MultiAddition
@@ -84,13 +84,14 @@ class Adding:
     def S(self) -> z3.BitVecRef:
         return self.step.passes[0].partials[-1]
 
-    @property
-    def sums(self) -> list[z3.BoolRef]:
-        """The claims that every partial sum is the one before and a placed term, and nothing is before the first."""
-        one, bits = self.step.passes[0], self.operator.accumulator_bits + 6
-        partials = [wide(each, bits) for each in one.partials]
-        steps = zip(partials[:-1], partials[1:], one.placed, strict=True)
-        return [one.partials[0] == 0, *(after == before + wide(x, bits) for before, after, x in steps)]
+    @cached_property
+    def sum(self) -> z3.BoolRef:
+        """That S is the sum of all placed terms, and not the least number: nothing wraps."""
+        text, most = "a placed term is less than two of the largest exponent", (1 << (self.F + 1)) - 1
+        small = [self.proving.claim("size", text, limited(placed, most)) for placed in self.placed]
+        bounds, bits = [most] * len(small), self.operator.accumulator_bits + 6
+        added = accumulate_signed(self.proving, self.S, self.placed, bounds, small, bits)
+        return added.prove_total(self.proving)
 
     @cached_property
     def numbers(self) -> z3.BoolRef:
@@ -113,7 +114,6 @@ class Adding:
             )
             text = "a term is an E9S12 number, of exponent 0 where that is zero"
             self.proving.claim("term", text, same)
-        inside = self._prove_sum()
         self.proving.rests_on(FIXED_POINT)
         prove_rounded_sum(
             self.proving,
@@ -121,7 +121,7 @@ class Adding:
             smt_ma.EXPONENTS,
             self.operator.rho,
             (self.step.special, self.step.result),
-            [inside],
+            [self.sum],
         )
 
     def _prove_specials(self) -> None:
@@ -131,21 +131,6 @@ class Adding:
         text = "an infinite term gives itself or a NaN, a NaN gives a NaN, and without one nothing is special"
         prove_special_values(self.proving, self.step.special, some_nan, infinite, text)
         prove_special_codes(self.proving, self.step, self.operator.rho.format)
-
-    def _prove_sum(self) -> z3.BoolRef:
-        """Prove that nothing wraps; returns that S is not the least number."""
-        one, width, most = self.step.passes[0], self.operator.accumulator_bits, (1 << (self.F + 1)) - 1
-        bits, (nothing, *wholes) = width + 6, self.sums
-        text = "there is nothing before the first pass"
-        inside = self.proving.claim("nothing before", text, nothing)
-        for k, (placed, whole) in enumerate(zip(one.placed, wholes, strict=True)):
-            text = "a placed term is less than two of the largest exponent"
-            small = self.proving.claim("size", text, limited(wide(placed, bits), most))
-            room = limited(wide(one.partials[k + 1], bits), most * (k + 1))
-            text = "no partial sum wraps"
-            self.proving.claim(f"partial sum {k + 1}", text, z3.And(whole, room), [inside, small])
-            inside = room
-        return inside
 
     # ---- where they are placed
 
@@ -316,7 +301,7 @@ class _Apart:
             known.append(x.proving.claim("far v", text, claim, [top, *self.leading]))
         close = z3.Implies(far, limited(wide(x.S, bits) - signed, 3 << (ulp - 4)))
         text = "so the sum is less than three sixteenths of it away"
-        known = [x.proving.claim("close", text, close, [*known, *x.sums]), top, *self.leading]
+        known = [x.proving.claim("close", text, close, [*known, x.sum]), top, *self.leading]
         text = "which is rounded to the larger term"
         code, none = x.step.result, z3.Not(z3.Or(*x.step.special))
         of_u = (fit(self.u.field, 31) << fp32.fraction_bits) + fit(self.u.significand, 31)
@@ -356,7 +341,7 @@ class _Apart:
         ]
         known = [x.proving.claim("between, placed", text, claim, [top, *self.leading]) for claim in floors]
         down = z3.Implies(given, wide(x.S, bits) == exact >> cut_bits)
-        known = [x.proving.claim("between, added", text, down, [*known, *x.sums]), top, *self.leading]
+        known = [x.proving.claim("between, added", text, down, [*known, x.sum]), top, *self.leading]
         code, none = x.step.result, z3.Not(z3.Or(*x.step.special))
         negative, m = magnitude_of(exact)
         t = fit(self.v.field, EXPONENT) - _PLACE
