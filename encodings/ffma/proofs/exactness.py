@@ -66,13 +66,12 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
     step = x.step
     c, signs = step.codes[2], [step.product.sign, step.addend.sign]
     text = "c is a number"
-    proving.claim("c", text, z3.Implies(is_finite(c, fp32), finite(c, fp32)), (), [c])
+    proving.claim("c", text, z3.Implies(is_finite(c, fp32), finite(c, fp32)))
     prove_fma_operands(proving, x)
     decoded = prove_fma_decoded(proving, x)
     text = "where every operand is a number, nothing is special"
-    inside = [part for y in (step.a, step.b, step.c) for part in (y.sign, y.significand, y.nan, y.infinite)]
     none = z3.Not(z3.Or(*step.special))
-    proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
+    proving.claim("not special", text, z3.Implies(decoded, none))
     prove_sum_of_both(proving, "sum of both", step.sum, (signs[0], signs[1]))
     prove_sticky(proving, x.sticky)
     _prove_flushed(proving, x, x.sticky.result, signs)
@@ -84,7 +83,7 @@ def _prove_flushed(proving: Composing, x: ExactFma, code: z3.BitVecRef, signs: l
     in_range, whole = e_max_in_range(sum_.e_max, ex, IEEE_FP32), not_tiny(x)
     reach = 2 * ((1 << (sum_.total.size() - 2)) - 1)
     small = z3.And(sum_.total <= reach, sum_.total >= -reach)
-    proving.claim("small sum", "the sum does not wrap", small, (), [sum_.x, sum_.y, *signs])
+    proving.claim("small sum", "the sum does not wrap", small)
     text = "a sum that is 0, or not below the least normal number, is not flushed"
     claim, inside = z3.Implies(whole, x.step.number == code), [sum_.total, sum_.e_max, *signs]
     proving.claim("not flushed", text, claim, [in_range, small], inside)
