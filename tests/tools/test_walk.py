@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,9 @@ def ways_drawn(lines: list[str]) -> dict[walk.Way, int]:
     return ways
 
 
+@cache
 def functions_of(path: Path) -> set[str]:
+    """Return the names of the functions of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
@@ -97,7 +100,7 @@ def test_a_question_goes_down_through_few_files(title: str) -> None:
     ("other", "title"), [*zip([UNIT.replace(F=24), UNIT.replace(e_zero=-134)], walk.ASKED, strict=True)]
 )
 def test_questions_go_the_ways_that_are_drawn(other: Instruction, title: str) -> None:
-    """Of few products: the files are those of the drawing, and none climbs."""
+    """The files of a question with few products are those of the drawing, and none climbs."""
     ways, _ = walk.ways_of(UNIT, other)
     files, drawn = (
         {file for way in each for file, _ in way} for each in (ways, ways_drawn(drawings()[title]))
