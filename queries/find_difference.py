@@ -122,10 +122,9 @@ def find_difference(
             # One function is equal to itself, in any encoding.
             if progress is not None:
                 progress(f"{asker.elapsed:5.1f} s  proving that the encodings agree")
-            equal = answer
-            answer = asker.within(
-                answer.question, lambda: equal_in_both_encodings(equal, (left, right), asker)
-            )
+            with asker.limit:
+                return equal_in_both_encodings(answer, (left, right), asker)
+            return asker.late(answer.question)
         return answer
 
 
@@ -143,7 +142,9 @@ def _answer(
     search = _Search(x, y, constraints, asker, progress)
     if known is not None:
         search.start_from(known)
-    return asker.within(search.question, search.answer)
+    with asker.limit:
+        return search.answer()
+    return asker.late(search.question)
 
 
 def _of_long_chains(
@@ -165,7 +166,10 @@ def _of_long_chains(
         question=question,
         zeros_are_alike=lambda spec: bool(alike(spec)),
     )
-    answer = asker.within(question, chains.answer)
+    with asker.limit as limit:
+        answer = chains.answer()
+    if limit.expired:
+        answer = asker.late(question)
     if isinstance(answer, Different) and answer.witness.x.k != x.k:  # the best of a search broken off
         return chains.lift(answer, "the time given was used up")
     return answer

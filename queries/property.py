@@ -85,7 +85,9 @@ class Property(ShortRepr):
         with session(solver, memory, cache) as portfolio:
             asker = Asker(portfolio, timeout)
             question = f"{instruction.label}: {self.statement}"
-            return asker.within(question, lambda: self._prove(instruction, asker))
+            with asker.limit:
+                return self._prove(instruction, asker)
+            return asker.late(question)
 
     def _prove(self, instruction: Instruction, asker: Asker) -> Answer:
         given, instruction = instruction, numbered_as_taken(instruction)

@@ -173,14 +173,23 @@ class Asker:
     def elapsed(self) -> float:
         return time.monotonic() - self.start
 
-    def within(self, question: str, work: Callable[[], Answer]) -> Answer:
-        """The answer of `work`, which uses this asker; if its time is up before, `best`, or else `Unknown`."""
-        with Deadline(self.left + _GRACE):
-            return work()
+    @property
+    def limit(self) -> Deadline:
+        """A block of work that uses this asker, and is broken off when its time is up: `late` is the answer then."""
+        return Deadline(self.left + _GRACE)
+
+    def late(self, question: str) -> Answer:
+        """The answer where the time was up before there was one: `best`, or else `Unknown`."""
         if self.best is not None:
             with Deadline(_LAST):
                 return self.best()
         return Unknown(question, _USED_UP, tuple(self.proved), self.elapsed)
+
+    def within(self, question: str, work: Callable[[], Answer]) -> Answer:
+        """The answer of `work`, which uses this asker; if its time is up before, that of who is `late`."""
+        with self.limit:
+            return work()
+        return self.late(question)
 
     @property
     def left(self) -> float:

@@ -421,7 +421,7 @@ class OrderedRounding:
         same = z3.Implies(f == e + rise, codes[0] == codes[1])
         used.append(theory.claim(f"code on the coarser grid, {rise}", text, same))
         text = f"sums in order are rounded in order, where e_max is {rise} higher"
-        theory.claim(f"rounding, {rise}, {up}", text, goal, used, [T, U, e, f, *codes])
+        theory.claim(f"rounding, {rise}, {up}", text, goal, used)
         theory.theorem(text, goal)
 
     # ---- grids however far apart
@@ -463,7 +463,7 @@ class OrderedRounding:
             hint = [here, at, on, apart, small]
             chain.append(theory.claim(f"grid {j}", text, claim, [in_range, bounded], hint))
             claim = z3.Implies(small, self.is_small(there))
-            bounded = theory.claim(f"number {j}", "and is in range", claim, [bounded], [here, on, small])
+            bounded = theory.claim(f"number {j}", "and is in range", claim, [bounded])
             here, at = there, next_
         text = "the last of them has the larger exponent, and is not beyond the other sum"
         claim = z3.Implies(goal.arg(0), z3.And(at == f, here <= U if up else here >= U))

@@ -69,18 +69,16 @@ def _prove_number(theory: Theory, spec: DotAdd, step: pfma.FmaStages, code: BitV
     """Prove that a rounded sum has the sign of the sum, or is zero; and that it is flushed to zero, or is the
     number."""
     total = step.sum.total
-    cut = [total, step.sum.e_max, step.product.sign, step.addend.sign]
     claim = z3.Or(order(code) == 0, (order(code) < 0) == (total < 0))
-    sign = theory.claim("sign of a code", "a rounded sum is zero, or has the sum's sign", claim, (), cut)
+    sign = theory.claim("sign of a code", "a rounded sum is zero, or has the sum's sign", claim)
     claim = order(step.number) == z3.If(step.tiny, z3.BitVecVal(0, fp32.storage_bits), order(code))
     text = "the number is the code of the rounded sum, or zero where that is tiny"
-    inside = [*step.rounded, total, step.sum.e_max]
-    number = theory.claim("number or zero", text, claim, (), inside)
+    number = theory.claim("number or zero", text, claim)
     above = pfma.exponents_of(spec).constant(
         pfma.LEAST + 3
     )  # the least where the sum itself is not looked at
     bound = 1 << pfma.FRAME - 3
     below = z3.And(step.sum.e_max == above, total < bound, total > -bound)
     text = "where the sum itself is not looked at, one that is tiny has the code of a subnormal number"
-    tiny = theory.claim("tiny by its code", text, z3.Implies(below, step.tiny), (), cut)
+    tiny = theory.claim("tiny by its code", text, z3.Implies(below, step.tiny))
     return [sign, number, tiny]

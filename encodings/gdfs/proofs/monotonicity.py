@@ -158,9 +158,9 @@ class LargerGroup:
         """The claim, proved for each value of a narrow term."""
         bits = narrow.size()
         values = [narrow == z3.BitVecVal(value, bits) for value in range(1 << bits)]
-        self.derive(f"values of {name}", "a term has one of its values", z3.Or(values), (), [narrow])
+        self.derive(f"values of {name}", "a term has one of its values", z3.Or(values))
         for value in values:
-            self.derive(name, statement, z3.Implies(value, claim), given, [*hint, narrow])
+            self.derive(name, statement, z3.Implies(value, claim), given, hint)
         return claim  # follows from these, in the composition
 
     def prove(self, larger: Sequence[z3.BoolRef]) -> z3.BoolRef:
@@ -251,7 +251,7 @@ class LargerGroup:
         text = "scales have no sign, so scaled groups are in order"
         given = [sums, *(each.in_range for each in mine)]
         if z3.is_bv_value(scales[0]):  # a power of two
-            return derive("scaled", text, claim, given, totals)
+            return derive("scaled", text, claim, given)
         # One factor after the other, for each value that it has.
         wide, top = x.significand.size(), (1 << scales[0].size()) - 1
         factors = [resize(each, wide) for each in scales]
@@ -266,21 +266,16 @@ class LargerGroup:
             _signed(x.sign, once[0], bits) <= _signed(y.sign, once[1], bits),
             *(z3.ULE(m, bound) for m in once),
         )
-        first = self.derive_for_each("scaled once", text, claim_once, given, totals, scales[0])
+        hint = [*totals, scales[0]]
+        first = self.derive_for_each("scaled once", text, claim_once, given, hint, scales[0])
         claim_twice = _signed(x.sign, twice[0], bits) <= _signed(y.sign, twice[1], bits)
-        hint = [*once, x.sign, y.sign]
+        hint = [*once, x.sign, y.sign, scales[1]]
         second = self.derive_for_each("scaled twice", text, claim_twice, [first], hint, scales[1])
         same = [
-            self.derive_for_each("scaling", "in any order", t.significand == m, (), [s, scales[1]], scales[0])
-            for t, m, s in zip((x, y), twice, totals, strict=True)
+            self.derive_for_each("scaling", "in any order", t.significand == m, (), (), scales[0])
+            for t, m in zip((x, y), twice, strict=True)
         ]
-        return derive(
-            "scaled",
-            text,
-            claim,
-            [second, *same],
-            [*twice, x.significand, y.significand, x.sign, y.sign],
-        )
+        return derive("scaled", text, claim, [second, *same])
 
     def _kinds(self, mine: AccumulatedPair, zeros: z3.BoolRef) -> z3.BoolRef:
         """Return the claim that a group keeps its exponent, or is zero in one run and of one sign in the other."""
@@ -345,8 +340,7 @@ class LargerGroup:
         chosen = derive("special values", text, claim, [rounded])
         text = "d is the rounded sum, or what c and the scales decide"
         results = [
-            derive("result", text, side.result == own, (), [side.total, side.e_max, *x.special])
-            for side, own in zip((x, y), selected, strict=True)
+            derive("result", text, side.result == own) for side, own in zip((x, y), selected, strict=True)
         ]
         claim = z3.Implies(where, order(x.result) <= order(y.result))
         return derive("d", "so d is not smaller", claim, [chosen, *results])
@@ -414,8 +408,7 @@ class _Grids:
         ends = [self.extended(total) for total in (self.low.total, self.high.total)]
         text = "so the sum of the larger e_max is on the side on which its group is"
         claim, orders = self.so(ends[0] >> self.by >= ends[1]), [each for s in self.sums for each in s.order]
-        hint = [self.E, self.H, *(each for s in self.sums for each in (s.total, s.sums[-1]))]
-        sums = self.derive("totals on two grids", text, claim, [*given, *orders], hint)
+        sums = self.derive("totals on two grids", text, claim, [*given, *orders])
         return sums, [each.in_range for each in self.sums]
 
     def _lost(self, n: int, of_term: z3.BoolRef) -> z3.BoolRef:
@@ -431,21 +424,17 @@ class _Grids:
         x, y = self.parts(n)
         claim = self.so(z3.And((x >> self.by) + self.loses(n) >= y, _within(y, self.most)))
         text = "so it loses less than a unit, or the group is worth so many"
-        return self.derive("lost", text, claim, [grids, *(s.small[n] for s in self.sums)], self._inside(n))
-
-    def _inside(self, n: int) -> list[z3.BitVecRef]:
-        u, v = self.terms[n]
-        return [self.E, self.H, u.aligned, v.aligned, u.term.sign, v.term.sign]
+        return self.derive("lost", text, claim, [grids, *(s.small[n] for s in self.sums)])
 
     def _next_sum(self, n: int, more: int, lost: z3.BoolRef, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Return the claim that the sums of the first n + 1 terms differ by what these lose, if those of n do
         (`given`)."""
         derive, most, loses = self.derive, self.most, self.loses(n)
         text = "sums on two grids differ by what all terms lose"
-        sums, (x, y) = self.totals(n), self.parts(n)
+        sums, x = self.totals(n), self.parts(n)[0]
         if not n:
             claim = self.so((sums[0] >> self.by) + more >= sums[1])
-            return derive("first on two grids", text, claim, [lost], self._inside(n))
+            return derive("first on two grids", text, claim, [lost])
         before = self.totals(n - 1)
         added = [self._added(i, n) for i in range(2)]
         whole, parts = sums[0] >> self.by, [t >> self.by for t in (before[0], x)]
@@ -456,16 +445,12 @@ class _Grids:
         floor = derive("floor", floor_text, claim, [added[0]], hint)
         left = (parts[0] + (more - loses)) + (parts[1] + loses)
         no_wrap = z3.And([_within(t, 2 * most) for t in left.children()])
-        inner = derive("no wrap", "no sum wraps", no_wrap, [floor], [whole, both, *parts])
-        hint = [self.E, self.H, *left.children(), sums[1], before[1], y]
-        of_parts = derive(
-            "parts on two grids", text, self.so(left >= sums[1]), [*given, lost, added[1], inner], hint
-        )
-        equal = derive("parts", "terms in another order", left == both + more, (), parts)
-        hint = [self.E, self.H, whole, left, both, *parts, sums[1]]
-        return derive(
-            "sums on two grids", text, self.so(whole + more >= sums[1]), [of_parts, floor, equal], hint
-        )
+        inner = derive("no wrap", "no sum wraps", no_wrap, [floor])
+        known = [*given, lost, added[1], inner]
+        of_parts = derive("parts on two grids", text, self.so(left >= sums[1]), known)
+        equal = derive("parts", "terms in another order", left == both + more)
+        claim = self.so(whole + more >= sums[1])
+        return derive("sums on two grids", text, claim, [of_parts, floor, equal])
 
     def _added(self, run: int, n: int) -> z3.BoolRef:
         """Return the claim that the n-th term is added to those before, in one of both runs."""
@@ -476,5 +461,4 @@ class _Grids:
             self.parts(n)[run],
         )
         claim = z3.And(total == last + term, _within(last, self.most), _within(term, self.most))
-        hint = [sums.sums[n - 1], *sums.summands[n]]
-        return self.derive("one more term", "no sum wraps", claim, [sums.ranges[n - 1], sums.small[n]], hint)
+        return self.derive("one more term", "no sum wraps", claim, [sums.ranges[n - 1], sums.small[n]])

@@ -156,7 +156,7 @@ class _SameStep:
         ends = z3.Extract(low - 1, 0, aligned) == 0
         ends = claim("own place", "so it loses no bit, and has none below its own", ends, [own])
         few = z3.Extract(low - 1, 0, accumulator) == 0
-        return claim("few bits", "nor has the sum", few, [ends], hint=[aligned, product.sign])
+        return claim("few bits", "nor has the sum", few, [ends])
 
     def _number(self, offset: z3.BitVecRef, exponents: ExponentRange) -> z3.BitVecRef:
         """Returns an exponent, of its offset from the least of its range, in two's complement."""
@@ -191,8 +191,8 @@ class _SameStep:
         upper.append(claim("c below", "nor is that of the model's c, which is zero", zero))
         text = "so the largest of the one is not above that of the other"
         order = [
-            claim("text's largest", text, top <= e_max, [some, *lower], [left.max_exp, inner.e_max, *mine]),
-            claim("model's largest", text, e_max <= top, [one, *upper], [left.max_exp, inner.e_max, *other]),
+            claim("text's largest", text, top <= e_max, [some, *lower]),
+            claim("model's largest", text, e_max <= top, [one, *upper]),
         ]
         same = claim("e_max", "so the largest exponents are the same", top == e_max, order)
         return same, at_most[:-1]
