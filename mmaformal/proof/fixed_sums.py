@@ -282,7 +282,7 @@ def accumulate_signed(
     bits: int | None = None,
     places: int = 0,
 ) -> Accumulated:
-    """The same of parts in two's complement; that each is at most its bound was proved before."""
+    """Prove the same of parts in two's complement; that each is at most its bound was proved before."""
     bits = bits or _enough(total, bounds)
     terms = [_placed(wide(part, bits), places) for part in parts]
     parts = [wide(part, total.size()) for part in parts]

@@ -86,7 +86,7 @@ class Adding:
 
     @cached_property
     def sum(self) -> z3.BoolRef:
-        """That S is the sum of all placed terms, and not the least number: nothing wraps."""
+        """Return the claim, proved, that S is the sum of all placed terms, and not the least number: nothing wraps."""
         text, most = "a placed term is less than two of the largest exponent", (1 << (self.F + 1)) - 1
         small = [self.proving.claim("size", text, limited(placed, most)) for placed in self.placed]
         bounds, bits = [most] * len(small), self.operator.accumulator_bits + 6
