@@ -22,7 +22,7 @@ from mmaformal import cli
 from mmaformal.display import ShortRepr
 
 #: Words of an answer that another run prints otherwise: seconds.
-_TIMES = re.compile(r"\b\d[\d.,]* s( on \d{4}-\d\d-\d\d)?\b")
+_TIMES = re.compile(r"\b\d[\d.,]* s( on \d{4}-\d\d-\d\d(, shipped [0-9a-f]{8})?)?\b")
 _WIDTH = "100"
 
 
