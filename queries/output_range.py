@@ -256,4 +256,3 @@ EVERY_NUMBER = Property(
     "every number of d's format but −0, and both infinities, is the result of some input",
     answer_every_number,
 )
-PROPERTY = NO_NAN

@@ -18,7 +18,7 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, prove
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.renamed import keywords
-from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
@@ -48,9 +48,6 @@ def numbered_as_taken(instruction: Instruction) -> Instruction:
         return instruction
     name = f"{instruction.name}[products numbered as they are taken]"
     return replace(instruction, spec=instruction.spec.in_order, name=name, aliases=())
-
-
-STATUS = {Holds: 0, Fails: 1, Unknown: 3}  #: exit codes of a command
 
 
 @dataclass(frozen=True, repr=False)

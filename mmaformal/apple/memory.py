@@ -14,7 +14,6 @@ from mmaformal.apple.state import AmxState
 from mmaformal.display import ShortRepr
 
 _BYTES = 64  #: of a register
-_PAIR = 1 << 62
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import z3
 
@@ -65,6 +65,3 @@ class Multiplies(Decodes, Protocol):
 
     @property
     def products(self) -> Sequence[Term]: ...
-
-
-StepT = TypeVar("StepT")

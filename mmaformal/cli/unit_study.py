@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from mmaformal.studies.unit_study.enough_width import Enough
     from mmaformal.studies.unit_study.errors import Design
 
-#: Known here, so that completion need not import a kernel.
-KINDS = ("fda", "sda")
-
 
 @click.command("unit-study")
 @click.option(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import z3
 
@@ -344,9 +344,6 @@ def magnitude_bits(summand: z3.BitVecRef) -> int:
         if z3.is_app_of(magnitude, z3.Z3_OP_ZERO_EXT):
             return int(magnitude.arg(0).size())
     return int(summand.size()) - 1
-
-
-StepT = TypeVar("StepT", bound=AnyStep, covariant=True)
 
 
 class Relating:

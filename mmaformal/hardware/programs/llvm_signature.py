@@ -84,11 +84,6 @@ def signature(function: Function, metadata: Mapping[int, str], spec: DotAdd, sai
     return Signature(tuple(found), function.type, replace(said, ports=ports))
 
 
-def _plain_name(name: str) -> str:
-    """A parameter's name in C; that of a small struct that is given as a number, too."""
-    return name[1:].strip('"').removesuffix(".coerce")
-
-
 @dataclass(frozen=True)
 class _Declared:
     """A file's word on a parameter: whether it is an array, bits of an element, and whether it is constant."""

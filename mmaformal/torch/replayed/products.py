@@ -178,7 +178,6 @@ class Products:
     structures: dict[str, dict[str, int]] = field(
         default_factory=dict
     )  #: by operator: a structure's text and its uses
-    looked_for: int = 0  #: structures that were none of the usual ones
     _learnt: dict[_Layout, ProductMaker | None] = field(default_factory=dict)
 
     def run(self, function: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
@@ -257,7 +256,6 @@ class Products:
         for known in _usual(given[-1].dtype, first.c is not None, first.a.shape[1]):
             if all(x.is_of(known) for x in products):
                 return known
-        self.looked_for += 1
         found = self.search(first.d, first.a, first.b, first.c, _format(given[-1]))
         return found if found is not None and all(x.is_of(found) for x in products) else None
 
