@@ -1,6 +1,5 @@
 """Terms walked by their handles give what z3's Python says of them, whatever was walked before."""
 
-import gc
 import random
 from collections import Counter
 
@@ -49,7 +48,6 @@ def test_a_walk_is_that_of_z3s_python(remembered: int, monkeypatch: pytest.Monke
         nodes, uses = operands_first(roots)
         assert ([node.id for node in nodes], uses) == by_python(roots)
         del roots, nodes
-        gc.collect()
 
 
 def test_constants_are_z3s() -> None:
