@@ -264,7 +264,7 @@ def accumulate(
     The integers have so many bits, or enough, `places` of them below the unit of the total.  Where the accumulator does
     not add from the left, that its order does not matter is one claim more.
     """
-    bits = bits or _enough(total, bounds)
+    bits = bits or _enough(total, bounds, places)
     for claim, (_, magnitude), bound in zip(small, summands, bounds, strict=True):
         if bound == (1 << magnitude.size()) - 1:
             proving.claim("width", "a magnitude is no more than its bits hold", claim)
@@ -283,14 +283,15 @@ def accumulate_signed(
     places: int = 0,
 ) -> Accumulated:
     """Prove the same of parts in two's complement; that each is at most its bound was proved before."""
-    bits = bits or _enough(total, bounds)
+    bits = bits or _enough(total, bounds, places)
     terms = [_placed(wide(part, bits), places) for part in parts]
     parts = [wide(part, total.size()) for part in parts]
     return _add_up(proving, total, parts, terms, bounds, small, places)
 
 
-def _enough(total: z3.BitVecRef, bounds: Sequence[int]) -> int:
-    return int(max(total.size(), (2 * sum(bounds)).bit_length() + 2)) + 1
+def _enough(total: z3.BitVecRef, bounds: Sequence[int], places: int) -> int:
+    """Bits of integers that hold the total and all sums of terms, in units so many places below the total's."""
+    return int(max(total.size(), (2 * sum(bounds)).bit_length() + 2)) + 1 + places
 
 
 def _placed(x: z3.BitVecRef, places: int) -> z3.BitVecRef:
@@ -306,10 +307,16 @@ def _add_up(
     small: Sequence[z3.BoolRef],
     places: int,
 ) -> Accumulated:
-    """Prove that `total` is the sum of parts, no partial sum of which wraps; `terms` are those as integers."""
+    """Prove that `total` is the sum of parts, no partial sum of which wraps; `terms` are those as integers.
+
+    Raises ArgumentError for integers that the total or a sum might not fit.
+    """
+    bits = terms[0].size()
+    fits = bits >= total.size() + places and (sum(bounds) << places) < 1 << (bits - 1)
+    demand(fits, "the integers of a sum do not hold it")
 
     def value(x: z3.BitVecRef) -> z3.BitVecRef:
-        return _placed(wide(x, terms[0].size()), places)
+        return _placed(wide(x, bits), places)
 
     running, sums, reach = parts[0], terms[:1], bounds[0]
     text, steps, claims = "no partial sum of the accumulator wraps", list[z3.BoolRef](), list[z3.BoolRef]()
