@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from enum import EnumMeta
 from functools import lru_cache
 from pathlib import Path
+from pickle import UnpicklingError
 from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -92,11 +93,26 @@ def driver(function: F) -> F:
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         compiled: Numba = numba.njit(cache=True, **options)(function)
+        file = compiled._cache._cache_file
+        file._load_index = _or_nothing(file._load_index)
     except RuntimeError:  # numba finds no folder that it may write to
         compiled = numba.njit(**options)(function)
     compiled._compile_for_args = in_background(compiled._compile_for_args)  # what a call of new types calls
     result: F = compiled
     return result
+
+
+def _or_nothing(load: Callable[[], dict[Numba, str]]) -> Callable[[], dict[Numba, str]]:
+    """Numba's list of what is on disk, which is empty where another version of this package wrote it, with classes that
+    are no more: numba reads the whole before it looks whether its source is the same."""
+
+    def loaded() -> dict[Numba, str]:
+        try:
+            return load()
+        except (AttributeError, ImportError, UnpicklingError, EOFError, TypeError, ValueError):
+            return {}
+
+    return loaded
 
 
 class Direct:
