@@ -40,6 +40,7 @@ from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
 from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.spaces.common import Types
@@ -95,7 +96,7 @@ def signoff(
     port for an operand; ValueError for a `where` that no input satisfies.
     """
     caller(progress)
-    same = Agreement(as_constraints(where), alike)
+    same, timeout = Agreement(as_constraints(where), alike), checked_timeout(timeout)
     instruction, say = instruction_meant(instruction), progress or (lambda _: None)
     if isinstance(files, DesignUnit):
         _check_takes(files, instruction)

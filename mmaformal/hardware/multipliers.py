@@ -74,7 +74,8 @@ def recovered(proving: DesignProver) -> Iterator[tuple[BitVec, Link]]:
 def _products(proving: DesignProver) -> Iterator[ModelProduct]:
     """The products of a model of one step, where that has its operands decoded."""
     if len(proving.trace.steps) == 1 and hasattr(step := proving.trace.steps[0], "a"):
-        sides = [x if isinstance(x, list) or not isinstance(x, Operand) else (x,) for x in (step.a, step.b)]
+        several = isinstance(step.a, Sequence) and not isinstance(step.a, Operand)
+        sides = (step.a, step.b) if several else ((step.a,), (step.b,))
         terms = getattr(step, "products", None) or getattr(step, "product", None)
         terms = (terms,) if hasattr(terms, "significand") else terms or ()
         for *factors, term, a, b in zip(*sides, terms, proving.inputs.a, proving.inputs.b, strict=False):

@@ -25,6 +25,7 @@ from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.hardware.yosys import size_of
 from mmaformal.instruction import Instruction
 from mmaformal.result import Result
+from mmaformal.solver.deadline import checked_timeout
 from mmaformal.spec import DotAdd
 
 #: Organisations that are compared; of the first two one unit is measured, of which a group is a chain.
@@ -114,6 +115,7 @@ def sizes(
         else:
             chosen += points([kind], k, frac_bits, a, cut)
     found: dict[str, DatapathSize] = {}
+    checked_timeout(timeout)
     with workers_given(None, min(checked_jobs(jobs), len(chosen) or 1)) as executor:
         for row in measure(chosen, None if path is None else Path(path), executor, timeout):
             found[row.datapath] = row

@@ -15,6 +15,7 @@ from mmaformal.encodings.fda import Fda
 from mmaformal.formats import e5m2, fp16
 from mmaformal.hardware.module import HardwareError, model_of
 from mmaformal.hardware.systemverilog import systemverilog
+from mmaformal.hardware.verilog import verilog
 from mmaformal.queries.classes import as_instruction
 from mmaformal.queries.signoff import signoff
 from mmaformal.rounding import CONVERSIONS
@@ -213,3 +214,13 @@ def test_all_of_the_time_is_used_before_nothing_is_settled() -> None:
         assert answer.seconds > 55
     else:
         assert isinstance(answer, Holds)
+
+
+def test_a_wide_fma_whose_factors_are_terms_is_signed_off(tmp_path: Path) -> None:
+    """A model of one product has its factors as terms, not as lists; `verilog` writes it, and it is read again."""
+    model = ARCHITECTURES["datapath"]["fma(a=bf16)"]
+    verilog(model, tmp_path / "unit.v")
+    answer = signoff(tmp_path / "unit.v", model, timeout=5.0)
+    assert isinstance(answer, Holds | Unknown), answer
+    with pytest.raises(ValueError, match="seconds above 0"):
+        signoff(tmp_path / "unit.v", model, timeout=-1.0)
