@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.codes import is_finite, one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
@@ -227,7 +228,7 @@ def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) ->
 
 
 def fingerprint(
-    instructions: Iterable[Instruction],
+    instructions: Iterable[Instruction | str],
     *,
     timeout: float = 120.0,
     memory: int = DEFAULT_MEMORY,
@@ -246,7 +247,7 @@ def fingerprint(
     caller(progress)
     start = time.monotonic()
     deadline = start + checked_timeout(timeout)
-    given = list(instructions)
+    given = [instruction_meant(each) for each in instructions]
     if not given:
         raise ValueError("there is no instruction to tell from others")
     k = math.lcm(*(i.k for i in given))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Unpack
 
 from mmaformal.architectures.known import known_as
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.inputs import plain_codes
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
@@ -199,7 +200,7 @@ class Mismatches(Result):
 
 def mismatches(
     recording: str | Path | Recording,
-    instruction: Instruction | None = None,
+    instruction: Instruction | str | None = None,
     *,
     timeout: float = 120.0,
     memory: int = DEFAULT_MEMORY,
@@ -222,7 +223,7 @@ def mismatches(
     caller(progress)
     start = time.monotonic()
     given = recording if isinstance(recording, Recording) else read(recording)
-    model = instruction or given.instruction
+    model = given.instruction if instruction is None else instruction_meant(instruction)
     if model is None:
         raise NotModelledError(f"{given.path}: {given.label} is not modelled yet")
     require_fit(given, model)

@@ -169,3 +169,9 @@ def test_sizes_take_a_format_or_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
             mmaformal.sizes("fda", k=[2], frac_bits=[8], a_format=a_format, jobs=1)
     assert asked[0] == asked[1]
     assert all("a=bf16" in name for name in asked[0])
+
+
+def test_instructions_go_by_their_names(rows: Path) -> None:
+    names = ["hopper HMMA.16816.F32", "ampere HMMA.16816.F32"]
+    assert [i.label for i in mmaformal.fingerprint(names, timeout=20.0).instructions] == names
+    assert mmaformal.mismatches(rows, HMMA.label, timeout=20.0).instruction is HMMA
