@@ -114,7 +114,7 @@ class Instruction:
             "scale_block": self.spec.scale_block or None,
             "algorithm": self.algorithm,
         }
-        for name in ("F", "L", "G", "rho", "e_zero"):
+        for name in ("F", "L", "G", "accumulator_bits", "rho", "e_zero"):
             value = self.parameters[name] if name in self.parameters.keys() else None  # noqa: SIM118
             out[name] = str(value) if name == "rho" and value is not None else value
         return out

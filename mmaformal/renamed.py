@@ -105,11 +105,13 @@ class _Moved(ModuleType):
 def new_names(values: Mapping[str, R], renamed: Mapping[str, str], owner: str) -> dict[str, R]:
     """Returns values by the names that an owner's parameters have now, which may be by old ones, `{old: new}`.
 
-    Warns of those, as of the line that called what calls this.
+    Warns of those, as of the line that called what calls this.  Raises TypeError where both names are given.
     """
     found = {}
     for name, value in values.items():
         if name in renamed:
+            if renamed[name] in values:
+                raise TypeError(f"{owner} is given {renamed[name]}, and {name}, its old name")
             warn(f"{name} of {owner} is {renamed[name]} now", above=3)
         found[renamed.get(name, name)] = value
     return found

@@ -254,7 +254,7 @@ def max_difference(
     caller(progress)
     if not isinstance(prove, bool):
         warn("max_difference(prove=SECONDS) is (prove=True, proof_timeout=SECONDS) now", above=3)
-        prove, proof_timeout = True, prove
+        prove, proof_timeout = bool(prove), prove or proof_timeout
     left, right = comparable(x, y, instruction, other)
     units = _units_of(left, right)
     if left.spec == right.spec:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Self
 
 from mmaformal.architectures.meant import instruction_meant
@@ -81,10 +82,11 @@ def verify(
 ) -> Answer:
     """Prove that both encodings of an instruction agree on every input, at its full K, and that nothing wraps.
 
-    Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
-    `Unknown`.  `timeout` is in seconds, `memory` in megabytes for each process of `solver` (default: all that are
-    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it.  `jobs` worker
-    processes (default: this one), or those of an `executor`, divide the lemmas among each other.
+    Equal means the same code, NaNs included. Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
+    `Unknown`. `timeout` is in seconds, `memory` in megabytes for each process of `solver` (default: all that are
+    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it. `jobs`
+    worker processes (default: this one), or those of an `executor`, divide the lemmas among each other; then an
+    answer that is no proof does not say at which stage it failed, `Answer.failure`.
 
     Raises NoSolverError if there is no solver, WitnessError if a solver's model does not hold when re-run,
     LostWorkerError.
@@ -120,9 +122,11 @@ def _divided(
     )
     with telling_lost_workers("it is not proved"), Deadline(timeout):
         campaign.run(workers, width_of(workers))
-    for _, answer in campaign.answers():
-        return answer
-    return Unknown(question_of(instruction), "the time given was used up", (), timeout)
+    (goal,) = campaign.goals.values()
+    answer = campaign.answer(goal, instruction)
+    if isinstance(answer, Unknown) and not goal.done:
+        return replace(answer, why=goal.why or "the time given was used up", seconds=timeout)
+    return answer
 
 
 def _told(progress: Progress | None) -> Callable[[Campaign], None]:

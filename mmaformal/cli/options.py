@@ -6,7 +6,6 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -353,9 +352,10 @@ class Renamed(click.Option):
         given = dict(opts)
         for each in self.old:
             if (value := given.pop(f"{self.name} {each}", None)) is not None:
+                if given.setdefault(str(self.name), value) is not value:
+                    raise click.UsageError(f"{self.opts[0]}, and {each}, its old name: give one of them")
                 if not ctx.resilient_parsing:
                     said(f"mmaformal: {each} is {self.opts[0]} now; the old name goes with the next version")
-                given[str(self.name)] = value
         found: tuple[object, list[str]] = super().handle_parse_result(ctx, given, args)
         return found
 
@@ -547,7 +547,7 @@ def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] 
     return {"device": device, "against": None if against is None else instruction_of(*against)}
 
 
-@contextmanager
+@contextlib.contextmanager
 def workers(cluster: str | None, jobs: int | None) -> Iterator[Executor | None]:
     """The workers that `--cluster`, or `--jobs` alone, asks for; none where neither does."""
     if cluster is None and jobs is None:
@@ -559,7 +559,7 @@ def workers(cluster: str | None, jobs: int | None) -> Iterator[Executor | None]:
         yield executor
 
 
-@contextmanager
+@contextlib.contextmanager
 def remembering_option(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore | None]:
     """Within this block what is proved is recorded, and what was recorded is not asked again.
 

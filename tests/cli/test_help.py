@@ -75,6 +75,11 @@ def test_old_names_of_options_are_taken(capsys: pytest.CaptureFixture[str]) -> N
     status, out, err = run(capsys, *words, "--chain", "16")
     assert (status, out, "") == run(capsys, *words, "--k", "16")
     assert err == "mmaformal: --chain is --k now; the old name goes with the next version\n"
+    status, _, err = run(capsys, *words, "--k", "16", "--chain", "32")
+    assert (status, err.splitlines()[-1]) == (
+        2,
+        "mmaformal: --k, and --chain, its old name: give one of them",
+    )
     assert "--chain" not in run(capsys, "show", "--help")[1]
     (k,) = [p for p in app.commands["show"].params if isinstance(p, Renamed)]
     assert (k.opts, k.old) == (["--k"], ["--chain"])

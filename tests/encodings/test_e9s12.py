@@ -75,6 +75,9 @@ def test_the_accumulators_bits_have_their_old_letter_too() -> None:
     one = e9s12["DP16A.FP16"]
     with pytest.warns(DeprecationWarning, match="L of dpa_e9s12 is accumulator_bits now"):
         assert one.replace(L=84) == one.replace(accumulator_bits=84)
+    with pytest.raises(TypeError, match="given accumulator_bits, and L, its old name"):
+        one.replace(L=84, accumulator_bits=85)
+    assert (one.row()["L"], one.row()["accumulator_bits"]) == (None, 85)
     assert " L=85 " in function_text(one.spec)
     assert "L=int:85" in identity(one.spec)
 
