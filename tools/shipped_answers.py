@@ -60,7 +60,7 @@ def asking(known: dict[str, Record], found: dict[str, Record]) -> Iterator[None]
         self: RecallKey, store: EvidenceStore | None, timeout: float, work: Callable[[], AnswerT], **_
     ) -> AnswerT:
         answer = work()
-        found.setdefault(self.shipped_key, short(answers_recorded(answer, timeout)))
+        found.setdefault(self.shipped_key, short(self.shipped_key, answers_recorded(answer, timeout)))
         return answer
 
     def ask_if_unknown(  # type: ignore[no-untyped-def]
@@ -78,13 +78,13 @@ def asking(known: dict[str, Record], found: dict[str, Record]) -> Iterator[None]
         RecallKey.ask = asked  # type: ignore[method-assign]
 
 
-def short(record: Record) -> Record:
-    """Return a record with the digest of its obligations, which are thousands of lines, and with one of itself."""
+def short(key: str, record: Record) -> Record:
+    """Return a question's record with a digest in place of its obligations, thousands of lines, and with its own."""
     scripts = sorted(set(obligations_of(record["json"])))
     digest = hashlib.sha256("\n".join(scripts).encode()).hexdigest()
     told = {**_without_obligations(record), "obligations": {"count": len(scripts), "digest": digest}}
     kept = {**record, "json": told, "whole": "", "narrow_whole": ""}
-    return {**kept, "digest": record_digest(kept)}
+    return {**kept, "digest": record_digest(key, kept)}
 
 
 def _without_obligations(record: Record) -> dict[str, object]:

@@ -188,7 +188,7 @@ class RecallKey:
             return None
         try:
             found = json.loads(SHIPPED.read_text(encoding="utf-8")).get(self.shipped_key)
-            if found is None or found["digest"] != record_digest(found):
+            if found is None or found["digest"] != record_digest(self.shipped_key, found):
                 return None
             answer = Recalled(**found, key=self.shipped_key, origin="shipped")
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -227,10 +227,10 @@ def answers_recorded(answer: Recordable, timeout: float) -> dict[str, object]:
     return {**texts, "json": answer.to_json(), "timeout": timeout, "date": date}
 
 
-def record_digest(record: Mapping[str, object]) -> str:
-    """Return the SHA-256 of a record that is shipped, in hexadecimal digits, but for its own digest."""
+def record_digest(key: str, record: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a question's key and the record that is shipped for it, but for its own digest."""
     told = {name: each for name, each in record.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([key, told], sort_keys=True).encode()).hexdigest()
 
 
 def _is_settled(text: str) -> bool:
