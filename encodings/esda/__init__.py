@@ -49,7 +49,7 @@ class Esda(Parameters):
 
     def check(self, spec: DotAdd) -> None:
         self.needs(spec.c_format == spec.d_format == fp32, f"c and d of fp32, not {spec.types}")
-        whole = all(x.format is fp32 and x.fraction_bits == fp32.fraction_bits for x in (self.dot, self.rho))
+        whole = all(x.format == fp32 and x.fraction_bits == fp32.fraction_bits for x in (self.dot, self.rho))
         self.needs(whole, f"roundings to all of fp32, not {self.dot} and {self.rho}")
         self.inner(spec)  # raises where the sum cannot be
 

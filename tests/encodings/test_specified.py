@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from mmaformal.architectures.base import SPECIFIED
 from mmaformal.encodings import executable
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.listing import instruction_in_words
+from mmaformal.listing import every_instruction, instruction_in_words
 from mmaformal.recordings.backing import opened
 from mmaformal.solver.answers import Holds
 
@@ -320,3 +321,11 @@ def test_what_is_specified_says_so() -> None:
             said = instruction_in_words(instruction)
             assert "specified, never run" in " ".join(said.split())
             assert ("in part open" in " ".join(said.split())) == bool(opened(instruction))
+
+
+def test_specifications_go_to_other_processes() -> None:
+    """A copy is checked as it is made again, its formats being copies too."""
+    for i in every_instruction():
+        copy = pickle.loads(pickle.dumps(i.spec))
+        assert copy == i.spec
+        assert copy.replace(k=copy.k) == copy
