@@ -7,14 +7,11 @@ from mmaformal.renamed import warn
 
 
 def __getattr__(name: str) -> object:
-    for place in ("rounding", "spec", *(f"encodings.{each}" for each in folders())):
-        if (
-            name.startswith("__")
-            or (value := getattr(import_module(f"mmaformal.{place}"), name, None)) is None
-        ):
-            continue
-        warn(
-            f"mmaformal.algorithms.{name} is {getattr(value, '__module__', f'mmaformal.{place}')}.{name} now"
-        )
-        return value
+    places = () if name.startswith("__") else ("rounding", "spec", *(f"encodings.{x}" for x in folders()))
+    for place in places:
+        value = getattr(import_module(f"mmaformal.{place}"), name, None)
+        if value is not None:
+            module = getattr(value, "__module__", f"mmaformal.{place}")
+            warn(f"mmaformal.algorithms.{name} is {module}.{name} now")
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

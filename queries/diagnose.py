@@ -233,11 +233,11 @@ def diagnose(
     K is what was recorded.  The models are found by the first 131,072 rows, and run on all.  A NaN is compared bit by
     bit with models whose NaNs are known, and is any NaN for others.
 
-    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `design_spaces()`. timeout:
-    seconds for everything; where they are up, the answer has what was found until then. order_timeout: seconds of
+    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `design_spaces()`.  timeout:
+    seconds for everything; where they are up, the answer has what was found until then.  order_timeout: seconds of
     these (default: half) for all other orders of the products (`mmaformal.queries.orders`), where nothing explains
-    every row with those of the space; 0: they are not searched. jobs: worker processes (default: one for each
-    core). executor: whose workers take their place (`mmaformal.executors`). memory, solver, progress, cache: as
+    every row with those of the space; 0: they are not searched.  jobs: worker processes (default: one for each
+    core).  executor: whose workers take their place (`mmaformal.executors`).  memory, solver, progress, cache: as
     `find_difference` has them.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not, LostWorkerError.

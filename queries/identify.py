@@ -255,10 +255,10 @@ def identify(
     unit: a callable of unsigned 64-bit arrays of bit patterns, a and b of shape (n, K), c of (n,), with block scales
     also scale_a and scale_b of (n, K / block); it returns d of shape (n,).  Or an Instruction, whose types are used.
     b_format, d_format: those of a and c, if not given.  among: models to distinguish, by default all of
-    `mmaformal.spaces`, and where none of these explains the answers its `design_spaces()`. only: the names of the
-    algorithms that are tried. confirm: cases that it is asked in the end, at once. timeout: seconds for everything;
-    where they are up, the answer says what was found until then, and its verdict is "unknown". A kernel that numba
-    compiles, once on a machine, is compiled to its end all the same. solver_timeout: seconds of these for solvers.
+    `mmaformal.spaces`, and where none of these explains the answers its `design_spaces()`.  only: the names of the
+    algorithms that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything;
+    where they are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba
+    compiles, once on a machine, is compiled to its end all the same.  solver_timeout: seconds of these for solvers.
     memory, solver, progress, cache: as `find_difference` has them.
 
     Raises ValueError for a format or an algorithm that there is not, for types that no model has, and for answers that

@@ -82,11 +82,11 @@ def verify(
 ) -> Answer:
     """Prove that both encodings of an instruction agree on every input, at its full K, and that nothing wraps.
 
-    Equal means the same code, NaNs included. Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
-    `Unknown`. `timeout` is in seconds, `memory` in megabytes for each process of `solver` (default: all that are
-    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it. `jobs`
-    worker processes (default: this one), or those of an `executor`, divide the lemmas among each other; then an
-    answer that is no proof does not say at which stage it failed, `Answer.failure`.
+    Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
+    `Unknown`.  `timeout` is in seconds, `memory` in megabytes for each process of `solver` (default: all that are
+    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it.  `jobs` worker
+    processes (default: this one), or those of an `executor`, divide the lemmas among each other; then an answer that
+    is no proof does not say at which stage it failed, `Answer.failure`.
 
     Raises NoSolverError if there is no solver, WitnessError if a solver's model does not hold when re-run,
     LostWorkerError.
