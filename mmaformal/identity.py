@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
 
-def recorded_name(field: Field[Any]) -> str:
+def recorded_name(field: Field[object]) -> str:
     """Returns a field's name in keys: the one it had when answers were first kept by them."""
     return str(field.metadata.get("digest", field.name))
 

@@ -94,7 +94,7 @@ class _TwoDesigns(Signing):
     def __init__(
         self, x: DesignUnit, y: DesignUnit, asker: Asker, progress: Progress, same: Agreement
     ) -> None:
-        instruction, told = _named(x), (*x.told, *y.told)
+        instruction, told = _named(x), (*x.notes, *y.notes)
         inputs = symbolic_inputs(cast(DotAdd, x.shape))
         super().__init__(instruction, inputs, x.design.module, asker, progress, told, same)
         self.other, module = y, y.design.module

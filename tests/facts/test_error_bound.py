@@ -305,7 +305,7 @@ NEEDED = {
     "gfdrda": {
         "cut of a group",
         "errors of groups",
-        "sum of groups",
+        "range of the sum",
         "range of a cut group",
         "cut of c",
         "e_dot",
