@@ -71,7 +71,9 @@ def checked_jobs(jobs: int | None) -> int:
 
 
 def width_of(executor: Executor) -> int:
-    """How many workers it has."""
+    """Returns how many workers an executor has.  Raises TypeError for what is none."""
+    if not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor is one of concurrent.futures, or of Dask, not {executor!r}")
     client = getattr(executor, "_client", None)
     if client is not None:  # Dask's
         return max(len(client.ncores()), 1)

@@ -245,6 +245,8 @@ def diagnose(
     caller(progress)
     start = time.monotonic()
     checked_timeout(timeout)
+    if order_timeout is not None and order_timeout < 0:
+        raise ValueError(f"order_timeout is a number of seconds, 0 or more, not {order_timeout}")
     given = recording if isinstance(recording, Recording) else read(recording, modelled=False)
     names = algorithms() if only is None else list(only)
     if unknown := [name for name in names if name not in (*algorithms(), *design_spaces())]:

@@ -133,7 +133,17 @@ def test_an_instruction_is_proved_by_several_processes(tmp_path: Path) -> None:
     assert "used up" in late.why
 
 
+def test_what_is_no_executor_is_refused(rows: Path) -> None:
+    with pytest.raises(TypeError, match=r"executor is one of concurrent\.futures, or of Dask, not 3"):
+        check(rows, executor=3)  # type: ignore[arg-type]
+
+
 # ---- time, and what is being done
+
+
+def test_a_time_below_zero_for_orders_is_refused(rows: Path) -> None:
+    with pytest.raises(ValueError, match="order_timeout is a number of seconds, 0 or more, not -1"):
+        mmaformal.diagnose(rows, order_timeout=-1)
 
 
 def test_files_that_are_not_checked_in_time_say_so(rows: Path) -> None:
