@@ -10,8 +10,8 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import pad, quiet_nan, resize
 from mmaformal.formats import Format, Specials
 from mmaformal.hardware.rebuild import is_value
-from mmaformal.hardware.tracing.context import both, either, known, negated, state
-from mmaformal.hardware.tracing.floating import Floating, chosen_term, chosen_whole, total_of
+from mmaformal.hardware.tracing.context import all_hold, any_hold, denied, known, state
+from mmaformal.hardware.tracing.floating import Floating, chosen_term, chosen_whole, unrounded_sum
 from mmaformal.hardware.tracing.whole import Integer
 from mmaformal.rounding import Conversion, Rounding
 
@@ -42,7 +42,7 @@ def _as_one(claim: z3.BoolRef, x: Floating, y: Floating) -> tuple[Floating, Floa
         return x, y
     if x.exponent.value is None or x.exponent.value != y.exponent.value:
         return x, y
-    for holds, one, other in ((claim, x, y), (negated(claim), y, x)):
+    for holds, one, other in ((claim, x, y), (denied(claim), y, x)):
         alike = z3.Or(one.nan, x.sign == y.sign), z3.Or(one.special, x.total == y.total)
         same = z3.And(x.zero == y.zero, *alike)
         if state().proved("two ways through the program give the same sum", [holds], same):
@@ -131,11 +131,11 @@ def _if(claim: z3.BoolRef, x: z3.BoolRef, y: z3.BoolRef) -> z3.BoolRef:
     if x.eq(y):
         return x
     if known(x) is not None and known(y) is not None:
-        return claim if known(x) else negated(claim)
+        return claim if known(x) else denied(claim)
     if known(x) is not None:
-        return either(claim, y) if known(x) else both(negated(claim), y)
+        return any_hold(claim, y) if known(x) else all_hold(denied(claim), y)
     if known(y) is not None:
-        return either(negated(claim), x) if known(y) else both(claim, x)
+        return any_hold(denied(claim), x) if known(y) else all_hold(claim, x)
     return z3.If(claim, x, y)
 
 
@@ -143,7 +143,7 @@ def settled(x: Floating) -> Floating:
     """A number whose exponent is proved to be constant wherever it counts, with that exponent."""
     if x.exponent.value is not None or len(x.exponent.atoms) > 2:
         return x
-    care = z3.And(x.significand != 0, negated(x.special))
+    care = z3.And(x.significand != 0, denied(x.special))
     bits = x.exponent.bits
     found = state().constant_where(x.exponent.own(), care)
     if found is None:
@@ -169,29 +169,29 @@ def factor_of(x: Floating, power: Floating, fmt: Format) -> Floating:
     code, exact = power.before
     if not code.eq(power.code[1]) or exact.high > fmt.max_exponent + 1:
         return power
-    care = either(x.infinite, both(x.significand != 0, negated(x.special)))
+    care = any_hold(x.infinite, all_hold(x.significand != 0, denied(x.special)))
     least = fmt.min_exponent - fmt.fraction_bits
     said = f"a power of two that is a factor of what is not 0 is none that {fmt.name} rounds"
     return exact if state().proved(said, [care], exact.exponent.own() >= least) else power
 
 
-def not_below(x: Floating, fmt: Format) -> Floating:
+def trimmed(x: Floating, fmt: Format) -> Floating:
     """A number that is proved to have no bit below the last place of a format, where that alone is not known of it."""
     least = fmt.min_exponent - fmt.fraction_bits
     if x.low >= least or not replace(x, low=least).fits(fmt):
         return x
-    care = z3.And(x.significand != 0, negated(x.special))
+    care = z3.And(x.significand != 0, denied(x.special))
     inside = x.exponent.own() >= least
     said = f"a number that is not 0 has no bit below the last place of {fmt.name}"
     return replace(x, low=least) if state().proved(said, [care], inside) else x
 
 
-def added(x: Floating, y: Floating, fmt: Format) -> Floating:
+def plus(x: Floating, y: Floating, fmt: Format) -> Floating:
     """The sum of two numbers of a format, rounded to nearest even."""
     for zero, other in ((x, y), (y, x)):
         if zero.is_constant_zero and other.code is not None:
             return _with_zero(other, zero)
-    exact = total_of([x, y])
+    exact = unrounded_sum([x, y])
     if exact is not None and exact.fits(fmt):
         return exact
     if exact is not None and exact.high - exact.low <= 2 * (fmt.fraction_bits + 4):

@@ -194,7 +194,7 @@ def known(claim: z3.BoolRef) -> bool | None:
     return True if z3.is_true(claim) else False if z3.is_false(claim) else None
 
 
-def negated(claim: z3.BoolRef) -> z3.BoolRef:
+def denied(claim: z3.BoolRef) -> z3.BoolRef:
     """The opposite of a claim."""
     if (value := known(claim)) is not None:
         return FALSE if value else TRUE
@@ -205,7 +205,7 @@ def negated(claim: z3.BoolRef) -> z3.BoolRef:
     return made
 
 
-def both(*claims: z3.BoolRef) -> z3.BoolRef:
+def all_hold(*claims: z3.BoolRef) -> z3.BoolRef:
     """The conjunction of claims."""
     rest = _distinct([x for x in claims if not z3.is_true(x)])
     if any(z3.is_false(x) for x in rest) or _opposite(rest):
@@ -217,7 +217,7 @@ def both(*claims: z3.BoolRef) -> z3.BoolRef:
     return made
 
 
-def either(*claims: z3.BoolRef) -> z3.BoolRef:
+def any_hold(*claims: z3.BoolRef) -> z3.BoolRef:
     """The disjunction of claims."""
     rest = _distinct([x for x in claims if not z3.is_false(x)])
     if any(z3.is_true(x) for x in rest) or _opposite(rest):

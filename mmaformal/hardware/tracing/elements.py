@@ -12,16 +12,16 @@ import z3
 
 from mmaformal.formats import Specials
 from mmaformal.hardware.read_btor2 import sliced
-from mmaformal.hardware.tracing.choosing import added, chosen, factor_of, not_below, rounded_power, settled
+from mmaformal.hardware.tracing.choosing import chosen, factor_of, plus, rounded_power, settled, trimmed
 from mmaformal.hardware.tracing.context import (
     FALSE,
     TRUE,
     Meaning,
-    both,
-    either,
+    all_hold,
+    any_hold,
+    denied,
     known,
     means,
-    negated,
     state,
 )
 from mmaformal.hardware.tracing.floating import (
@@ -30,12 +30,12 @@ from mmaformal.hardware.tracing.floating import (
     difference_sign,
     fraction_and_exponent,
     product,
-    total_of,
     toward,
+    unrounded_sum,
 )
 from mmaformal.hardware.tracing.kinds import KINDS, DType, Library
 from mmaformal.hardware.tracing.refusal import refused
-from mmaformal.hardware.tracing.whole import Integer, maximum, minimum
+from mmaformal.hardware.tracing.whole import Integer, larger_whole, smaller_whole
 from mmaformal.rounding import Rounding
 
 Element: TypeAlias = "z3.BoolRef | Integer | Floating"
@@ -65,7 +65,7 @@ def cast(x: Element, source: DType, target: DType, library: Library) -> Element:
             return x
         return cast(of_claim(x), KINDS["uint8"], target, library)
     if target.letter == "b":
-        return negated(equal_zero(x))
+        return denied(equal_zero(x))
     if isinstance(x, Integer):
         if not target.is_float:
             return wrapped(x, target)
@@ -114,7 +114,7 @@ def _as_integer(x: Floating, kind: DType) -> Integer:
     bits = max(cut.high, 1) + 1
     value = Integer.atom(cut.fixed(0, bits), True, -(1 << cut.high), 1 << cut.high)
     if value.low < low or value.high > high or known(x.special) is not False:
-        wrong = either(x.special, less(value, Integer.of(low)), less(Integer.of(high), value))
+        wrong = any_hold(x.special, is_less(value, Integer.of(low)), is_less(Integer.of(high), value))
         if known(wrong) is not False:
             width = kind.bits or bits
             value = chosen_whole(
@@ -127,11 +127,11 @@ def _as_integer(x: Floating, kind: DType) -> Integer:
 def equal_zero(x: Element) -> z3.BoolRef:
     """Return the claim that a value is 0, or false."""
     if isinstance(x, z3.BoolRef):
-        return negated(x)
-    return x.zero if isinstance(x, Floating) else same(x, Integer.of(0))
+        return denied(x)
+    return x.zero if isinstance(x, Floating) else is_equal(x, Integer.of(0))
 
 
-def code_of(x: Element, kind: DType) -> z3.BitVecRef:
+def element_code(x: Element, kind: DType) -> z3.BitVecRef:
     """The bits of a value."""
     if isinstance(x, Floating):
         return x.to_code(_fmt(kind))
@@ -150,7 +150,7 @@ def of_code(code: z3.BitVecRef, kind: DType) -> Element:
 # ---- order ----
 
 
-def less(x: Element, y: Element) -> z3.BoolRef:
+def is_less(x: Element, y: Element) -> z3.BoolRef:
     """Return the claim that x < y."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         return _less_numbers(x, y)
@@ -179,7 +179,7 @@ def less(x: Element, y: Element) -> z3.BoolRef:
     return claim
 
 
-def same(x: Element, y: Element) -> z3.BoolRef:
+def is_equal(x: Element, y: Element) -> z3.BoolRef:
     """Return the claim that x = y."""
     if isinstance(x, Floating) and isinstance(y, Floating):
         for zero, other in ((x, y), (y, x)):
@@ -188,12 +188,12 @@ def same(x: Element, y: Element) -> z3.BoolRef:
         codes = _codes(x, y)
         if codes is not None:
             alike = codes[0] == codes[1]
-            return both(either(alike, both(x.zero, y.zero)), negated(x.nan), negated(y.nan))
-        return both(difference_sign(x, y)[1], negated(x.nan), negated(y.nan))
+            return all_hold(any_hold(alike, all_hold(x.zero, y.zero)), denied(x.nan), denied(y.nan))
+        return all_hold(difference_sign(x, y)[1], denied(x.nan), denied(y.nan))
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
         if known(y) is not None:
-            return x if known(y) else negated(x)
-        return y if known(x) else negated(y) if known(x) is False else x == y
+            return x if known(y) else denied(x)
+        return y if known(x) else denied(y) if known(x) is False else x == y
     assert isinstance(x, Integer)
     assert isinstance(y, Integer)
     apart = x - y
@@ -226,16 +226,16 @@ def _codes(x: Floating, y: Floating) -> tuple[z3.BitVecRef, z3.BitVecRef] | None
 
 
 def _less_numbers(x: Floating, y: Floating) -> z3.BoolRef:
-    numbers = both(negated(x.nan), negated(y.nan))
+    numbers = all_hold(denied(x.nan), denied(y.nan))
     codes = _codes(x, y)
     if codes is None:
-        return both(difference_sign(x, y)[0], numbers)
+        return all_hold(difference_sign(x, y)[0], numbers)
     bits = codes[0].size()
     keys = []
     for code in codes:
         magnitude = z3.ZeroExt(1, sliced(code, bits - 2, 0))
         keys.append(z3.simplify(_keyed(code, magnitude)) if z3.is_bv_value(code) else _keyed(code, magnitude))
-    return both(keys[0] < keys[1], numbers)
+    return all_hold(keys[0] < keys[1], numbers)
 
 
 def _keyed(code: z3.BitVecRef, magnitude: z3.BitVecRef) -> z3.BitVecRef:
@@ -251,15 +251,15 @@ def chosen_element(claim: z3.BoolRef, x: Element, y: Element) -> Element:
     assert isinstance(x, z3.BoolRef)
     assert isinstance(y, z3.BoolRef)
     if known(x) is not None:
-        return either(claim, y) if known(x) else both(negated(claim), y)
+        return any_hold(claim, y) if known(x) else all_hold(denied(claim), y)
     if known(y) is not None:
-        return either(negated(claim), x) if known(y) else both(claim, x)
-    return either(both(claim, x), both(negated(claim), y))
+        return any_hold(denied(claim), x) if known(y) else all_hold(claim, x)
+    return any_hold(all_hold(claim, x), all_hold(denied(claim), y))
 
 
 def _of_zeros(x: Floating, y: Floating, found: Floating) -> Floating:
     """The larger or the smaller of two, of which zeros of two signs is left open (IEEE 754-2019 §9.6)."""
-    zeros = both(x.zero, y.zero)
+    zeros = all_hold(x.zero, y.zero)
     if known(zeros) is False or x.sign.eq(y.sign):
         return found
     sign = z3.If(x.sign == y.sign, x.sign, state().unknown("sign of the larger or smaller of two zeros", 1))
@@ -269,26 +269,26 @@ def _of_zeros(x: Floating, y: Floating, found: Floating) -> Floating:
 def larger(x: Element, y: Element) -> Element:
     """The larger of two; a NaN, if one is."""
     if isinstance(x, Integer) and isinstance(y, Integer):
-        return maximum(x, y)
+        return larger_whole(x, y)
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
-        return either(x, y)
-    return _first_if(less(y, x), x, y)
+        return any_hold(x, y)
+    return _first_if(is_less(y, x), x, y)
 
 
 def smaller(x: Element, y: Element) -> Element:
     """The smaller of two; a NaN, if one is."""
     if isinstance(x, Integer) and isinstance(y, Integer):
-        return minimum(x, y)
+        return smaller_whole(x, y)
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
-        return both(x, y)
-    return _first_if(less(x, y), x, y)
+        return all_hold(x, y)
+    return _first_if(is_less(x, y), x, y)
 
 
 def _first_if(claim: z3.BoolRef, x: Element, y: Element) -> Floating:
     """The first of two numbers if the claim holds, else the second; a NaN, if one is."""
     assert isinstance(x, Floating)
     assert isinstance(y, Floating)
-    found = _of_zeros(x, y, chosen(either(x.nan, both(negated(y.nan), claim)), x, y))
+    found = _of_zeros(x, y, chosen(any_hold(x.nan, all_hold(denied(y.nan), claim)), x, y))
     return replace(found, open=True)  # a NaN is made quiet, or a new one
 
 
@@ -298,7 +298,7 @@ def _first_if(claim: z3.BoolRef, x: Element, y: Element) -> Floating:
 def add(x: Element, y: Element, kind: DType) -> Element:
     """x + y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
-        return added(x, y, _fmt(kind))
+        return plus(x, y, _fmt(kind))
     assert isinstance(x, Integer)
     assert isinstance(y, Integer)
     return wrapped(x + y, kind)
@@ -307,7 +307,7 @@ def add(x: Element, y: Element, kind: DType) -> Element:
 def subtract(x: Element, y: Element, kind: DType) -> Element:
     """x − y of one kind."""
     if isinstance(x, Floating) and isinstance(y, Floating):
-        return added(x, y.negative(), _fmt(kind))
+        return plus(x, y.negative(), _fmt(kind))
     assert isinstance(x, Integer)
     assert isinstance(y, Integer)
     return wrapped(x - y, kind)
@@ -319,10 +319,10 @@ def multiply(x: Element, y: Element, kind: DType) -> Element:
         x, y = factor_of(y, x, _fmt(kind)), factor_of(x, y, _fmt(kind))
         exact = product(x, y)
         if x.power or y.power:
-            exact = not_below(settled(exact), _fmt(kind))
+            exact = trimmed(settled(exact), _fmt(kind))
         return exact.rounded_to(_fmt(kind))
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
-        return both(x, y)
+        return all_hold(x, y)
     assert isinstance(x, Integer)
     assert isinstance(y, Integer)
     return wrapped(x.times(y), kind)
@@ -364,7 +364,7 @@ def absolute(x: Element, kind: DType) -> Element:
     if isinstance(x, Floating):
         return _signed(x, x.absolute(), kind)
     value = _whole(x)
-    return wrapped(chosen_whole(less(value, Integer.of(0)), -value, value), kind)
+    return wrapped(chosen_whole(is_less(value, Integer.of(0)), -value, value), kind)
 
 
 def _signed(x: Floating, made: Floating, kind: DType) -> Floating:
@@ -391,7 +391,7 @@ def _whole(x: Element) -> Integer:
 def bitwise(name: str, x: Element, y: Element, kind: DType) -> Element:
     """`and`, `or`, `xor` of integers, or of claims."""
     if isinstance(x, z3.BoolRef) and isinstance(y, z3.BoolRef):
-        return {"and": both, "or": either, "xor": lambda u, v: negated(same(u, v))}[name](x, y)
+        return {"and": all_hold, "or": any_hold, "xor": lambda u, v: denied(is_equal(u, v))}[name](x, y)
     u, v = _whole(x), _whole(y)
     if u.value is not None and v.value is not None:
         return Integer.of(
@@ -464,7 +464,7 @@ def shift_right(x: Element, by: Element, kind: DType, library: str) -> Element:
     low = min(value.low >> max(places.low, 0), 0)
     bits = (max(high, ~low)).bit_length() + 1
     found = Integer.atom(z3.Extract(bits - 1, 0, term) if bits < width else term, True, low, high)
-    minus = chosen_whole(less(value, Integer.of(0)), Integer.of(-1), Integer.of(0))
+    minus = chosen_whole(is_less(value, Integer.of(0)), Integer.of(-1), Integer.of(0))
     return _far(places, kind, library, found, minus)
 
 
@@ -498,7 +498,7 @@ def _far(by: Integer, kind: DType, library: str, found: Integer, beyond: Integer
     """A shift by the width or more: of NumPy all bits are gone, of torch it is not defined."""
     if kind.bits is None or by.high < kind.bits or library == "python":
         return found
-    far = negated(less(by, Integer.of(kind.bits)))
+    far = denied(is_less(by, Integer.of(kind.bits)))
     if library == "torch":
         beyond = Integer.atom(state().unknown("shifted by too much", kind.bits), kind.letter == "i")
     return chosen_whole(far, beyond, found)
@@ -514,7 +514,7 @@ def bit_length(x: Element) -> Integer:
 # ---- numbers ----
 
 
-def power_of_two(x: Element, kind: DType) -> Floating:
+def exp2(x: Element, kind: DType) -> Floating:
     """2^x of an integer, or a number that is one, in a format."""
     value = x if isinstance(x, Integer) else x.whole if isinstance(x, Floating) else of_claim(x)
     if value is None and isinstance(x, Floating) and x.exponent.value is not None and x.low >= 0:
@@ -528,12 +528,12 @@ def power_of_two(x: Element, kind: DType) -> Floating:
     return rounded_power(Floating(sign, one, value, value.low, value.high + 1, 1, FALSE), _fmt(kind))
 
 
-def rounded(x: Element, rounding: Rounding) -> Element:
+def integral(x: Element, rounding: Rounding) -> Element:
     """The value rounded to an integer."""
     return toward(x, rounding) if isinstance(x, Floating) else x
 
 
-def split(x: Element) -> tuple[Floating, Integer]:
+def frexp(x: Element) -> tuple[Floating, Integer]:
     """frexp."""
     if not isinstance(x, Floating):
         raise refused("frexp of what is no floating-point number")
@@ -543,11 +543,11 @@ def split(x: Element) -> tuple[Floating, Integer]:
     return fraction_and_exponent(x)
 
 
-def summed(every: Sequence[Element], kind: DType, library: str) -> Element:
+def added_up(every: Sequence[Element], kind: DType, library: str) -> Element:
     """The sum of several values of one kind."""
     if kind.is_float:
         minus = z3.BitVecVal(0, 1) if library == "torch" else state().unknown("sign of a sum of -0", 1)
-        found = total_of([x for x in every if isinstance(x, Floating)], minus)
+        found = unrounded_sum([x for x in every if isinstance(x, Floating)], minus)
         if found is None or not found.fits(_fmt(kind)):
             if len(every) == 2:
                 return add(every[0], every[1], kind)

@@ -29,9 +29,9 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.formats import Format, Specials
 from mmaformal.hardware.rebuild import Rebuilt, constants_in
-from mmaformal.hardware.tracing.context import FALSE, TRUE, both, either, known, negated, state
+from mmaformal.hardware.tracing.context import FALSE, TRUE, all_hold, any_hold, denied, known, state
 from mmaformal.hardware.tracing.refusal import refused
-from mmaformal.hardware.tracing.whole import Integer, maximum
+from mmaformal.hardware.tracing.whole import Integer, larger_whole
 from mmaformal.rounding import Conversion, Rounding
 
 #: Bits that a sum, or a comparison, of numbers may need as integers.
@@ -66,7 +66,7 @@ class Floating:
 
     @property
     def special(self) -> z3.BoolRef:
-        return either(self.nan, self.infinite)
+        return any_hold(self.nan, self.infinite)
 
     @property
     def is_constant_zero(self) -> bool:
@@ -348,7 +348,7 @@ def without_specials(special: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
     if not used:
         return number
     flags = {name: z3.Bool(name) for name in used}
-    given = [negated(special), *(x == now.flags[name] for name, x in flags.items())]
+    given = [denied(special), *(x == now.flags[name] for name, x in flags.items())]
     claim = z3.And([z3.Not(x) for x in flags.values()])
     if now.proved("no operand of a number is an infinity or a NaN", given, claim):
         return Rebuilt(dict.fromkeys(used, FALSE))(number)
@@ -362,7 +362,7 @@ def _jammed(significand: z3.BitVecRef, exponent: Integer, fmt: Format) -> tuple[
     wide = pad(significand, more)
     exponent = exponent - more
     floor = Integer.of(fmt.min_exponent - (wide.size() - 1))
-    there = maximum(floor, exponent)
+    there = larger_whole(floor, exponent)
     return sticky_shift_right(wide, (there - exponent).within(0, None).unsigned()), there
 
 
@@ -397,9 +397,9 @@ def product(x: Floating, y: Floating) -> Floating:
     if x.power and not y.power:
         x, y = y, x
     sign = _sign_of_product(x.sign, y.sign)
-    nan = either(x.nan, y.nan, both(x.infinite, y.zero), both(x.zero, y.infinite))
-    infinite = either(x.infinite, y.infinite)
-    zero = both(either(x.zero, y.zero), negated(x.special), negated(y.special))
+    nan = any_hold(x.nan, y.nan, all_hold(x.infinite, y.zero), all_hold(x.zero, y.infinite))
+    infinite = any_hold(x.infinite, y.infinite)
+    zero = all_hold(any_hold(x.zero, y.zero), denied(x.special), denied(y.special))
     if x.is_constant_zero or y.is_constant_zero:
         return Floating(sign, z3.BitVecVal(0, 1), Integer.of(0), 0, 0, 0, zero, infinite, nan)
     low, high = x.low + y.low, x.high + y.high
@@ -423,7 +423,7 @@ def product(x: Floating, y: Floating) -> Floating:
     return Floating(sign, significand, exponent, low, high, digits, zero, infinite, nan)
 
 
-def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -> Floating | None:
+def unrounded_sum(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -> Floating | None:
     """The exact sum; None where it may have more bits than are worth it.
 
     A sum that is 0 is +0 unless all are −0; then its sign is −, or `zero_sign`.
@@ -451,11 +451,11 @@ def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -
         minus = z3.BitVecVal(0, 1) if x.plus_zero else _both_set(minus, x.sign)
     is_zero, plus_zero = total == 0, z3.is_bv_value(minus) and not minus.as_long()
     sign = top if plus_zero else z3.If(is_zero, minus, top)
-    plus = either(*(both(x.infinite, negated(x.negated)) for x in every))
-    below = either(*(both(x.infinite, x.negated) for x in every))
-    nan, infinite = either(*(x.nan for x in every), both(plus, below)), either(plus, below)
+    plus = any_hold(*(all_hold(x.infinite, denied(x.negated)) for x in every))
+    below = any_hold(*(all_hold(x.infinite, x.negated) for x in every))
+    nan, infinite = any_hold(*(x.nan for x in every), all_hold(plus, below)), any_hold(plus, below)
     sign = chosen_term(plus, z3.BitVecVal(0, 1), chosen_term(below, z3.BitVecVal(1, 1), sign))
-    zero = both(is_zero, negated(either(nan, infinite)))
+    zero = all_hold(is_zero, denied(any_hold(nan, infinite)))
     magnitude = negate_if(top, total)
     made = Floating(
         sign, magnitude, Integer.of(place), low, high, high - low, zero, infinite, nan, total=total
@@ -465,7 +465,7 @@ def total_of(every: Sequence[Floating], zero_sign: z3.BitVecRef | None = None) -
 
 def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
     """Returns the claims x < y and x = y, of numbers that are no NaNs."""
-    finite = total_of(
+    finite = unrounded_sum(
         [replace(x, nan=FALSE, infinite=FALSE), replace(y, nan=FALSE, infinite=FALSE).negative()]
     )
     if finite is None or finite.total is None:
@@ -473,9 +473,9 @@ def difference_sign(x: Floating, y: Floating) -> tuple[z3.BoolRef, z3.BoolRef]:
     less, same = finite.total < 0, finite.total == 0
     for flag, other in ((x, y), (y, x)):
         if known(flag.infinite) is not False:
-            mine = flag.negated if flag is x else negated(flag.negated)
-            equal = both(other.infinite, z3.simplify(flag.sign == other.sign))
-            less = z3.If(flag.infinite, both(mine, negated(equal)), less)
+            mine = flag.negated if flag is x else denied(flag.negated)
+            equal = all_hold(other.infinite, z3.simplify(flag.sign == other.sign))
+            less = z3.If(flag.infinite, all_hold(mine, denied(equal)), less)
             same = z3.If(flag.infinite, equal, same)
     return less, same
 
@@ -504,7 +504,7 @@ def toward(x: Floating, rounding: Rounding) -> Floating:
 def _integer(x: Floating, magnitude: z3.BitVecRef, high: int, total: z3.BitVecRef | None = None) -> Floating:
     """A number rounded to an integer: one of p significant bits that is none is below 2^(p - 1), and goes to 2^(p - 1)
     at most, so that there are no more significant bits than before."""
-    zero = both(magnitude == 0, negated(x.special))
+    zero = all_hold(magnitude == 0, denied(x.special))
     digits = min(high, max(x.digits, 1))
     return Floating(x.sign, magnitude, Integer.of(0), 0, high, digits, zero, x.infinite, x.nan, total=total)
 
@@ -539,7 +539,7 @@ def fraction_and_exponent(x: Floating) -> tuple[Floating, Integer]:
         shifted_up, left = normalise(x.significand, z3.BitVecVal(width - 1, bits))
         place = Integer.atom(left, False, 0, width - 1)
     plain = x.exponent + place + 1
-    special = either(x.special, x.zero)
+    special = any_hold(x.special, x.zero)
     exponent = chosen_whole(special, Integer.of(0), plain)
     low = -min(x.digits, width) if x.digits else 0
     fraction = replace(

@@ -13,7 +13,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.hardware.tracing import elements
-from mmaformal.hardware.tracing.context import both, either, known, negated
+from mmaformal.hardware.tracing.context import all_hold, any_hold, denied, known
 from mmaformal.hardware.tracing.elements import Element, chosen_element, equal_zero
 from mmaformal.hardware.tracing.floating import Floating
 from mmaformal.hardware.tracing.kinds import (
@@ -32,7 +32,7 @@ from mmaformal.hardware.tracing.traced import (
     OPERATIONS,
     Traced,
     as_kind,
-    common,
+    common_kind,
     each,
     library_of,
     lifted,
@@ -44,7 +44,7 @@ _Split = namedtuple("_Split", ("mantissa", "exponent"))
 _Largest = namedtuple("_Largest", ("values", "indices"))
 
 
-def named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def operation(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             OPERATIONS[name] = function
@@ -53,7 +53,7 @@ def named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-def operands(*values: Any) -> tuple[list[Traced], Library]:
+def all_lifted(*values: Any) -> tuple[list[Traced], Library]:
     library = library_of(*values)
     return [lifted(x, library) for x in values], library
 
@@ -84,11 +84,11 @@ def paired(
     x: Any, y: Any, function: Callable[[Element, Element, DType], Element], result: DType | None = None
 ) -> Traced:
     """A function of two single values as ones of the kind that both have in common; it gives `result`, or that."""
-    (u, v), library = operands(x, y)
-    return of_kind(u, v, function, common([u.typed, v.typed], library), library, result)
+    (u, v), library = all_lifted(x, y)
+    return _of_kind(u, v, function, common_kind([u.typed, v.typed], library), library, result)
 
 
-def of_kind(
+def _of_kind(
     u: Traced,
     v: Traced,
     function: Callable[[Element, Element, DType], Element],
@@ -105,15 +105,15 @@ def _arithmetic(name: str, function: elements.Binary, division: bool = False) ->
     def apply(x: Any, y: Any, *, alpha: int = 1) -> Traced:
         if alpha != 1:
             raise refused("alpha= is not followed")
-        (u, v), library = operands(x, y)
-        kind = common([u.typed, v.typed], library)
+        (u, v), library = all_lifted(x, y)
+        kind = common_kind([u.typed, v.typed], library)
         if division:
             kind = library.divided(kind)
         elif kind.letter == "b" and name != "mul":
             kind = library.of_bools() if library is not NUMPY else BOOL
-        return of_kind(u, v, function, kind, library)
+        return _of_kind(u, v, function, kind, library)
 
-    named(name)(apply)
+    operation(name)(apply)
 
 
 _arithmetic("add", elements.add)
@@ -130,16 +130,16 @@ def _bitwise_on_claims(name: str) -> None:
     plain, function = OPERATIONS[f"bitwise_{name}"], functools.partial(elements.bitwise, name)
 
     def logical(x: Any, y: Any) -> Traced:
-        (u, v), library = operands(x, y)
-        return of_kind(u, v, function, BOOL, library)
+        (u, v), library = all_lifted(x, y)
+        return _of_kind(u, v, function, BOOL, library)
 
     def apply(x: Any, y: Any) -> Any:
-        (u, v), _ = operands(x, y)
+        (u, v), _ = all_lifted(x, y)
         return (logical if u.kind == BOOL and v.kind == BOOL else plain)(x, y)
 
-    named(f"bitwise_{name}", f"__{name}__")(apply)
+    operation(f"bitwise_{name}", f"__{name}__")(apply)
 
-    named(f"logical_{name}")(logical)
+    operation(f"logical_{name}")(logical)
 
 
 for _name in ("and", "or", "xor"):
@@ -148,12 +148,12 @@ for _name in ("and", "or", "xor"):
 
 def _shifting(name: str, function: Callable[..., Element]) -> None:
     def apply(x: Any, y: Any) -> Traced:
-        (u, v), library = operands(x, y)
+        (u, v), library = all_lifted(x, y)
         if u.kind.is_float or v.kind.is_float:
             raise TypeError("floating-point numbers are not shifted")
         return paired(x, y, lambda s, t, kind: function(s, t, kind, library.name))
 
-    named(name)(apply)
+    operation(name)(apply)
 
 
 _shifting("left_shift", elements.shift_left)
@@ -164,27 +164,27 @@ def _comparing(name: str, function: Callable[[Element, Element], z3.BoolRef]) ->
     def apply(x: Any, y: Any) -> Any:
         if x is None or y is None or isinstance(x, str) or isinstance(y, str):
             return name == "ne"
-        (u, v), library = operands(x, y)
-        kind = common([u.typed, v.typed], library)
+        (u, v), library = all_lifted(x, y)
+        kind = common_kind([u.typed, v.typed], library)
         if kind == BOOL and name not in ("eq", "ne"):
             kind = KINDS["uint8"]
-        return of_kind(u, v, lambda s, t, kind: function(s, t), kind, library, BOOL)
+        return _of_kind(u, v, lambda s, t, kind: function(s, t), kind, library, BOOL)
 
-    named(name)(apply)
+    operation(name)(apply)
 
 
 def _not_above(x: Element, y: Element) -> z3.BoolRef:
     if isinstance(x, Floating) and isinstance(y, Floating):
-        return either(elements.less(x, y), elements.same(x, y))
-    return negated(elements.less(y, x))
+        return any_hold(elements.is_less(x, y), elements.is_equal(x, y))
+    return denied(elements.is_less(y, x))
 
 
-_comparing("lt", elements.less)
-_comparing("gt", lambda x, y: elements.less(y, x))
+_comparing("lt", elements.is_less)
+_comparing("gt", lambda x, y: elements.is_less(y, x))
 _comparing("le", _not_above)
 _comparing("ge", lambda x, y: _not_above(y, x))
-_comparing("eq", elements.same)
-_comparing("ne", lambda x, y: negated(elements.same(x, y)))
+_comparing("eq", elements.is_equal)
+_comparing("ne", lambda x, y: denied(elements.is_equal(x, y)))
 
 
 def _unary(function: Callable[[Element, DType], Element], *names: str, result: DType | None = None) -> None:
@@ -192,34 +192,34 @@ def _unary(function: Callable[[Element, DType], Element], *names: str, result: D
         u = lifted(x)
         return mapped(u, lambda s: function(s, u.kind), result)
 
-    named(*names)(apply)
+    operation(*names)(apply)
 
 
 _unary(elements.negative, "neg")
 _unary(elements.absolute, "abs")
 _unary(lambda x, kind: x, "pos")
-_unary(lambda x, kind: elements.rounded(x, Rounding.RZ), "trunc", "fix")
-_unary(lambda x, kind: elements.rounded(x, Rounding.RD), "floor")
-_unary(lambda x, kind: elements.rounded(x, Rounding.RU), "ceil")
+_unary(lambda x, kind: elements.integral(x, Rounding.RZ), "trunc", "fix")
+_unary(lambda x, kind: elements.integral(x, Rounding.RD), "floor")
+_unary(lambda x, kind: elements.integral(x, Rounding.RU), "ceil")
 
 
 def _flag(x: Element, name: str) -> z3.BoolRef:
     if not isinstance(x, Floating):
         return z3.BoolVal(name == "finite")
     if name == "finite":
-        return negated(x.special)
-    return x.nan if name == "nan" else both(x.infinite, negated(x.nan))
+        return denied(x.special)
+    return x.nan if name == "nan" else all_hold(x.infinite, denied(x.nan))
 
 
 _unary(lambda x, kind: _flag(x, "nan"), "isnan", result=BOOL)
 _unary(lambda x, kind: _flag(x, "inf"), "isinf", result=BOOL)
 _unary(lambda x, kind: _flag(x, "finite"), "isfinite", result=BOOL)
 _unary(
-    lambda x, kind: x.is_minus if isinstance(x, Floating) else elements.less(integer_of(x), Integer.of(0)),
+    lambda x, kind: x.is_minus if isinstance(x, Floating) else elements.is_less(integer_of(x), Integer.of(0)),
     "signbit",
     result=BOOL,
 )
-_unary(lambda x, kind: negated(negated(equal_zero(x))), "logical_not", result=BOOL)
+_unary(lambda x, kind: denied(denied(equal_zero(x))), "logical_not", result=BOOL)
 
 
 def integer_of(x: Element) -> Integer:
@@ -228,13 +228,13 @@ def integer_of(x: Element) -> Integer:
     )
 
 
-@named("bitwise_not", "__invert__")
+@operation("bitwise_not", "__invert__")
 def _bitwise_not(x: Any) -> Traced:
     u = lifted(x)
 
     def one(value: Element) -> Element:
         if isinstance(value, z3.BoolRef):
-            return negated(value)
+            return denied(value)
         assert isinstance(value, Integer)
         if u.kind.letter == "u":
             assert u.kind.range is not None
@@ -244,34 +244,34 @@ def _bitwise_not(x: Any) -> Traced:
     return mapped(u, one)
 
 
-@named("round")
+@operation("round")
 def _round(x: Any, decimals: int = 0) -> Traced:
     if decimals:
         raise refused("round to decimals")
-    return mapped(lifted(x), lambda s: elements.rounded(s, Rounding.RNE))
+    return mapped(lifted(x), lambda s: elements.integral(s, Rounding.RNE))
 
 
 def _to_int(rounding: Rounding) -> Callable[[Any], Traced]:
     def apply(x: Any) -> Traced:
         u = lifted(x)
-        return mapped(u, lambda s: elements.cast(elements.rounded(s, rounding), u.kind, INT, u.library), INT)
+        return mapped(u, lambda s: elements.cast(elements.integral(s, rounding), u.kind, INT, u.library), INT)
 
     return apply
 
 
-named("round_to_int")(_to_int(Rounding.RNE))
-named("trunc_to_int")(_to_int(Rounding.RZ))
-named("floor_to_int")(_to_int(Rounding.RD))
-named("ceil_to_int")(_to_int(Rounding.RU))
+operation("round_to_int")(_to_int(Rounding.RNE))
+operation("trunc_to_int")(_to_int(Rounding.RZ))
+operation("floor_to_int")(_to_int(Rounding.RD))
+operation("ceil_to_int")(_to_int(Rounding.RU))
 
 
-@named("numpy_of", "array_of", "asarray_of")
+@operation("numpy_of", "array_of", "asarray_of")
 def _numpy_of(x: Any, dtype: Any = None) -> Traced:
     """Values as an array of NumPy's."""
     return _in_library(x, dtype, NUMPY)
 
 
-@named("tensor_of", "as_tensor_of")
+@operation("tensor_of", "as_tensor_of")
 def _tensor_of(x: Any, dtype: Any = None) -> Traced:
     """Values as a tensor of torch's."""
     return _in_library(x, dtype, TORCH)
@@ -287,7 +287,7 @@ def _in_library(x: Any, dtype: Any, library: Library) -> Traced:
     return Traced(as_kind(u, kind).data, kind, library)
 
 
-@named("sign")
+@operation("sign")
 def _sign(x: Any) -> Traced:
     u = lifted(x)
     zero, one, minus = (
@@ -300,13 +300,13 @@ def _sign(x: Any) -> Traced:
             return chosen_element(
                 value.nan, value, chosen_element(value.zero, zero, chosen_element(value.negated, minus, one))
             )
-        less = elements.less(value, Integer.of(0))
+        less = elements.is_less(value, Integer.of(0))
         return chosen_element(less, minus, chosen_element(equal_zero(value), zero, one))
 
     return mapped(u, of)
 
 
-@named("copysign")
+@operation("copysign")
 def _copysign(x: Any, y: Any) -> Traced:
     def one(value: Element, sign: Element, kind: DType) -> Element:
         if not isinstance(value, Floating) or not isinstance(sign, Floating):
@@ -316,10 +316,10 @@ def _copysign(x: Any, y: Any) -> Traced:
     return paired(x, y, one)
 
 
-@named("frexp")
+@operation("frexp")
 def _frexp(x: Any) -> Any:
     u = lifted(x)
-    pairs = [elements.split(value) for value in u.data.reshape(-1)]
+    pairs = [elements.frexp(value) for value in u.data.reshape(-1)]
     made = [np.empty(u.data.shape, object) for _ in range(2)]
     for i in range(2):
         made[i].reshape(-1)[:] = [pair[i] for pair in pairs]
@@ -334,22 +334,22 @@ def _floating_kind(u: Traced) -> DType:
     return u.kind if u.kind.is_float else u.library.divided(u.kind)
 
 
-@named("exp2")
+@operation("exp2")
 def _exp2(x: Any) -> Traced:
     u = lifted(x)
     kind = _floating_kind(u)
-    return mapped(u, lambda s: elements.power_of_two(s, kind), kind)
+    return mapped(u, lambda s: elements.exp2(s, kind), kind)
 
 
-@named("ldexp")
+@operation("ldexp")
 def _ldexp(x: Any, e: Any) -> Any:
-    (u, v), library = operands(x, e)
+    (u, v), library = all_lifted(x, e)
     if u.library is PYTHON and library is PYTHON:
-        power = each(lambda s: elements.power_of_two(s, DType("wide", "f", 4096, _WIDE)), v.data)
+        power = each(lambda s: elements.exp2(s, DType("wide", "f", 4096, _WIDE)), v.data)
         made = each(lambda s, t: elements.multiply(s, t, FLOAT), as_kind(u, FLOAT).data, power)
         return made_of(made, FLOAT, u, v, library=library)
     kind = _floating_kind(u)
-    power = each(lambda s: elements.power_of_two(s, kind), v.data)
+    power = each(lambda s: elements.exp2(s, kind), v.data)
     return made_of(
         each(lambda s, t: elements.multiply(s, t, kind), as_kind(u, kind).data, power),
         kind,
@@ -362,9 +362,9 @@ def _ldexp(x: Any, e: Any) -> Any:
 _WIDE = KINDS["float64"].fmt
 
 
-@named("pow")
+@operation("pow")
 def _pow(x: Any, y: Any) -> Traced:
-    (u, v), library = operands(x, y)
+    (u, v), library = all_lifted(x, y)
     base = u.data.reshape(-1)[0] if u.data.size == 1 else None
     two = isinstance(base, Integer) and base.value == 2
     two = two or (
@@ -374,8 +374,8 @@ def _pow(x: Any, y: Any) -> Traced:
         if not u.kind.is_float and not v.kind.is_float:
             one = 1 if library is PYTHON else u.with_data(each(lambda s: Integer.of(1), u.data))
             return lifted(OPERATIONS["left_shift"](one, v))
-        kind = common([u.typed, v.typed], library)
-        return made_of(each(lambda s: elements.power_of_two(s, kind), v.data), kind, v, library=library)
+        kind = common_kind([u.typed, v.typed], library)
+        return made_of(each(lambda s: elements.exp2(s, kind), v.data), kind, v, library=library)
     exponent = v.data.reshape(-1)[0] if v.data.size == 1 else None
     if isinstance(exponent, Integer) and exponent.value in (1, 2, 3):
         made: Any = u
@@ -386,20 +386,20 @@ def _pow(x: Any, y: Any) -> Traced:
     raise refused("a power whose base is not 2, and whose exponent is not 1, 2 or 3")
 
 
-@named("bit_length")
+@operation("bit_length")
 def _bit_length(x: Any) -> Traced:
     return mapped(lifted(x), elements.bit_length, INT)
 
 
-@named("where")
+@operation("where")
 def _where(condition: Any, x: Any, y: Any) -> Traced:
-    (c, u, v), library = operands(condition, x, y)
-    kind = common([u.typed, v.typed], library)
+    (c, u, v), library = all_lifted(condition, x, y)
+    kind = common_kind([u.typed, v.typed], library)
     made = each(chosen_element, as_kind(c, BOOL).data, as_kind(u, kind).data, as_kind(v, kind).data)
     return made_of(made, kind, c, u, v, library=library)
 
 
-@named("masked_fill")
+@operation("masked_fill")
 def _masked_fill(x: Any, mask: Any, value: Any) -> Traced:
     u = lifted(x)
     v = as_kind(lifted(value, u.library), u.kind)
@@ -407,21 +407,21 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Traced:
 
 
 def _extreme(name: str, function: Callable[[Element, Element], Element]) -> None:
-    named(name)(lambda x, y: paired(x, y, lambda s, t, kind: function(s, t)))
+    operation(name)(lambda x, y: paired(x, y, lambda s, t, kind: function(s, t)))
 
 
 _extreme("maximum", elements.larger)
 _extreme("minimum", elements.smaller)
 
 
-@named("clamp", "clip")
+@operation("clamp", "clip")
 def _clamp(x: Any, min: Any = None, max: Any = None, a_min: Any = None, a_max: Any = None) -> Any:
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     made = x if low is None else OPERATIONS["maximum"](x, low)
     return made if high is None else OPERATIONS["minimum"](made, high)
 
 
-@named("nan_to_num")
+@operation("nan_to_num")
 def _nan_to_num(x: Any, nan: float = 0.0) -> Traced:
     u = lifted(x)
     value = elements.cast(elements.constant(float(nan)), FLOAT, u.kind, u.library)
@@ -465,7 +465,7 @@ def _axis(kwargs: dict[str, Any], given: tuple[Any, ...]) -> tuple[Any, bool]:
     return axis, bool(keep) and keep is not np._NoValue
 
 
-@named("sum")
+@operation("sum")
 def _sum(x: Any, *given: Any, **kwargs: Any) -> Traced:
     u, dtype = lifted(x), kwargs.pop("dtype", None)
     axis, keep = _axis(kwargs, given)
@@ -475,7 +475,7 @@ def _sum(x: Any, *given: Any, **kwargs: Any) -> Traced:
     if u.mask is not None:
         raise refused("a sum of values taken with a mask: use where")
     u = as_kind(u, kind)
-    return _reduced(u, axis, keep, lambda every: elements.summed(every, kind, u.library.name), kind)
+    return _reduced(u, axis, keep, lambda every: elements.added_up(every, kind, u.library.name), kind)
 
 
 def _largest(name: str, pair: Callable[[Element, Element], Element]) -> None:
@@ -491,13 +491,13 @@ def _largest(name: str, pair: Callable[[Element, Element], Element]) -> None:
         made = _reduced(u, axis, keep, lambda every: _tree(every, pair), u.kind)
         return _Largest(made, _NoIndices()) if u.library is TORCH and axis is not None else made
 
-    named(name)(apply)
+    operation(name)(apply)
 
     def alone(x: Any, *given: Any, **kwargs: Any) -> Any:
         made = apply(x, *given, **kwargs)
         return made.values if isinstance(made, _Largest) else made
 
-    named(f"a{name}")(alone)
+    operation(f"a{name}")(alone)
 
 
 class _NoIndices:
@@ -524,17 +524,19 @@ def _quantified(name: str, join: Callable[..., z3.BoolRef]) -> None:
         axis, keep = _axis(kwargs, given)
         data = as_kind(u, BOOL).data
         if u.mask is not None:
-            data = each(lambda m, s: both(m, s) if name == "any" else either(negated(m), s), u.mask, data)
+            data = each(
+                lambda m, s: all_hold(m, s) if name == "any" else any_hold(denied(m), s), u.mask, data
+            )
         return _reduced(Traced(data, BOOL, u.library), axis, keep, lambda every: join(*every), BOOL)
 
-    named(name)(apply)
+    operation(name)(apply)
 
 
-_quantified("any", either)
-_quantified("all", both)
+_quantified("any", any_hold)
+_quantified("all", all_hold)
 
 
-@named("count_nonzero")
+@operation("count_nonzero")
 def _count(x: Any, *given: Any, **kwargs: Any) -> Traced:
     u = as_kind(lifted(x), BOOL)
     made = OPERATIONS["sum"](as_kind(u, KINDS["int64"]), *given, **kwargs)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import z3
 
-from mmaformal.hardware.tracing.context import known, meaning_of, negated, state
+from mmaformal.hardware.tracing.context import denied, known, meaning_of, state
 from mmaformal.hardware.tracing.refusal import refused
 from mmaformal.hardware.tracing.whole import assume, assumed, keep
 
@@ -35,7 +35,7 @@ class _Way:
 _WAYS: ContextVar[tuple[_Way, ...]] = ContextVar("ways", default=())
 
 
-def decide(claim: z3.BoolRef) -> bool:
+def branch_taken(claim: z3.BoolRef) -> bool:
     """Whether a condition holds in the way that is run.  Raises ProgramError outside of any, and after too many."""
     if (value := decided(claim)) is not None:
         return value
@@ -62,7 +62,7 @@ def decided(claim: z3.BoolRef) -> bool | None:
 
 def _suppose(claim: z3.BoolRef, holds: bool, way: _Way) -> None:
     way.known[keep(claim).get_id()] = holds
-    way.known[negated(claim).get_id()] = not holds
+    way.known[denied(claim).get_id()] = not holds
     meaning = meaning_of(claim)
     if meaning is not None:
         for key, (low, high) in (meaning.true if holds else meaning.false).items():

@@ -29,7 +29,7 @@ from mmaformal.hardware.tracing.elements import of_code
 from mmaformal.hardware.tracing.kinds import INT, KINDS, NUMPY, PYTHON, TORCH, DType, Library
 from mmaformal.hardware.tracing.loading import followed, plain_module
 from mmaformal.hardware.tracing.refusal import REFUSED, ProgramError
-from mmaformal.hardware.tracing.running import Slot, format_of, run_rows, run_together
+from mmaformal.hardware.tracing.running import Slot, format_of, run_each, run_together
 from mmaformal.hardware.tracing.traced import Traced, operate
 from mmaformal.hardware.tracing.whole import KEPT, MAXIMA, Integer
 from mmaformal.hardware.unread import UnreadProgram, UnreadProgramError, WrongUseError
@@ -99,7 +99,7 @@ def read_traced(
     if undefined:
         told.append("left open: " + ", ".join(sorted({key.partition(", use")[0] for key in undefined})))
     made = Module(f"{name} of {path.name}", with_codes(symbolic_inputs(spec)), {"d": d}, {}, undefined)
-    return TracedProgram(made, tuple(told), lambda rows: run_rows(function, name, slots, spec, rows))
+    return TracedProgram(made, tuple(told), lambda rows: run_each(function, name, slots, spec, rows))
 
 
 def _followed(
@@ -136,7 +136,7 @@ def _as_it_runs(
         said,
         (takes,),
         f"{said} as it is run",
-        lambda rows: run_rows(function, name, slots, spec, rows, strict=True),
+        lambda rows: run_each(function, name, slots, spec, rows, strict=True),
         together,
     )
 

@@ -20,7 +20,7 @@ class ProgramError(HardwareError):
 REFUSED: list[ProgramError] = []
 
 
-def place() -> str:
+def _place() -> str:
     """`file.py:12: ` of the line of the program that runs, empty if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
@@ -33,6 +33,6 @@ def place() -> str:
 
 def refused(what: str) -> ProgramError:
     """Return the refusal of what the program does on the line where it is."""
-    error = ProgramError(place() + what)
+    error = ProgramError(_place() + what)
     REFUSED.append(error)
     return error

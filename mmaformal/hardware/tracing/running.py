@@ -41,7 +41,7 @@ def format_of(name: str, spec: DotAdd) -> Format:
     return found
 
 
-def run_rows(
+def run_each(
     function: Callable[..., Any],
     name: str,
     slots: Mapping[str, Slot],

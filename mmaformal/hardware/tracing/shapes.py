@@ -10,7 +10,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.hardware.tracing import elements
-from mmaformal.hardware.tracing.context import TRUE, both, known
+from mmaformal.hardware.tracing.context import TRUE, all_hold, known
 from mmaformal.hardware.tracing.elements import Element, chosen_element
 from mmaformal.hardware.tracing.floating import Floating
 from mmaformal.hardware.tracing.kinds import (
@@ -25,14 +25,14 @@ from mmaformal.hardware.tracing.kinds import (
     Library,
     torch,
 )
-from mmaformal.hardware.tracing.operations import integer_of, made_of, named, operands
+from mmaformal.hardware.tracing.operations import all_lifted, integer_of, made_of, operation
 from mmaformal.hardware.tracing.refusal import refused
 from mmaformal.hardware.tracing.traced import (
     OPERATIONS,
     Traced,
     as_kind,
     claim_of,
-    common,
+    common_kind,
     each,
     library_of,
     lifted,
@@ -55,7 +55,7 @@ def _structural(function: Callable[..., NDArray[np.object_]], *names: str) -> No
         u = lifted(x, library_of(x))
         return _shaped(u, function(u.data, *args, **kwargs))
 
-    named(*names)(apply)
+    operation(*names)(apply)
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ _structural(lambda x: x.T, "T", "t")
 _structural(lambda x: np.swapaxes(x, -1, -2), "mT")
 
 
-@named("transpose")
+@operation("transpose")
 def _transpose(x: Any, *axes: Any) -> Traced:
     u = lifted(x)
     if u.library is TORCH:
@@ -100,7 +100,7 @@ def _transpose(x: Any, *axes: Any) -> Traced:
     return _shaped(u, _permuted(u.data, *axes))
 
 
-@named("view")
+@operation("view")
 def _view(x: Any, *given: Any, **kwargs: Any) -> Any:
     """Another shape, or the same bits as another type."""
     u = lifted(x)
@@ -112,13 +112,13 @@ def _view(x: Any, *given: Any, **kwargs: Any) -> Any:
         return u
     if u.kind.bits != kind.bits or BOOL in (u.kind, kind):
         raise refused(f"a view of {u.kind.name} as {kind.name}, of other sizes")
-    data = each(lambda s: elements.of_code(elements.code_of(s, u.kind), kind), u.data)
+    data = each(lambda s: elements.of_code(elements.element_code(s, u.kind), kind), u.data)
     made = Traced(data, kind, u.library, u.mask, family=u.family)
     u.family.append(made)
     return made
 
 
-@named("getitem", "__getitem__")
+@operation("getitem", "__getitem__")
 def _getitem(x: Any, index: Any) -> Any:
     library = library_of(x, index if not isinstance(index, tuple) else list(_traced(index)))
     u = lifted(x, library)
@@ -222,7 +222,7 @@ def _mux(entries: Sequence[z3.BitVecRef], index: z3.BitVecRef) -> z3.BitVecRef:
     return pick[0] if pick[0].eq(pick[1]) else z3.If(bit == 1, pick[1], pick[0])
 
 
-@named("setitem", "__setitem__")
+@operation("setitem", "__setitem__")
 def _setitem(x: Traced, index: Any, value: Any) -> None:
     u = x.checked()
     if not isinstance(u, Traced):
@@ -253,30 +253,30 @@ def _sequence(parts: Any) -> tuple[list[Traced], Library, DType]:
     given = list(parts)
     library = library_of(given)
     every = [lifted(x, library) for x in given]
-    return every, library, common([x.typed for x in every], library)
+    return every, library, common_kind([x.typed for x in every], library)
 
 
-@named("cat")
+@operation("cat")
 def _cat(parts: Any, dim: int = 0, axis: int | None = None) -> Traced:
     every, library, kind = _sequence(parts)
     data = np.concatenate([as_kind(x, kind).data for x in every], axis=dim if axis is None else axis)
     return made_of(data, kind, *every, library=library)
 
 
-@named("stack")
+@operation("stack")
 def _stack(parts: Any, dim: int = 0, axis: int | None = None) -> Traced:
     every, library, kind = _sequence(parts)
     data = np.stack([as_kind(x, kind).data for x in every], axis=dim if axis is None else axis)
     return made_of(data, kind, *every, library=library)
 
 
-@named("unbind")
+@operation("unbind")
 def _unbind(x: Any, dim: int = 0) -> tuple[Traced, ...]:
     u = lifted(x)
     return tuple(_shaped(u, np.take(u.data, i, axis=dim)) for i in range(u.data.shape[dim]))
 
 
-@named("repeat_interleave", "repeat")
+@operation("repeat_interleave", "repeat")
 def _repeat(x: Any, repeats: int, dim: int | None = None, axis: int | None = None) -> Traced:
     u = lifted(x)
     along = dim if axis is None else axis
@@ -285,7 +285,7 @@ def _repeat(x: Any, repeats: int, dim: int | None = None, axis: int | None = Non
     return made_of(np.repeat(u.data, repeats, axis=along), u.kind, u, library=u.library)
 
 
-@named("array", "asarray", "as_tensor", "tensor", "ascontiguousarray")
+@operation("array", "asarray", "as_tensor", "tensor", "ascontiguousarray")
 def _as_array(x: Any, dtype: Any = None) -> Traced:
     u = lifted(x, library_of(x))
     return u if dtype is None else as_kind(u, u.library.kind(dtype))
@@ -303,15 +303,15 @@ def _like(value: float) -> Callable[..., Traced]:
     return apply
 
 
-named("zeros_like", "empty_like", "new_zeros")(_like(0))
-named("ones_like")(_like(1))
-named("full_like")(_like(0))
+operation("zeros_like", "empty_like", "new_zeros")(_like(0))
+operation("ones_like")(_like(1))
+operation("full_like")(_like(0))
 
 
 # ---- types ----
 
 
-@named("to", "astype", "type")
+@operation("to", "astype", "type")
 def _to(x: Any, *given: Any, **kwargs: Any) -> Traced:
     u = lifted(x)
     wanted = [y for y in (*given, kwargs.get("dtype")) if y is not None and not isinstance(y, str | bool)]
@@ -328,7 +328,7 @@ def _to(x: Any, *given: Any, **kwargs: Any) -> Traced:
 
 
 def _typed(name: str, kind: str) -> None:
-    @named(name)
+    @operation(name)
     def apply(x: Any) -> Traced:
         u = lifted(x)
         return as_kind(u, KINDS[kind])
@@ -350,47 +350,47 @@ for _name, _kind in {
     _typed(_name, _kind)
 
 
-@named("contiguous", "detach", "cpu", "item", "tolist")
+@operation("contiguous", "detach", "cpu", "item", "tolist")
 def _itself(x: Any) -> Traced:
     return lifted(x)
 
 
-@named("clone", "copy")
+@operation("clone", "copy")
 def _clone(x: Any, *args: Any, **kwargs: Any) -> Traced:
     u = lifted(x)
     return made_of(u.data.copy(), u.kind, u, library=u.library)
 
 
-@named("shape")
+@operation("shape")
 def _shape(x: Traced) -> Any:
     if x.mask is not None:
         raise refused("the shape of what was taken with a mask")
     return torch().Size(x.data.shape) if x.library is TORCH else x.data.shape
 
 
-@named("size")
+@operation("size")
 def _size(x: Traced, dim: int | None = None) -> Any:
     if x.library is NUMPY:
         return x.data.size
     return _shape(x) if dim is None else _shape(x)[dim]
 
 
-@named("dtype")
+@operation("dtype")
 def _dtype(x: Traced) -> Any:
     return x.library.dtype(x.kind)
 
 
-named("ndim", "dim")(lambda x: x.data.ndim)
-named("numel")(lambda x: x.data.size)
-named("itemsize", "element_size")(lambda x: (x.kind.bits or 64) // 8)
-named("device")(lambda x: torch().device("cpu"))
-named("is_cuda")(lambda x: False)
-named("is_floating_point")(lambda x: x.kind.is_float)
-named("truth")(lambda x: claim_of(x))
-named("real")(lambda x: x)
+operation("ndim", "dim")(lambda x: x.data.ndim)
+operation("numel")(lambda x: x.data.size)
+operation("itemsize", "element_size")(lambda x: (x.kind.bits or 64) // 8)
+operation("device")(lambda x: torch().device("cpu"))
+operation("is_cuda")(lambda x: False)
+operation("is_floating_point")(lambda x: x.kind.is_float)
+operation("truth")(lambda x: claim_of(x))
+operation("real")(lambda x: x)
 
 
-@named("in_place")
+@operation("in_place")
 def _in_place(name: str, x: Traced, y: Any) -> Any:
     """`x += y` and the like: written into arrays, but a new value of what is no array."""
     made = OPERATIONS[name](x, y)
@@ -405,22 +405,22 @@ def _in_place(name: str, x: Traced, y: Any) -> Any:
     return x
 
 
-@named("known")
+@operation("known")
 def _known(x: Traced) -> int | None:
     value = x.data.reshape(-1)[0] if x.data.size == 1 else None
     return value.value if isinstance(value, Integer) else None
 
 
-@named("equal", "array_equal")
+@operation("equal", "array_equal")
 def _equal(x: Any, y: Any, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         raise refused("a comparison up to a tolerance")
-    (u, v), library = operands(x, y)
+    (u, v), library = all_lifted(x, y)
     if u.data.shape != v.data.shape:
         return False
     claims = list(OPERATIONS["eq"](u, v).data.reshape(-1))
     made = np.empty((), object)
-    made[()] = both(*claims) if claims else TRUE
+    made[()] = all_hold(*claims) if claims else TRUE
     return Traced(made, BOOL, library)
 
 

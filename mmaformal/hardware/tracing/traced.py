@@ -13,7 +13,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr, short_text
-from mmaformal.hardware.tracing.context import both, either, known, negated
+from mmaformal.hardware.tracing.context import all_hold, any_hold, denied, known
 from mmaformal.hardware.tracing.elements import Element, cast, chosen_element, constant, equal_zero
 from mmaformal.hardware.tracing.kinds import (
     BOOL,
@@ -27,7 +27,7 @@ from mmaformal.hardware.tracing.kinds import (
     Typed,
     torch,
 )
-from mmaformal.hardware.tracing.paths import decide, decided, under
+from mmaformal.hardware.tracing.paths import branch_taken, decided, under
 from mmaformal.hardware.tracing.refusal import refused
 
 #: Operations of a program on values, by the names of NumPy, torch and Python: filled by `operations`.
@@ -81,7 +81,7 @@ class Operators:
     def __bool__(self) -> bool:
         claim = operate("truth", self)
         assert isinstance(claim, z3.BoolRef)
-        return decide(claim)
+        return branch_taken(claim)
 
     def __int__(self) -> int:
         raise refused("int(…) of a value that depends on the inputs")
@@ -278,8 +278,8 @@ class Alternatives(Operators, ShortRepr):
 
     def is_none(self, holds: bool) -> Traced:
         """Returns whether it is None, or is not."""
-        claim = either(*(given for given, value in self.choices if value is None))
-        return Traced(_array(claim if holds else negated(claim)), BOOL, PYTHON)
+        claim = any_hold(*(given for given, value in self.choices if value is None))
+        return Traced(_array(claim if holds else denied(claim)), BOOL, PYTHON)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         for claim, each_value in self.choices:
@@ -352,7 +352,7 @@ def _flat(values: Any, depth: int) -> list[Any]:
 
 def stacked(parts: Sequence[Traced], library: Library) -> Traced:
     """Arrays of one shape as one array, along a new first axis."""
-    kind = common([x.typed for x in parts], library)
+    kind = common_kind([x.typed for x in parts], library)
     shape = parts[0].data.shape
     made = np.empty((len(parts), *shape), object)
     for i, x in enumerate(parts):
@@ -379,7 +379,7 @@ def library_of(*values: Any) -> Library:
     return found
 
 
-def common(types: Sequence[Typed], library: Library) -> DType:
+def common_kind(types: Sequence[Typed], library: Library) -> DType:
     """The kind that several have in common."""
     made = types[0]
     for other in types[1:]:
@@ -400,8 +400,8 @@ def claim_of(x: Traced) -> z3.BoolRef:
     if x.data.size != 1:
         raise refused("the truth of more than one value: use .any() or .all()")
     value = x.data.reshape(-1)[0]
-    truth = negated(equal_zero(value))
-    return truth if x.mask is None else both(x.mask.reshape(-1)[0], truth)
+    truth = denied(equal_zero(value))
+    return truth if x.mask is None else all_hold(x.mask.reshape(-1)[0], truth)
 
 
 def merged(claim: z3.BoolRef, x: Any, y: Any) -> Any:
@@ -431,7 +431,7 @@ def merged(claim: z3.BoolRef, x: Any, y: Any) -> Any:
         return _among(claim, x, y)
     u, v = (lifted(z, library_of(x, y)) for z in (x, y))
     if u.kind != v.kind or u.data.shape != v.data.shape or (u.mask is None) != (v.mask is None):
-        return Alternatives([(claim, u), (negated(claim), v)])
+        return Alternatives([(claim, u), (denied(claim), v)])
     made = each(lambda p, q: chosen_element(claim, p, q), u.data, v.data)
     return Traced(made, u.kind, library_of(u, v), u.mask, u.plain and v.plain)
 
@@ -445,9 +445,9 @@ def _alike(x: Any, y: Any) -> bool:
 def _among(claim: z3.BoolRef, x: Any, y: Any) -> Any:
     """Alternatives of two, those of one type as one."""
     groups: dict[object, list[tuple[z3.BoolRef, Any]]] = {}
-    for given, value in ((claim, x), (negated(claim), y)):
+    for given, value in ((claim, x), (denied(claim), y)):
         for other, each_value in value.choices if isinstance(value, Alternatives) else [(None, value)]:
-            there = given if other is None else both(given, other)
+            there = given if other is None else all_hold(given, other)
             found = None if each_value is None else lifted(each_value, library_of(value))
             key = None if found is None else (found.kind, found.data.shape)
             if known(there) is not False:
@@ -457,5 +457,5 @@ def _among(claim: z3.BoolRef, x: Any, y: Any) -> Any:
         joined = members[-1][1]
         for given, value in reversed(members[:-1]):
             joined = merged(given, value, joined)
-        made.append((either(*(given for given, _ in members)), joined))
+        made.append((any_hold(*(given for given, _ in members)), joined))
     return made[0][1] if len(made) == 1 else Alternatives(made)

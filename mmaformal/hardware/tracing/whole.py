@@ -221,7 +221,7 @@ def assume(key: FormKey, low: int | None, high: int | None) -> None:
     _ASSUMED.ranges[key] = (low, high)
 
 
-def maximum(x: Integer, y: Integer) -> Integer:
+def larger_whole(x: Integer, y: Integer) -> Integer:
     """The larger of two numbers."""
     if x.low >= y.high or (x.key == y.key and x.constant == y.constant):
         return x
@@ -259,6 +259,6 @@ def _below(x: Integer) -> dict[FormKey, int]:
     return {key: constant + x.constant for key, constant in found.items()}
 
 
-def minimum(x: Integer, y: Integer) -> Integer:
+def smaller_whole(x: Integer, y: Integer) -> Integer:
     """The smaller of two numbers."""
-    return -maximum(-x, -y)
+    return -larger_whole(-x, -y)
