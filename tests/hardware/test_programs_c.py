@@ -23,7 +23,7 @@ from mmaformal.hardware.ports import PortMap
 from mmaformal.hardware.programs import llvm_clang
 from mmaformal.hardware.programs.llvm_run import Runner
 from mmaformal.hardware.programs.llvm_text import read_text
-from mmaformal.hardware.programs.llvm_values import IrValue, IrWord, word
+from mmaformal.hardware.programs.llvm_values import IrValue, IrWord, only_word
 from mmaformal.hardware.sources import Sources, sources_of
 from mmaformal.queries.signoff import signoff
 from mmaformal.queries.signoff_program import SigningProgram
@@ -248,7 +248,7 @@ def _terms(text: object, name: str, bits: int) -> tuple[z3.ExprRef, z3.BoolRef]:
     state = runner.call(runner.text.functions[name], words, runner.memory, ())
     assert state is not None
     undefined = z3.Or([z3.BoolVal(False), *(each.when for each in runner.findings)])
-    return word(state.values["return"]).term, undefined
+    return only_word(state.values["return"]).term, undefined
 
 
 # ---- what C has besides --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def clang() -> str:
     )
 
 
-def text_of(source: Sources) -> str:
+def llvm_text(source: Sources) -> str:
     """A source as LLVM prints it.  Raises HardwareError where it cannot be compiled or read."""
     try:
         module = llvm.parse_bitcode(_compiled(source, [*_READING, "-emit-llvm", "-c"]))

@@ -18,13 +18,13 @@ from mmaformal.display import LastingLine, counted
 from mmaformal.hardware.designs import Bound, Driven, Wired
 from mmaformal.hardware.module import HardwareError, Module
 from mmaformal.hardware.ports import PortMap, wiring
-from mmaformal.hardware.programs.llvm_clang import ENTRY, text_of
+from mmaformal.hardware.programs.llvm_clang import ENTRY, llvm_text
 from mmaformal.hardware.programs.llvm_memory import Object, address_of
 from mmaformal.hardware.programs.llvm_native import Native
 from mmaformal.hardware.programs.llvm_run import IrState, Runner
 from mmaformal.hardware.programs.llvm_signature import VALUE, Parameter, Signature, signature
 from mmaformal.hardware.programs.llvm_text import Function, Text, Type, read_text
-from mmaformal.hardware.programs.llvm_values import IrValue, IrWord, Pointer, claim, made, unset_of, word
+from mmaformal.hardware.programs.llvm_values import IrValue, IrWord, Pointer, claim, made, only_word, unset_of
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.sequential import Sequential
 from mmaformal.hardware.sources import Sources
@@ -41,7 +41,7 @@ def read_program(
     Raises HardwareError for what cannot be compiled or wired, UnreadProgramError for what cannot be read.
     """
     name = f"{source.top} of {source.files[0].name}"
-    text = read_text(text_of(source))
+    text = read_text(llvm_text(source))
     function = text.functions[text.constants[f"@{ENTRY}"].name]
     if not function.blocks:
         raise HardwareError(f"{name} is declared, and its text is not there")
@@ -144,7 +144,7 @@ def _stored(runner: Runner, state: IrState, each: Parameter, thing: Object) -> I
         address_of(thing), Type("int", each.bits), lambda when, what: unset.append((when, what))
     )
     runner.report(state.path, unset_of([value]), f"{each.name} is not set")
-    return IrWord(word(value).term)
+    return IrWord(only_word(value).term)
 
 
 def _result(runner: Runner, value: IrValue) -> z3.BitVecRef:

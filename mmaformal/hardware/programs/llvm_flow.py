@@ -9,7 +9,7 @@ from itertools import product
 import z3
 
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.programs.llvm_values import both, either, opposite
+from mmaformal.hardware.programs.llvm_values import all_true, any_true, untrue
 
 #: Claims of which it is tried out whether one of several paths is always taken.
 _TRIED = 8
@@ -27,7 +27,7 @@ Item = str | Loop
 PathClaims = tuple[z3.BoolRef, ...]  #: claims that are true on it, in the order in which they were looked at
 
 
-def in_order(entry: str, after: Mapping[str, Sequence[str]]) -> tuple[Item, ...]:
+def topological(entry: str, after: Mapping[str, Sequence[str]]) -> tuple[Item, ...]:
     """The blocks that are reached, each after all that lead to it, and loops as one.
 
     Raises HardwareError for a loop that has two ways in.
@@ -101,7 +101,7 @@ def _components(
 # ---- paths that meet ----------------------------------------------------------------------------------------------
 
 
-def common(x: PathClaims, y: PathClaims) -> int:
+def alike(x: PathClaims, y: PathClaims) -> int:
     """How many claims two paths begin with alike."""
     found = 0
     for each, other in zip(x, y, strict=False):
@@ -113,17 +113,17 @@ def common(x: PathClaims, y: PathClaims) -> int:
 
 def met(x: PathClaims, y: PathClaims) -> tuple[z3.BoolRef, PathClaims]:
     """The claim that is true on the first of two paths, and not on the second; and what is true after both."""
-    shared = common(x, y)
-    first, second = both(*x[shared:]), both(*y[shared:])
+    shared = alike(x, y)
+    first, second = all_true(*x[shared:]), all_true(*y[shared:])
     path = x[:shared]
     if _always(first, second):
         return first, path
-    return first, (*path, either(first, second))
+    return first, (*path, any_true(first, second))
 
 
 def _always(first: z3.BoolRef, second: z3.BoolRef) -> bool:
     """Whether one of two claims is always true, as the claims that they are made of show."""
-    if first.eq(opposite(second)) or second.eq(opposite(first)):
+    if first.eq(untrue(second)) or second.eq(untrue(first)):
         return True
     atoms: dict[int, z3.ExprRef] = {}
     _atoms(first, atoms)

@@ -20,15 +20,15 @@ from mmaformal.hardware.programs.llvm_values import (
     IrWord,
     Pointer,
     Target,
+    all_true,
+    any_true,
     bits_of,
-    both,
     claim,
-    either,
     made,
-    merged,
     of_bits,
-    opposite,
+    picked,
     unset_value,
+    untrue,
 )
 
 #: Places that an index that is no number may be.
@@ -91,7 +91,7 @@ class IrMemory:
         found: IrValue | None = None
         for when, number, at in self._places(address, kind.stored, "reads", report):
             value = self._read(number, at, kind)
-            found = value if found is None else merged(when, value, found)
+            found = value if found is None else picked(when, value, found)
         return unset_value(kind) if found is None else found
 
     def store(self, address: Pointer, value: IrValue, kind: Type, report: ReportCase) -> None:
@@ -112,7 +112,7 @@ class IrMemory:
             if z3.is_true(when):
                 self.put(number, at, whole, size)
             else:
-                self.put(number, at, merged(when, whole, self._read(number, at, _word_of(whole, size))), size)
+                self.put(number, at, picked(when, whole, self._read(number, at, _word_of(whole, size))), size)
 
     def copy_bytes(
         self, to: Pointer, of: Pointer, size: int, report: ReportCase, apart: bool = False
@@ -151,7 +151,7 @@ class IrMemory:
                 report(target.when, f"{does} {name} after the function that it belongs to has returned")
                 continue
             found += self._within(target, size, does, report)
-        report(opposite(either(*somewhere)), f"{does} at a null address")
+        report(untrue(any_true(*somewhere)), f"{does} at a null address")
         return found
 
     def _within(
@@ -172,8 +172,8 @@ class IrMemory:
             raise HardwareError(
                 f"an index into {thing.name} has {len(places)} places; {_MOST_PLACES} are read at most"
             )
-        found = [(both(target.when, _is_at(target, at)), target.object, at) for at in places]
-        report(both(target.when, opposite(either(*(_is_at(target, at) for at in places)))), beyond)
+        found = [(all_true(target.when, _is_at(target, at)), target.object, at) for at in places]
+        report(all_true(target.when, untrue(any_true(*(_is_at(target, at) for at in places)))), beyond)
         return found
 
     def _read(self, number: int, at: int, kind: Type) -> IrValue:
@@ -190,8 +190,8 @@ class IrMemory:
         if kind.kind == "ptr":
             raise HardwareError(f"an address is put together of bytes of {self.objects[number].name}")
         parts = [self._byte(each, self.objects[number].name) for each in bytes_of]
-        term = joined([part.vector for part in parts])
-        return of_bits(term, bits, either(*(part.unset for part in parts)))
+        term = _joined([part.vector for part in parts])
+        return of_bits(term, bits, any_true(*(part.unset for part in parts)))
 
     def _byte(self, byte: Byte, name: str) -> IrWord:
         """A byte as a word; one that nothing was stored in beside others may be anything."""
@@ -244,17 +244,17 @@ class IrMemory:
         if first is not None and second is not None and type(first) is type(second):
             if isinstance(first, IrWord) and isinstance(second, IrWord) and first.bits != second.bits:
                 return None
-            return merged(when, first, second)
+            return picked(when, first, second)
         if first is not None and none[1]:
             return _only(when, first)
         if second is not None and none[0]:
-            return _only(opposite(when), second)
+            return _only(untrue(when), second)
         return None
 
 
 def _only(when: z3.BoolRef, value: IrValue) -> IrValue:
     """A value that is not set where a claim is false."""
-    unset = either(value.unset, opposite(when)) if not isinstance(value, IrGroup) else FALSE
+    unset = any_true(value.unset, untrue(when)) if not isinstance(value, IrGroup) else FALSE
     if isinstance(value, IrWord):
         return IrWord(value.term, unset)
     assert isinstance(value, Pointer)
@@ -287,7 +287,7 @@ def _word_of(value: IrValue, size: int) -> Type:
     return Type("ptr") if isinstance(value, Pointer) else Type("int", 8 * size)
 
 
-def joined(parts: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
+def _joined(parts: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
     """Words side by side, the lowest first; neighbouring bits of one word are bits of it."""
     found: list[z3.BitVecRef] = []
     for part in parts:
@@ -317,13 +317,13 @@ def _neighbours(high: z3.BitVecRef, low: z3.BitVecRef) -> z3.BitVecRef | None:
 
 def same_place(x: Pointer, y: Pointer) -> z3.BoolRef:
     """Whether two addresses are the same.  Raises HardwareError where they may be in different variables."""
-    found = [both(*(opposite(each.when) for each in (*x.targets, *y.targets)))]  # both are null
+    found = [all_true(*(untrue(each.when) for each in (*x.targets, *y.targets)))]  # both are null
     for s in x.targets:
         for t in y.targets:
             if s.object != t.object:
                 raise HardwareError("addresses in different variables are compared")
-            found.append(both(s.when, t.when, claim(_offset(s) == _offset(t))))
-    return either(*found)
+            found.append(all_true(s.when, t.when, claim(_offset(s) == _offset(t))))
+    return any_true(*found)
 
 
 def _offset(target: Target) -> z3.BitVecRef:

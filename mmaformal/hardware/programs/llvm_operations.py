@@ -16,13 +16,13 @@ from mmaformal.hardware.programs.llvm_values import (
     IrGroup,
     IrValue,
     IrWord,
-    both,
+    all_true,
+    any_true,
     choice,
     claim,
-    either,
     made,
-    opposite,
-    word,
+    only_word,
+    untrue,
 )
 
 Vector: TypeAlias = "z3.BitVecRef"
@@ -73,12 +73,12 @@ def _overflows(op: str, x: Vector, y: Vector, signed: bool) -> z3.BoolRef:
     if signed and op != "mul":  # by signs: a solver has the sum already
         apart = claim(z3.Xor(_top(x), _top(y)))
         other = claim(z3.Xor(_top(x), _top(_vector(_WRAPPING[op](x, y)))))
-        return both(apart if op == "sub" else opposite(apart), other)
+        return all_true(apart if op == "sub" else untrue(apart), other)
     more = bits if op == "mul" else 1
     exact = _vector(_WRAPPING[op](_wide(x, signed, more), _wide(y, signed, more)))
     if op == "sub" and not signed:
         return claim(z3.ULT(x, y))
-    return opposite(_fits(exact, bits, signed))
+    return untrue(_fits(exact, bits, signed))
 
 
 def _arithmetic(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
@@ -111,7 +111,7 @@ def _division(op: str, x: Vector, y: Vector, flags: Collection[str]) -> Made:
     nothing = [(claim(y == 0), "a division by zero")]
     if op[0] == "s":
         least = claim(x == _number(1 << (x.size() - 1), x))
-        nothing.append((both(least, claim(y == _number(-1, y))), "a quotient that overflows (signed)"))
+        nothing.append((all_true(least, claim(y == _number(-1, y))), "a quotient that overflows (signed)"))
     operations = {"udiv": z3.UDiv, "urem": z3.URem, "sdiv": lambda x, y: x / y, "srem": z3.SRem}
     if "exact" in flags:
         rest = z3.URem(x, y) if op[0] == "u" else z3.SRem(x, y)
@@ -123,11 +123,11 @@ def _bitwise(op: str, x: IrWord, y: IrWord, flags: Collection[str]) -> Made:
     a, b = x.term, y.term
     shared = "bits that are said to be disjoint are not"
     if isinstance(a, z3.BoolRef) and isinstance(b, z3.BoolRef):
-        logic = {"and": lambda: both(a, b), "or": lambda: either(a, b)}
+        logic = {"and": lambda: all_true(a, b), "or": lambda: any_true(a, b)}
         if op == "xor":
-            found = opposite(a) if z3.is_true(b) else opposite(b) if z3.is_true(a) else claim(z3.Xor(a, b))
+            found = untrue(a) if z3.is_true(b) else untrue(b) if z3.is_true(a) else claim(z3.Xor(a, b))
             return Made(IrWord(found))
-        return Made(IrWord(logic[op]()), ((both(a, b), shared),) if "disjoint" in flags else ())
+        return Made(IrWord(logic[op]()), ((all_true(a, b), shared),) if "disjoint" in flags else ())
     u, v = x.vector, y.vector
     nothing = ((claim(_vector(u & v) != 0), shared),)
     operations = {"and": lambda: u & v, "or": lambda: u | v, "xor": lambda: u ^ v}
@@ -166,20 +166,20 @@ _COMPARED: dict[str, Callable[[Vector, Vector], z3.BoolRef]] = {
 }
 
 
-def compare(name: str, x: IrWord, y: IrWord, flags: Collection[str] = ()) -> Made:
+def icmp(name: str, x: IrWord, y: IrWord, flags: Collection[str] = ()) -> Made:
     """Whether two words compare so."""
     if x.bits == 1 and name in ("eq", "ne"):
         made_of = _bitwise("xor", x, y, ()).value
         assert isinstance(made_of, IrWord)
         assert isinstance(made_of.term, z3.BoolRef)
-        return Made(IrWord(made_of.term if name == "ne" else opposite(made_of.term)))
+        return Made(IrWord(made_of.term if name == "ne" else untrue(made_of.term)))
     u, v = x.vector, y.vector
-    term = opposite(claim(u == v)) if name == "ne" else claim(_COMPARED[name](u, v))
+    term = untrue(claim(u == v)) if name == "ne" else claim(_COMPARED[name](u, v))
     nothing = ((claim(z3.Xor(_top(u), _top(v))), "signs that are said to be the same are not"),)
     return Made(IrWord(term), nothing if "samesign" in flags else ())
 
 
-def cast(op: str, x: IrWord, bits: int, flags: Collection[str] = ()) -> Made:
+def resized(op: str, x: IrWord, bits: int, flags: Collection[str] = ()) -> Made:
     """A word of another width."""
     u = x.vector
     more = bits - u.size()
@@ -190,7 +190,7 @@ def cast(op: str, x: IrWord, bits: int, flags: Collection[str] = ()) -> Made:
         found = _vector(z3.Extract(bits - 1, 0, u))
         kinds = (("nsw", True), ("nuw", False))
         lost = [
-            (opposite(_fits(u, bits, signed)), "a number does not fit")
+            (untrue(_fits(u, bits, signed)), "a number does not fit")
             for flag, signed in kinds
             if flag in flags
         ]
@@ -284,21 +284,21 @@ _OF_ONE: dict[str, Callable[[Vector], Vector]] = {
 def intrinsic(name: str, operands: Sequence[IrValue]) -> Made | None:
     """Return the result of `llvm.NAME`; None for an unknown one.  `name` is without the types: `umin`, `sadd.sat`."""
     if name in ("fshl", "fshr"):
-        x, y, by = (word(each).vector for each in operands)
+        x, y, by = (only_word(each).vector for each in operands)
         return Made(IrWord(_funnel(x, y, by, name == "fshl")))
     if name.endswith(".with.overflow"):
-        x, y = (word(each).vector for each in operands)
+        x, y = (only_word(each).vector for each in operands)
         op = name[1:4]
         return Made(
             IrGroup((IrWord(made(_WRAPPING[op](x, y))), IrWord(_overflows(op, x, y, name[0] == "s"))))
         )
     if name in _OF_TWO:
-        x, y = (word(each).vector for each in operands)
+        x, y = (only_word(each).vector for each in operands)
         return Made(IrWord(_OF_TWO[name](x, y)))
     if name in _OF_ONE:
-        return Made(IrWord(_OF_ONE[name](word(operands[0]).vector)))
+        return Made(IrWord(_OF_ONE[name](only_word(operands[0]).vector)))
     if name in ("ctlz", "cttz", "abs"):
-        return _with_a_flag(name, word(operands[0]).vector, word(operands[1]).number == 1)
+        return _with_a_flag(name, only_word(operands[0]).vector, only_word(operands[1]).number == 1)
     if name in ("expect", "expect.with.probability"):
         return Made(operands[0])
     return None

@@ -17,9 +17,9 @@ from time import monotonic
 import z3
 
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.programs.llvm_flow import Item, Loop, PathClaims, common, in_order, met
+from mmaformal.hardware.programs.llvm_flow import Item, Loop, PathClaims, alike, met, topological
 from mmaformal.hardware.programs.llvm_memory import IrMemory, ReportCase, address_of, moved, same_place
-from mmaformal.hardware.programs.llvm_operations import Made, binary, cast, compare, intrinsic
+from mmaformal.hardware.programs.llvm_operations import Made, binary, icmp, intrinsic, resized
 from mmaformal.hardware.programs.llvm_text import Function, IrInstruction, IrOperand, Text, Type
 from mmaformal.hardware.programs.llvm_values import (
     FALSE,
@@ -28,18 +28,18 @@ from mmaformal.hardware.programs.llvm_values import (
     IrValue,
     IrWord,
     Pointer,
+    all_true,
     bits_of,
-    both,
     choice,
     claim,
-    constant,
-    merged,
+    literal,
     of_bits,
-    opposite,
+    only_word,
+    picked,
     unset_of,
     unset_value,
-    word,
-    zero,
+    untrue,
+    zero_value,
 )
 from mmaformal.hardware.undefined import Finding
 
@@ -87,7 +87,7 @@ class Runner:
 
     def report(self, path: PathClaims, when: z3.BoolRef, what: str) -> None:
         """Note that a behaviour is undefined on a path where a claim is true."""
-        whole = both(*path, when)
+        whole = all_true(*path, when)
         if not z3.is_false(whole):
             self.findings.append(Finding(whole, what, self._line))
 
@@ -165,13 +165,13 @@ class Runner:
         kind = operand.type
         match operand.kind:
             case "int":
-                return constant(operand.value, bits_of(kind))
+                return literal(operand.value, bits_of(kind))
             case "zero":
-                return zero(kind)
+                return zero_value(kind)
             case "poison":
                 return unset_value(kind)
             case "bytes":
-                return IrGroup(tuple(constant(each, 8) for each in operand.data))
+                return IrGroup(tuple(literal(each, 8) for each in operand.data))
             case "many":
                 return IrGroup(tuple(self.constant(each, memory) for each in operand.parts))
             case "global":
@@ -195,7 +195,7 @@ def address(base: IrValue, indices: Sequence[IrValue], kind: Type) -> Pointer:
         raise HardwareError("a number is used as an address, which is not understood")
     found = base
     for depth, index in enumerate(indices):
-        number = word(index).number
+        number = only_word(index).number
         if depth and kind.kind == "struct":
             assert number is not None
             found, kind = moved(found, kind.offset(number)), kind.fields[number]
@@ -203,18 +203,18 @@ def address(base: IrValue, indices: Sequence[IrValue], kind: Type) -> Pointer:
         if depth:
             kind = kind.fields[0]
         if number is not None:
-            bits = word(index).bits
+            bits = only_word(index).bits
             signed = number - (1 << bits) if number >> (bits - 1) else number
             found = moved(found, signed * kind.size)
         else:
-            found = moved(found, 0, _of_64(word(index)), kind.size)
+            found = moved(found, 0, _of_64(only_word(index)), kind.size)
     return found
 
 
 def _of_64(index: IrWord) -> IrWord:
     if index.bits == 64:
         return index
-    made = cast("sext", index, 64).value
+    made = resized("sext", index, 64).value
     assert isinstance(made, IrWord)
     return IrWord(made.term)
 
@@ -224,14 +224,14 @@ def _loaded(instruction: IrInstruction, at: IrValue, state: IrState, report: Rep
     assert isinstance(at, Pointer)
     found = state.memory.load(at, instruction.type, report)
     if "range" in instruction.flags and isinstance(found, IrWord):
-        strange = both(opposite(found.unset), claim(z3.UGT(found.vector, 1)))
+        strange = all_true(untrue(found.unset), claim(z3.UGT(found.vector, 1)))
         report(strange, "a bool is read that is neither 0 nor 1")
     return found
 
 
 def _allocated(instruction: IrInstruction, values: Sequence[IrValue], state: IrState) -> IrValue:
     """Returns the address of a new local variable."""
-    count = word(values[0]).number if values else 1
+    count = only_word(values[0]).number if values else 1
     if count is None:
         raise HardwareError("an array of variable length is not read")
     name = instruction.result[1:].removesuffix(".addr")
@@ -260,7 +260,7 @@ class _Frame:
         """The state in which the function returns."""
         entry = next(iter(self.function.blocks))
         self.waiting[entry] = [start]
-        self._items(in_order(entry, self.after))
+        self._items(topological(entry, self.after))
         return merged_states(self.returned)
 
     def _items(self, items: Sequence[Item]) -> None:
@@ -278,7 +278,7 @@ class _Frame:
                 return
             first = first if turn else state.path
             if len(state.path) > len(first) and not self._goes_on(state):
-                when = both(*state.path)
+                when = all_true(*state.path)
                 what = f"the loop has more than {turn} rounds"
                 self.runner.findings.append(Finding(when, what, self.runner._line))
                 return
@@ -352,7 +352,7 @@ class _Frame:
 
     def _used(self, value: IrValue, state: IrState, masked: bool = False) -> IrWord:
         """A value as a word that is computed with; if it is masked, as fields of bits are, it is any where not set."""
-        found = word(value)
+        found = only_word(value)
         if masked and not z3.is_false(found.unset):
             anything = of_bits(self.runner.fresh("bits that nothing sets", found.bits), found.bits)
             return IrWord(choice(found.unset, anything.term, found.term))
@@ -372,7 +372,7 @@ class _Frame:
         if op == "getelementptr":
             return address(values[0], [self._used(each, state) for each in values[1:]], instruction.type)
         if op == "select":
-            return merged(claim(self._used(values[0], state).term), values[1], values[2])
+            return picked(claim(self._used(values[0], state).term), values[1], values[2])
         if op in ("extractvalue", "insertvalue"):
             return _fields(values, instruction.places)
         if op == "bitcast" and isinstance(values[0], Pointer):
@@ -385,14 +385,14 @@ class _Frame:
             if isinstance(x, Pointer) and isinstance(y, Pointer):
                 self.runner.report(state.path, unset_of(values), "an address that nothing has set is used")
                 same = same_place(x, y)
-                return IrWord(same if instruction.name == "eq" else opposite(same))
+                return IrWord(same if instruction.name == "eq" else untrue(same))
         for each in instruction.operands:
             bits_of(each.type)
         words = [self._used(each, state, masked=op == "and") for each in values]
         if op == "icmp":
-            found = compare(instruction.name, words[0], words[1], instruction.flags)
+            found = icmp(instruction.name, words[0], words[1], instruction.flags)
         elif len(words) == 1:
-            found = cast(op, words[0], bits_of(instruction.type), instruction.flags)
+            found = resized(op, words[0], bits_of(instruction.type), instruction.flags)
         else:
             found = binary(op, words[0], words[1], instruction.flags)
         return self._defined(found, state)
@@ -440,7 +440,7 @@ class _Frame:
         values = [self._value(each, state) for each in instruction.operands]
         if name == "assume":
             flag = claim(self._used(values[0], state).term)
-            self.runner.report(state.path, opposite(flag), "what is assumed is not so")
+            self.runner.report(state.path, untrue(flag), "what is assumed is not so")
             return True
         found = intrinsic(name, [self._used(each, state) for each in values])
         if found is None:
@@ -451,13 +451,14 @@ class _Frame:
     def _copied(self, name: str, instruction: IrInstruction, state: IrState) -> bool:
         """memcpy, memmove and memset of a known size."""
         to, of, size = (self._value(each, state) for each in instruction.operands[:3])
-        count = word(size).number
+        count = only_word(size).number
         if count is None:
             raise HardwareError(f"{name} of a size that is no number is not read")
         report = partial(self.runner.report, state.path)
         assert isinstance(to, Pointer)
         if name == "memset":
-            byte = word(of) if word(of).bits == 8 else of_bits(word(of).vector, 8, word(of).unset)
+            word = only_word(of)
+            byte = word if word.bits == 8 else of_bits(word.vector, 8, word.unset)
             for i in range(count):
                 state.memory.store(moved(to, i), byte, Type("int", 8), report)
         else:
@@ -482,16 +483,16 @@ class _Frame:
         condition = self._used(self._value(instruction.operands[0], state), state)
         if instruction.op == "br":
             yes = claim(condition.term)
-            for label, each in zip(instruction.labels, (yes, opposite(yes)), strict=True):
+            for label, each in zip(instruction.labels, (yes, untrue(yes)), strict=True):
                 self._go(label, name, state, _further(state.path, each))
             return
         path = state.path
         for label, operand in zip(instruction.labels[1:], instruction.operands[1:], strict=True):
-            value = word(runner.constant(operand, state.memory))
-            same = compare("eq", condition, value).value
+            value = only_word(runner.constant(operand, state.memory))
+            same = icmp("eq", condition, value).value
             assert isinstance(same, IrWord)
             self._go(label, name, state, _further(path, claim(same.term)))
-            path = _further(path, opposite(claim(same.term)))
+            path = _further(path, untrue(claim(same.term)))
         self._go(instruction.labels[0], name, state, path)
 
 
@@ -514,7 +515,7 @@ def _labels(last: IrInstruction) -> list[str]:
 def _further(path: PathClaims, step: z3.BoolRef) -> PathClaims:
     if z3.is_true(step) or any(step.eq(each) for each in path):
         return path
-    if any(opposite(step).eq(each) for each in path):
+    if any(untrue(step).eq(each) for each in path):
         return (*path, FALSE)
     return (*path, step)
 
@@ -523,13 +524,13 @@ def merged_states(states: Sequence[IrState]) -> IrState | None:
     """Paths that meet as one; those that parted last are put together first."""
     rest = sorted(states, key=lambda each: [x.get_id() for x in each.path])
     while len(rest) > 1:
-        depths = [common(x.path, y.path) for x, y in itertools.pairwise(rest)]
+        depths = [alike(x.path, y.path) for x, y in itertools.pairwise(rest)]
         at = max(range(len(depths)), key=depths.__getitem__)
         x, y = rest[at : at + 2]
         if len(y.path) < len(x.path):
             x, y = y, x
         when, path = met(x.path, y.path)
-        values = {name: merged(when, x.values[name], y.values[name]) for name in x.values if name in y.values}
+        values = {name: picked(when, x.values[name], y.values[name]) for name in x.values if name in y.values}
         memory = x.memory.copy()
         memory.merge(when, y.memory)
         rest[at : at + 2] = [IrState(path, values, memory)]

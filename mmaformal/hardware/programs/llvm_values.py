@@ -145,7 +145,7 @@ def claim(term: z3.ExprRef) -> z3.BoolRef:
     return found
 
 
-def both(*claims: z3.BoolRef) -> z3.BoolRef:
+def all_true(*claims: z3.BoolRef) -> z3.BoolRef:
     """Returns the claim that all of some claims are true."""
     rest = [each for each in claims if not z3.is_true(each)]
     if any(map(z3.is_false, rest)):
@@ -153,7 +153,7 @@ def both(*claims: z3.BoolRef) -> z3.BoolRef:
     return rest[0] if len(rest) == 1 else z3.And(rest) if rest else TRUE
 
 
-def either(*claims: z3.BoolRef) -> z3.BoolRef:
+def any_true(*claims: z3.BoolRef) -> z3.BoolRef:
     """Returns the claim that one of some claims is true."""
     rest: list[z3.BoolRef] = []
     for each in claims:
@@ -164,7 +164,7 @@ def either(*claims: z3.BoolRef) -> z3.BoolRef:
     return rest[0] if len(rest) == 1 else z3.Or(rest) if rest else FALSE
 
 
-def opposite(term: z3.BoolRef) -> z3.BoolRef:
+def untrue(term: z3.BoolRef) -> z3.BoolRef:
     """Returns the claim that a claim is false."""
     return claim(z3.Not(term))
 
@@ -177,26 +177,26 @@ def choice(when: z3.BoolRef, first: z3.ExprRef, second: z3.ExprRef) -> z3.ExprRe
         if z3.is_true(first) and z3.is_false(second):
             return when
         if z3.is_false(first) and z3.is_true(second):
-            return opposite(when)
+            return untrue(when)
         if z3.is_false(second):
-            return both(when, first)
+            return all_true(when, first)
         if z3.is_true(first):
-            return either(when, second)
+            return any_true(when, second)
         if z3.is_false(first):
-            return both(opposite(when), second)
+            return all_true(untrue(when), second)
         if z3.is_true(second):
-            return either(opposite(when), first)
+            return any_true(untrue(when), first)
     return made(z3.If(when, first, second))
 
 
-def word(value: IrValue) -> IrWord:
+def only_word(value: IrValue) -> IrWord:
     """A value that is a word.  Raises HardwareError for an address."""
     if isinstance(value, IrWord):
         return value
     raise HardwareError("an address is used as a number, which is not understood")
 
 
-def constant(number: int, bits: int) -> IrWord:
+def literal(number: int, bits: int) -> IrWord:
     """A number as a word."""
     return IrWord(z3.BoolVal(bool(number & 1)) if bits == 1 else z3.BitVecVal(number, bits))
 
@@ -207,7 +207,7 @@ def of_bits(term: z3.BitVecRef, bits: int, unset: z3.BoolRef = FALSE) -> IrWord:
     return IrWord(claim(low == z3.BitVecVal(1, 1)) if bits == 1 else low, unset)
 
 
-def merged(when: z3.BoolRef, first: IrValue, second: IrValue) -> IrValue:
+def picked(when: z3.BoolRef, first: IrValue, second: IrValue) -> IrValue:
     """The first value where a claim is true, else the second."""
     if first is second:
         return first
@@ -217,7 +217,7 @@ def merged(when: z3.BoolRef, first: IrValue, second: IrValue) -> IrValue:
         return IrWord(choice(when, first.term, second.term), unset)
     if isinstance(first, IrGroup) and isinstance(second, IrGroup):
         pairs = zip(first.parts, second.parts, strict=True)
-        return IrGroup(tuple(merged(when, x, y) for x, y in pairs))
+        return IrGroup(tuple(picked(when, x, y) for x, y in pairs))
     if isinstance(first, Pointer) and isinstance(second, Pointer):
         unset = choice(when, first.unset, second.unset)
         assert isinstance(unset, z3.BoolRef)
@@ -225,7 +225,7 @@ def merged(when: z3.BoolRef, first: IrValue, second: IrValue) -> IrValue:
         for each in second.targets:
             same = next((i for i, x in enumerate(targets) if _same_place(x, each)), None)
             if same is None:
-                targets.append(_when(opposite(when), each))
+                targets.append(_when(untrue(when), each))
             else:
                 whole = choice(when, first.targets[same].when, each.when)
                 assert isinstance(whole, z3.BoolRef)
@@ -235,7 +235,7 @@ def merged(when: z3.BoolRef, first: IrValue, second: IrValue) -> IrValue:
 
 
 def _when(when: z3.BoolRef, target: Target) -> Target:
-    return Target(both(when, target.when), target.object, target.base, target.steps)
+    return Target(all_true(when, target.when), target.object, target.base, target.steps)
 
 
 def _same_place(x: Target, y: Target) -> bool:
@@ -253,18 +253,18 @@ def unset_value(kind: Type) -> IrValue:
         return IrGroup(tuple(unset_value(kind.fields[0]) for _ in range(kind.bits)))
     if kind.kind == "struct":
         return IrGroup(tuple(map(unset_value, kind.fields)))
-    return IrWord(constant(0, bits_of(kind)).term, TRUE)
+    return IrWord(literal(0, bits_of(kind)).term, TRUE)
 
 
-def zero(kind: Type) -> IrValue:
+def zero_value(kind: Type) -> IrValue:
     """A value of a type whose bits are all 0; an address is none."""
     if kind.kind == "ptr":
         return Pointer(())
     if kind.kind == "array":
-        return IrGroup(tuple(zero(kind.fields[0]) for _ in range(kind.bits)))
+        return IrGroup(tuple(zero_value(kind.fields[0]) for _ in range(kind.bits)))
     if kind.kind == "struct":
-        return IrGroup(tuple(map(zero, kind.fields)))
-    return constant(0, bits_of(kind))
+        return IrGroup(tuple(map(zero_value, kind.fields)))
+    return literal(0, bits_of(kind))
 
 
 def bits_of(kind: Type) -> int:
@@ -283,4 +283,4 @@ def unset_of(values: Sequence[IrValue]) -> z3.BoolRef:
     found: list[z3.BoolRef] = []
     for each in values:
         found.append(unset_of(each.parts) if isinstance(each, IrGroup) else each.unset)
-    return either(*found)
+    return any_true(*found)
