@@ -276,7 +276,7 @@ class _Design:
     @property
     def words(self) -> list[str] | None:
         """All that an answer about it depends on; None where it reads files that are not named."""
-        from mmaformal.hardware.engines import engines, state
+        from mmaformal.hardware.engines import build_of, engines
 
         if self.sources.program:  # what it includes or imports is not known
             return None
@@ -292,7 +292,7 @@ class _Design:
             *(f"--tie {name}={value}" for name, value in sorted(self.said.ties.items())),
             f"--cycles {self.said.cycles} --held {self.held}",
             *contents(self.sources.files),
-            *([] if self.sources.btor2 else map(state, engines(self.sources))),
+            *([] if self.sources.btor2 else map(build_of, engines(self.sources))),
         ]
 
 

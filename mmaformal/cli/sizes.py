@@ -122,7 +122,7 @@ def sizes(
     rows = []
     with wrong_use(HardwareError), Status() as status, processes(jobs or os.cpu_count() or 1) as executor:
         status.show(f"0 of {len(points)} datapaths")
-        for row in study.measure(points, out, executor, timeout):
+        for row in study.measure_all(points, out, executor, timeout):
             rows.append(row)
             if not as_json and table is None:
                 status.line(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
@@ -133,4 +133,4 @@ def sizes(
         return tabulated(table, [{**asdict(row), "per_product": row.per_product} for row in rows], SETTLED)
     if as_json:
         return answered(json.dumps([asdict(row) for row in rows], indent=2), SETTLED)
-    return answered(study.table(rows), SETTLED)
+    return answered(study.in_markdown(rows), SETTLED)

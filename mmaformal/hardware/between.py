@@ -53,9 +53,9 @@ def between(by: Cutting, given: Sequence[Link], largest: Sequence[Largest]) -> l
     cut = {free.get_id(): free for link in given for free in link.free}
     found = [definition(by, free, cut) for free in cut.values()]
     for free in cut.values():
-        number = number_of(free)
+        number = signed_of(free)
         if number is not None:
-            found += [size_of(by, free), *(_signed(by, sign, free, number) for sign in cut.values())]
+            found += [prove_size(by, free), *(_signed(by, sign, free, number) for sign in cut.values())]
     for each in largest:
         found += [link for link in each.definitions if link.free[0].get_id() in cut]
         if each.top.get_id() in cut:
@@ -77,9 +77,9 @@ def definition(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> 
     return link if by.attempt(link, [], _EASY, ends) else None
 
 
-def larger(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Iterator[Link]:
+def prove_max(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Iterator[Link]:
     """Prove that neither of two is above the larger of them, a term that is cut, where what they are made of is cut."""
-    for x in term.children()[1:] if is_larger(term) else ():
+    for x in term.children()[1:] if is_max(term) else ():
         ends = [x] if x.get_id() in cut else by.graph.ends(x, cut, DEFINED)
         if ends and all(each.get_id() in cut for each in ends):
             link = Link(z3.ULE(x, term), (term, *ends))
@@ -87,22 +87,22 @@ def larger(by: Cutting, term: z3.ExprRef, cut: Mapping[int, z3.ExprRef]) -> Iter
                 yield link
 
 
-def is_larger(term: z3.ExprRef) -> bool:
+def is_max(term: z3.ExprRef) -> bool:
     """Whether a term is the larger of two, `If(x > y, x, y)`."""
     if not z3.is_app_of(term, z3.Z3_OP_ITE) or not z3.is_app_of(term.arg(0), z3.Z3_OP_UGT):
         return False
     return bool(term.arg(0).arg(0).eq(term.arg(1)) and term.arg(0).arg(1).eq(term.arg(2)))
 
 
-def number_of(term: z3.ExprRef) -> z3.BitVecRef | None:
+def signed_of(term: z3.ExprRef) -> z3.BitVecRef | None:
     """Return the number whose magnitude a term is, `If(sign, -x, x)`; None of other terms."""
     choice = z3.is_app_of(term, z3.Z3_OP_ITE) and z3.is_app_of(term.arg(1), z3.Z3_OP_BNEG)
     return term.arg(2) if choice and term.arg(1).arg(0).eq(term.arg(2)) else None
 
 
-def size_of(by: Cutting, magnitude: z3.ExprRef) -> Link | None:
+def prove_size(by: Cutting, magnitude: z3.ExprRef) -> Link | None:
     """Prove how large the magnitude of a number is whose bound is known; None of other terms."""
-    number = number_of(magnitude)
+    number = signed_of(magnitude)
     known = [] if number is None else [link for free, link in by.below if free == {number.get_id()}]
     bounds = [x for link in known for x in _constants(link.claim)]
     for bound in [max(bounds), (1 << max(bounds).bit_length()) - 1] if bounds else []:

@@ -94,7 +94,7 @@ class AddedWords(ShortRepr):
     rows: tuple[Compressor, ...]  #: those it is seen through, the first first
 
 
-def added(node: z3.ExprRef, rows: Mapping[int, Compressor]) -> AddedWords | None:
+def added_words(node: z3.ExprRef, rows: Mapping[int, Compressor]) -> AddedWords | None:
     """The words that an addition of words of rows adds up; None of another term, and where a carry is left."""
     if not z3.is_app_of(node, z3.Z3_OP_BADD):
         return None

@@ -14,7 +14,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.hardware.rebuild import is_constant
+from mmaformal.hardware.rebuild import is_variable
 
 _WORD = 64
 _HEAD = """define void @run(i64 %n, ptr %in, ptr %out) {
@@ -151,7 +151,7 @@ class _Writer:
             return str(node.as_long())
         if z3.is_true(node) or z3.is_false(node):
             return str(int(z3.is_true(node)))
-        if is_constant(node):
+        if is_variable(node):
             return self._load(str(node), places)
         operands = [self.named[x.get_id()] for x in node.children()]
         return self._operation(node, node.decl().kind(), operands)

@@ -15,13 +15,13 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.checked import Progress
 from mmaformal.display import LastingLine, ShortRepr, counted
 from mmaformal.hardware.module import HardwareError, Module, with_codes
-from mmaformal.hardware.ports import LAYOUTS, Place, PortMap, Tie, Wiring, place_of, wiring
+from mmaformal.hardware.ports import LAYOUTS, Place, PortMap, Tie, Wiring, read_place, wiring
 from mmaformal.hardware.read_btor2 import sliced
 from mmaformal.hardware.rebuild import constants_in, is_value
-from mmaformal.hardware.sequential import Folded, Sequential, fold, unroll
+from mmaformal.hardware.sequential import Folded, Sequential, fold_registers, unroll
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.undefined import ProgramBehaviour
-from mmaformal.hardware.yosys import read
+from mmaformal.hardware.yosys import read_design
 from mmaformal.spec import DotAdd
 
 #: Cycles for which a design is held in reset before it is unrolled.
@@ -76,7 +76,7 @@ def wired(
     said, sources = said or PortMap(), sources.complete()
     if sources.program:
         return _program(sources, spec, said, timeout, progress)
-    design = read(sources, None, timeout, progress)
+    design = read_design(sources, None, timeout, progress)
     bound, module, cycles, more = _as_operands(design, spec, said, held)
     found, say = bound.wiring, progress or (lambda _: None)
     plain = not found.guessed and not said.ports and not said.ties
@@ -174,7 +174,7 @@ class Bound:
             value = self._tied(tie, cycle, reset and tie in self.wiring.resets)
             at.setdefault(tie.place.port, []).append((tie.place, value))
         if clock := self.design.registers.clock:
-            place = place_of(clock)
+            place = read_place(clock)
             level = z3.BitVecVal(
                 int(not self.design.registers.rising), 1
             )  # as it is before the edge that counts
@@ -225,7 +225,7 @@ class Bound:
                     f"{counted(cycles, 'cycle')} after reset d depends on no operand yet: more --cycles"
                 )
             return module, cycles, [f"d is read {counted(cycles, 'cycle')} after reset"]
-        folded = fold(self.design, self.values(0), [self.wiring.result.port])
+        folded = fold_registers(self.design, self.values(0), [self.wiring.result.port])
         latency = max((n for each in folded.latency.values() for n in each), default=0)
         return folded.module, latency, self.latency(folded, held)
 

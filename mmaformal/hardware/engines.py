@@ -237,7 +237,7 @@ def _compiled() -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
-def state(engine: Engine) -> str:
+def build_of(engine: Engine) -> str:
     """A build as it is installed now: what is remembered of a design depends on it."""
     place = Path(engine.command[0])
     if engine.slang:

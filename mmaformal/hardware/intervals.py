@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.hardware.between import Cutting, in_range, is_larger, number_of, size_of
-from mmaformal.hardware.sums import magnitude_of
+from mmaformal.hardware.between import Cutting, in_range, is_max, prove_size, signed_of
+from mmaformal.hardware.sums import magnitude_term
 from mmaformal.proof.kernel import Link
 
 #: Seconds for a bound, in the first round.
@@ -34,13 +34,13 @@ class Bounds:
         """The link that says in which range a word is; None where nothing but its width is known."""
         number = term.get_id()
         if number not in self._links:
-            inner = number_of(term)
+            inner = signed_of(term)
             if inner is not None and deep:
-                self.of(inner, deep - 1)  # `size_of` goes by its bound
+                self.of(inner, deep - 1)  # `prove_size` goes by its bound
             found = self._known(number)
-            if found is None and magnitude_of(term) is not None:
+            if found is None and magnitude_term(term) is not None:
                 found = self._signed(term, deep)
-            found = found or in_range(self.by, term) or size_of(self.by, term)
+            found = found or in_range(self.by, term) or prove_size(self.by, term)
             if found is None or _says_nothing(term, found):
                 found = self._signed(term, deep) or self._by_parts(term, deep) or found
             self._links[number] = found
@@ -53,7 +53,7 @@ class Bounds:
 
     def _signed(self, term: z3.ExprRef, deep: int) -> Link | None:
         """Return the bound of a magnitude with a sign, or of sums and shifts of numbers that have a sign."""
-        magnitude = magnitude_of(term)
+        magnitude = magnitude_term(term)
         if magnitude is not None and z3.is_bv(magnitude):
             parts, known = [magnitude], [self.of(magnitude, deep)]
             bound = _most(magnitude, known[0]) if known[0] is not None else None
@@ -83,7 +83,7 @@ class Bounds:
         links = [self.of(x, deep - 1) if x.num_args() else None for x in parts]
         ranges = [_range(x, y) for x, y in zip(parts, links, strict=True)]
         low, high = _RANGE[term.decl().kind()](ranges, parts)
-        if is_larger(term):
+        if is_max(term):
             low = max(least for least, _ in ranges)
         if low > high or high >= (1 << term.size()) - 1:
             return None

@@ -21,9 +21,9 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
-from mmaformal.hardware.between import DEFINED, definition, larger, of_product
+from mmaformal.hardware.between import DEFINED, definition, of_product, prove_max
 from mmaformal.hardware.candidates import WORD, Candidates, as_sort, as_word
-from mmaformal.hardware.carry_save import added, rows_of
+from mmaformal.hardware.carry_save import added_words, rows_of
 from mmaformal.hardware.exact_sums import exact_sum, rounded_exact
 from mmaformal.hardware.exponent_cases import ExponentCases, multiplication_of
 from mmaformal.hardware.intervals import Bounds
@@ -32,9 +32,9 @@ from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.multipliers import recovered
 from mmaformal.hardware.node_proofs import PATIENCE, SumProofs
-from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, prove_product
-from mmaformal.hardware.rounders import is_word, rounded, sums_of_codes
-from mmaformal.hardware.sums import CaseValues, Partials, signed, sums_of
+from mmaformal.hardware.normalised import NormalFactor, NormalProduct, found_in, prove_normalised
+from mmaformal.hardware.rounders import is_word, prove_rounder, sums_of_codes
+from mmaformal.hardware.sums import CaseValues, Partials, long_sums, signed
 from mmaformal.hardware.undefined import drawn
 from mmaformal.proof.failure import labelled
 from mmaformal.proof.kernel import prove
@@ -109,7 +109,7 @@ class Follower(SumProofs):
         self.candidates = Candidates(self.model, self.values)
         self.rows = rows_of(self.nodes, self.values)
         fixed_sums = [] if self.exact is None else [self.exact.of_netlist]
-        self.partials = Partials([*sums_of(self.model), *fixed_sums], self.values, self.largest_of)
+        self.partials = Partials([*long_sums(self.model), *fixed_sums], self.values, self.largest_of)
         self.maxima = Maxima(self.largest, self.values)
         self.cases = _cases_of(self, spec, Link(same(self.d, self.wanted)))
         self.below = [
@@ -157,7 +157,7 @@ class Follower(SumProofs):
             self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
             self._match(node, self.candidates.of(node))
         last = self._as_same() or self._link(self.d, self.wanted, lambda term: term)
-        last = last or rounded(self, self.d, self.wanted)
+        last = last or prove_rounder(self, self.d, self.wanted)
         if last is None and self.exact is not None:
             last = rounded_exact(self, self.exact, self.d, self.wanted)
         if last is None:
@@ -240,7 +240,7 @@ class Follower(SumProofs):
         cut = {free.get_id(): free for each in given for free in each.free}
         known = [*map(self.range_of, cut.values()), *(_defined(self, term, cut) for term in cut.values())]
         more = [each for each in known if each is not None]
-        more += [each for term in cut.values() for each in larger(self, term, cut)]
+        more += [each for term in cut.values() for each in prove_max(self, term, cut)]
         if more and self.attempt(link, [*given, *more], PATIENCE[-1]):
             return self._put_down(node, link)
         plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
@@ -355,7 +355,7 @@ def _code(
     """Match a node with a code that the model makes of a sum, if it is one."""
     for term, _ in found:
         if term.get_id() in follower.sums and term.sort() == node.sort():
-            link = rounded(follower, node, term)
+            link = prove_rounder(follower, node, term)
             if link is not None:
                 follower._put_down(node, link)
                 return
@@ -414,7 +414,7 @@ def _normalised(follower: Follower, cases: ExponentCases) -> NormalProduct | Non
     seen = follower.seen(a.normal), follower.seen(b.normal)
     for found in found_in(follower.nodes, follower.values, *seen):
         follower.progress("the product of factors that are normalised")
-        proved = prove_product(follower, cases.of.product, a, b, found)
+        proved = prove_normalised(follower, cases.of.product, a, b, found)
         if proved is not None:
             return proved
     return None
@@ -423,7 +423,7 @@ def _normalised(follower: Follower, cases: ExponentCases) -> NormalProduct | Non
 def _through_rows(follower: Follower, node: z3.BitVecRef) -> bool:
     """Whether an addition behind a carry-save tree is proved to be a sum of the words before it, one after the
     other, and that to be the model's."""
-    through = added(node, follower.rows)
+    through = added_words(node, follower.rows)
     if through is None:
         return False
     rows = [row.link for row in through.rows]

@@ -19,7 +19,7 @@ import z3
 from mmaformal.cases.inputs import Inputs
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import BitVec, Operand, Trace, resize
-from mmaformal.hardware.carry_save import AddedWords, Compressor, added
+from mmaformal.hardware.carry_save import AddedWords, Compressor, added_words
 from mmaformal.hardware.normalised import Attempting
 from mmaformal.hardware.sums import CaseValues
 from mmaformal.proof.kernel import Link
@@ -93,7 +93,7 @@ def _sums(proving: DesignProver) -> Iterator[tuple[BitVec, Compressor | None, Ad
         by_value.setdefault((bits, seen), []).append(row)
     for node in proving.nodes:
         for last in (None, *by_value.get((node.size(), proving.values[node.get_id()]), ())):
-            through = added(node if last is None else last.sum + last.carry, proving.rows)
+            through = added_words(node if last is None else last.sum + last.carry, proving.rows)
             if through is not None:
                 yield node, last, through
 

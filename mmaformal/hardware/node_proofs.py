@@ -9,7 +9,7 @@ import z3
 
 from mmaformal.hardware.candidates import as_number
 from mmaformal.hardware.graph import Graph
-from mmaformal.hardware.sums import CaseValues, Partial, Partials, bound_of, inside, signed
+from mmaformal.hardware.sums import CaseValues, Partial, Partials, inside, seen_bound, signed
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import Lemma, Theorem, cache_of
 from mmaformal.proof.lemmas import Argument, Link
@@ -124,7 +124,7 @@ class SumProofs(NodeProofs):
         largest = max(map(abs, signed(self.values[term.get_id()], term.size())))
         link = _within(term, largest)
         if not self.graph.of_few_inputs(term) or not self.attempt(link, self.codes, PATIENCE[0]):
-            return bound_of(term)
+            return seen_bound(term)
         self.bounds[term.get_id()] = link
         return largest
 
@@ -152,7 +152,7 @@ class SumProofs(NodeProofs):
         for place in sorted(partial.places):
             term = partial.of.terms[place]
             if term.get_id() not in self.bounds:
-                link = _within(term, bound_of(term))
+                link = _within(term, seen_bound(term))
                 before = self.graph.frontier(term, self.of_model, 0)
                 if self.attempt(link, self.codes, PATIENCE[0], inside(term)) or self.attempt(
                     link, before, PATIENCE[1]

@@ -40,7 +40,7 @@ class Attempting(Protocol):
         """Prove several at once."""
 
 
-def leading_zeros(word: BitVec) -> BitVec:
+def _leading_zeros(word: BitVec) -> BitVec:
     """How many zeros are above the leading one of a word, in as many bits as that takes; all of its bits, of 0."""
     bits = word.size()
     wide = bits.bit_length()
@@ -71,7 +71,7 @@ class NormalFactor(ShortRepr):
 
     @classmethod
     def of(cls, significand: BitVec) -> NormalFactor:
-        zeros = leading_zeros(significand)
+        zeros = _leading_zeros(significand)
         return cls(significand, zeros, significand << resize(zeros, significand.size()))
 
     def places(self, bits: int) -> BitVec:
@@ -127,7 +127,7 @@ class NormalProduct(ShortRepr):
     zeros: tuple[BitVec, BitVec]
 
 
-def prove_product(
+def prove_normalised(
     proving: Attempting, product: BitVec, a: NormalFactor, b: NormalFactor, found: MultiplierMatch
 ) -> NormalProduct | None:
     """The product of normalised factors, if it is proved to be a design's, and the model's when it is shifted back."""

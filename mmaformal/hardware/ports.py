@@ -151,7 +151,7 @@ def read_mapping(path: Path) -> PortMap:
     return PortMap(ports, ties, found.get("top"), found.get("cycles"))
 
 
-def place_of(text: str) -> Place:
+def read_place(text: str) -> Place:
     """`result_o[15:0]`, `x[3]`, `x@2`.  Raises HardwareError."""
     found = _PLACE.fullmatch(text.strip())
     if found is None:
@@ -166,7 +166,7 @@ def place_of(text: str) -> Place:
     return Place(found["port"], high, low, cycle)
 
 
-def number_of(text: str) -> int:
+def read_number(text: str) -> int:
     """A number as Verilog or Python has it.  Raises HardwareError."""
     sized = _SIZED.fullmatch(text.strip())
     try:
@@ -213,7 +213,7 @@ class _Wirer:
         result: Place | None = None
         for target, text in said.ports.items():
             if target == "d":
-                result = self.bits_of(place_of(text), self.outputs, "output")
+                result = self.bits_of(read_place(text), self.outputs, "output")
                 if result.bits != self.needed["d"]:
                     raise HardwareError(
                         f"d has {self.needed['d']} bits, {result} {result.bits}: name its bits, or another model"
@@ -262,7 +262,7 @@ class _Wirer:
             low, bits = first * code, (last - first + 1) * code
         if low + bits > whole:
             raise HardwareError(f"--port {target}={text}: {name} has {whole // code} codes")
-        place = self.bits_of(place_of(text), self.inputs)
+        place = self.bits_of(read_place(text), self.inputs)
         if place.bits != bits:
             raise HardwareError(
                 f"--port {target}={text}: {target} has {bits} bits, {place} {place.bits}; name the bits, "
@@ -285,11 +285,11 @@ class _Wirer:
                     )
 
     def _tie(self, name: str, text: str) -> Tie:
-        place = self.bits_of(place_of(name), self.inputs)
+        place = self.bits_of(read_place(name), self.inputs)
         self._take(place)
         if text.strip().lower() in ("any", "x"):
             return Tie(place, ())
-        values = tuple(number_of(each) for each in text.split(","))
+        values = tuple(read_number(each) for each in text.split(","))
         for value in values:
             if not 0 <= value < 1 << place.bits:
                 raise HardwareError(f"--tie {name}={text}: {value} does not fit in {place.bits} bits")
@@ -390,7 +390,7 @@ class _Wirer:
                 continue
             taken = self.taken.get(name, 0)
             if name == self.clock.partition("[")[0]:
-                taken |= 1 << place_of(self.clock).low
+                taken |= 1 << read_place(self.clock).low
             for place in _free(name, bits, taken):
                 value = 0
                 if is_reset:

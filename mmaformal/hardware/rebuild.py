@@ -46,15 +46,15 @@ class Rebuilt:
 
     def _new(self, node: z3.ExprRef, operands: list[z3.ExprRef]) -> z3.ExprRef:
         if not operands:
-            return self.values.get(node.decl().name(), node) if is_constant(node) else node
+            return self.values.get(node.decl().name(), node) if is_variable(node) else node
         parts = [self._done[x.get_id()] for x in operands]
         same = all(x is y or x.eq(y) for x, y in zip(operands, parts, strict=True))
         if same and not all(map(is_value, parts)):  # a design has constants of its own, as `.ready(1'b1)`
             return node
-        return folded(node, parts)
+        return operation_of(node, parts)
 
 
-def is_constant(term: z3.ExprRef) -> bool:
+def is_variable(term: z3.ExprRef) -> bool:
     """Whether a term is a constant that has a name, and no value."""
     return bool(z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED)
 
@@ -64,7 +64,7 @@ def is_value(term: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
 
 
-def folded(node: z3.ExprRef, parts: list[z3.ExprRef]) -> z3.ExprRef:
+def operation_of(node: z3.ExprRef, parts: list[z3.ExprRef]) -> z3.ExprRef:
     """An operation of new operands; those that are numbers are worked out."""
     kind = node.decl().kind()
     if all(map(is_value, parts)):
@@ -147,7 +147,7 @@ def constants_in(terms: Iterable[z3.ExprRef]) -> dict[str, z3.ExprRef]:
         if term.get_id() in seen:
             continue
         seen.add(term.get_id())
-        if is_constant(term):
+        if is_variable(term):
             found[term.decl().name()] = term  # what z3 prints, which takes it long
         stack += term.children()
     return found
@@ -172,7 +172,7 @@ class Reaches:
                 continue
             stack.pop()
             if x.get_id() not in self._known:
-                found = is_constant(x) and x.decl().name() in self._names
+                found = is_variable(x) and x.decl().name() in self._names
                 self._known[x.get_id()] = found or any(self._known[each.get_id()] for each in operands)
                 self._kept.append(x)
         return self._known[term.get_id()]

@@ -53,7 +53,7 @@ def sums_of_codes(interfaces: Iterable[tuple[str, z3.ExprRef]]) -> dict[int, z3.
     return found
 
 
-def rounded(by: NodeProver, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
+def prove_rounder(by: NodeProver, node: z3.BitVecRef, term: z3.BitVecRef) -> Link | None:
     """The link of a node to a code of the model, proved in a case for each place of the leading one of a word.
 
     The word is the one that both are made of which is made of most; nothing is cut that is made of it.  Later rounds
@@ -104,4 +104,4 @@ def is_word(term: z3.ExprRef) -> bool:
     return isinstance(term, z3.BitVecRef) and term.size() >= _WORD
 
 
-__all__ = ["is_word", "rounded", "sums_of_codes"]
+__all__ = ["is_word", "prove_rounder", "sums_of_codes"]

@@ -45,7 +45,7 @@ class Folded(ShortRepr):
     ]  #: of each constant in the outputs asked for, the registers it goes through
 
 
-def fold(design: Sequential, values: Mapping[str, z3.BitVecRef], outputs: Sequence[str]) -> Folded:
+def fold_registers(design: Sequential, values: Mapping[str, z3.BitVecRef], outputs: Sequence[str]) -> Folded:
     """The logic that a pipeline is, with values of its inputs.
 
     Raises HardwareError for registers that feed back to themselves, and for a reset that is active or no constant.

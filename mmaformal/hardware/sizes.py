@@ -22,7 +22,7 @@ from mmaformal.executors import checked_jobs, workers_given
 from mmaformal.formats import Format
 from mmaformal.hardware.module import HardwareError, model_of
 from mmaformal.hardware.systemverilog import systemverilog
-from mmaformal.hardware.yosys import size_of
+from mmaformal.hardware.yosys import synthesised
 from mmaformal.instruction import Instruction
 from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout
@@ -79,7 +79,7 @@ class Sizes(Result):
         return [asdict(row) for row in self.measured]
 
     def __str__(self) -> str:
-        return table(self.measured) or self.summary
+        return in_markdown(self.measured) or self.summary
 
 
 def sizes(
@@ -117,7 +117,7 @@ def sizes(
     found: dict[str, DatapathSize] = {}
     checked_timeout(timeout)
     with workers_given(None, min(checked_jobs(jobs), len(chosen) or 1)) as executor:
-        for row in measure(chosen, None if path is None else Path(path), executor, timeout):
+        for row in measure_all(chosen, None if path is None else Path(path), executor, timeout):
             found[row.datapath] = row
             if progress is not None:
                 progress(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
@@ -158,7 +158,7 @@ def measure_one(name: str, timeout: float, spec: DotAdd | None = None) -> Datapa
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         path = Path(folder) / "unit.sv"
         path.write_text(systemverilog(model_of(spec, "unit")), encoding="utf-8")
-        size = size_of([path], "unit", timeout=timeout)
+        size = synthesised([path], "unit", timeout=timeout)
     bits = spec.parameters["F"] if "F" in spec.parameters.keys() else None  # noqa: SIM118
     kind = name.partition("(")[0]
     return DatapathSize(
@@ -172,7 +172,7 @@ def measure_one(name: str, timeout: float, spec: DotAdd | None = None) -> Datapa
     )
 
 
-def measure(
+def measure_all(
     instructions: Iterable[Instruction],
     rows: Path | None = None,
     executor: Executor | None = None,
@@ -221,7 +221,7 @@ def _read(path: Path) -> dict[str, DatapathSize]:
     return found
 
 
-def table(rows: Sequence[DatapathSize]) -> str:
+def in_markdown(rows: Sequence[DatapathSize]) -> str:
     """In Markdown: by group size, and by fractional bits; then what was asked for besides."""
     return "\n\n".join(part for part in (_by_group(rows), _by_bits(rows), _others(rows)) if part)
 

@@ -47,7 +47,7 @@ class Partial(ShortRepr):
         return bool(self.bound < 1 << (self.term.size() - 1))
 
 
-def sums_of(nodes: Sequence[z3.ExprRef]) -> Iterator[NetlistSum]:
+def long_sums(nodes: Sequence[z3.ExprRef]) -> Iterator[NetlistSum]:
     """Sums of four terms or more that are no part of a larger one, and not of exponents: words without a sign."""
     added = [node for node in nodes if isinstance(node, z3.BitVecRef) and z3.is_app_of(node, z3.Z3_OP_BADD)]
     parts = {x.get_id() for node in added for x in node.children() if z3.is_app_of(x, z3.Z3_OP_BADD)}
@@ -64,7 +64,7 @@ def _terms(node: z3.BitVecRef) -> list[z3.BitVecRef]:
     stack: list[z3.ExprRef] = [node]
     while stack:
         x = stack.pop()
-        if z3.is_app_of(x, z3.Z3_OP_BADD) and not magnitude_of(x):
+        if z3.is_app_of(x, z3.Z3_OP_BADD) and not magnitude_term(x):
             stack += reversed(x.children())
         else:
             assert isinstance(x, z3.BitVecRef)
@@ -72,7 +72,7 @@ def _terms(node: z3.BitVecRef) -> list[z3.BitVecRef]:
     return found
 
 
-def magnitude_of(x: z3.ExprRef) -> z3.ExprRef | None:
+def magnitude_term(x: z3.ExprRef) -> z3.ExprRef | None:
     """Return the magnitude of a term with a sign; None for another term."""
     if z3.is_app_of(x, z3.Z3_OP_BADD):
         for y in x.children():
@@ -87,9 +87,9 @@ def magnitude_of(x: z3.ExprRef) -> z3.ExprRef | None:
     return None
 
 
-def bound_of(term: z3.BitVecRef) -> int:
+def seen_bound(term: z3.BitVecRef) -> int:
     """A bound of a term's magnitude, as its zeros above show it; the largest of its width if they do not."""
-    x = magnitude_of(term)
+    x = magnitude_term(term)
     x = term if x is None else x
     bits: int = term.size() - 1
     if z3.is_app_of(x, z3.Z3_OP_ZERO_EXT):
@@ -101,7 +101,7 @@ def bound_of(term: z3.BitVecRef) -> int:
 
 def inside(term: z3.BitVecRef) -> list[z3.ExprRef]:
     """Return the parts of a term with a sign, so that its bound is seen whatever they are."""
-    x = magnitude_of(term)
+    x = magnitude_term(term)
     return [y for y in (term if x is None else x).children() if y.num_args()]
 
 
@@ -112,7 +112,7 @@ class Partials:
         self,
         sums: Sequence[NetlistSum],
         values: Mapping[int, CaseValues],
-        bound: Callable[[z3.BitVecRef], int] = bound_of,
+        bound: Callable[[z3.BitVecRef], int] = seen_bound,
     ) -> None:
         self.pools: list[tuple[NetlistSum, dict[CaseValues, Partial]]] = []
         for each in sums:

@@ -22,7 +22,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.designs import Driven
 from mmaformal.hardware.module import HardwareError, Module, model_of, ports_of
-from mmaformal.hardware.ports import Place, Tie, place_of
+from mmaformal.hardware.ports import Place, Tie, read_place
 from mmaformal.hardware.sources import Sources
 from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.spec import DotAdd
@@ -86,7 +86,7 @@ class Miter(ShortRepr):
             if tie.place.port == name:
                 found.setdefault(Place(name, tie.place.high, tie.place.low), []).append(tie)
         if self.clocked and self.driven.clock.partition("[")[0] == name:
-            low = max(place_of(self.driven.clock).low, 0)
+            low = max(read_place(self.driven.clock).low, 0)
             found[Place(name, low, low)] = ["clk"]
         low = 0
         for place in sorted(found, key=lambda each: each.low):

@@ -73,7 +73,7 @@ class Size(ShortRepr):
         return {"cells": self.cells, "depth": self.depth, "by_kind": dict(self.by_kind)}
 
 
-def read(
+def read_design(
     sources: Sources,
     ports: Mapping[str, z3.BitVecRef] | None = None,
     timeout: float | None = None,
@@ -159,8 +159,8 @@ def design(
     ports: Mapping[str, z3.BitVecRef] | None = None,
     timeout: float | None = None,
 ) -> Module:
-    """A combinational design as terms.  Raises HardwareError as `read` does, and for registers."""
-    found = read(sources_of(files, top, defines, parameters), ports, timeout)
+    """A combinational design as terms.  Raises HardwareError as `read_design` does, and for registers."""
+    found = read_design(sources_of(files, top, defines, parameters), ports, timeout)
     if found.registers.cuts:
         raise HardwareError(REGISTERS)
     return found.logic
@@ -173,7 +173,7 @@ def _text(path: Path) -> str:
         raise HardwareError(f"{path} cannot be read: {error}") from None
 
 
-def size_of(
+def synthesised(
     files: Sequence[Path],
     top: str | None = None,
     parameters: Mapping[str, int | str] | None = None,

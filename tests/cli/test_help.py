@@ -165,7 +165,7 @@ def test_sizes_takes_kinds_and_instructions(
             asked.append(name)
             yield sizes.DatapathSize(name, name.partition("(")[0], each.k, 24, "fp16", 1000, 10)
 
-    monkeypatch.setattr(sizes, "measure", fake)
+    monkeypatch.setattr(sizes, "measure_all", fake)
     status, out, err = run(capsys, "sizes", "h100 HMMA.16816.F32", "fda(k=4,frac_bits=24)", "--jobs", "1")
     assert status == 0
     assert asked == ["fda(k=4,frac_bits=24)", "hopper HMMA.16816.F32"]

@@ -106,7 +106,7 @@ def test_sizes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
             sizes.DatapathSize(each.name, "fda", each.k, 8, "e4m3", 1000, 10) for each in instructions
         )
 
-    monkeypatch.setattr(sizes, "measure", fake)
+    monkeypatch.setattr(sizes, "measure_all", fake)
     (row,) = table(capsys, "sizes", POINT.format(8), "--jobs", "1")
     assert (row["datapath"], row["cells"], row["per_product"]) == (POINT.format(8), "1000", "500.0")
 

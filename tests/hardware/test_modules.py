@@ -17,7 +17,7 @@ from mmaformal.hardware.btor2 import btor2
 from mmaformal.hardware.module import HardwareError, Module, model_of, ports_of
 from mmaformal.hardware.read_btor2 import read_btor2
 from mmaformal.hardware.systemverilog import systemverilog
-from mmaformal.hardware.yosys import design, size_of, write_aiger
+from mmaformal.hardware.yosys import design, synthesised, write_aiger
 from mmaformal.queries import signoff
 from mmaformal.queries.signoff import on_recording
 
@@ -168,7 +168,7 @@ def test_aiger_and_size(tmp_path: Path) -> None:
     write_aiger(text, "made", tmp_path / "made.aig")
     assert (tmp_path / "made.aig").read_bytes().startswith(b"aig ")
     (tmp_path / "made.sv").write_text(text, encoding="utf-8")
-    size = size_of([tmp_path / "made.sv"])
+    size = synthesised([tmp_path / "made.sv"])
     assert size.cells == sum(size.by_kind.values())
     assert 1 < size.depth < size.cells
 

@@ -8,7 +8,7 @@ import pytest
 
 from mmaformal import datapath, volta
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.ports import LAYOUTS, PortMap, Wiring, number_of, place_of, read_mapping, wiring
+from mmaformal.hardware.ports import LAYOUTS, PortMap, Wiring, read_mapping, read_number, read_place, wiring
 from mmaformal.hardware.sources import Sources
 
 SPEC = volta["HMMA.884.F32.F32"].spec
@@ -91,11 +91,11 @@ def test_what_cannot_be_wired_is_said_in_one_line(
 
 
 def test_numbers_and_places() -> None:
-    assert [number_of(x) for x in ("5", "0x1f", "0b101", "3'b101", "8'hff")] == [5, 31, 5, 5, 255]
-    assert str(place_of("x[3]")) == "x[3]"
-    assert str(place_of("ops_i[15:0]@2")) == "ops_i[15:0]@2"
+    assert [read_number(x) for x in ("5", "0x1f", "0b101", "3'b101", "8'hff")] == [5, 31, 5, 5, 255]
+    assert str(read_place("x[3]")) == "x[3]"
+    assert str(read_place("ops_i[15:0]@2")) == "ops_i[15:0]@2"
     with pytest.raises(HardwareError, match="the higher bit is first"):
-        place_of("x[0:3]")
+        read_place("x[0:3]")
 
 
 def test_a_mapping_is_read(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.encodings import smt
 from mmaformal.hardware.blackbox import from_rtl
-from mmaformal.hardware.carry_save import added, rows_of
+from mmaformal.hardware.carry_save import added_words, rows_of
 from mmaformal.hardware.exponent_cases import Distances, ExponentCases, multiplication_of, rows_apart
 from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.matching import Follower
@@ -146,7 +146,7 @@ def test_a_tree_is_seen_through_where_its_rows_are_right(wrong: bool) -> None:
     nodes = [x for x in graph.nodes([total]) if x.get_id() in values]
     rows = rows_of(nodes, values)
     assert len(rows) == (1 if wrong else 3)
-    found = added(total, rows)
+    found = added_words(total, rows)
     if wrong:
         assert found is None
         return

@@ -10,7 +10,7 @@ import pytest
 
 from mmaformal.hardware import sizes
 from mmaformal.hardware.module import HardwareError
-from mmaformal.hardware.sizes import DatapathSize, measure, points, table
+from mmaformal.hardware.sizes import DatapathSize, in_markdown, measure_all, points
 from mmaformal.spec import DotAdd
 
 yosys = pytest.mark.skipif(not shutil.which("yosys"), reason="there is no yosys (Debian: yosys)")
@@ -31,11 +31,11 @@ def test_more_bits_and_products_are_more_gates(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     chosen = points(kinds=["fda"], groups=(2,), frac_bits=(), a="e2m1")
     chosen += points(kinds=["fda"], groups=(4,), frac_bits=(), a="e2m1")
-    rows = list(measure(chosen, out))
+    rows = list(measure_all(chosen, out))
     assert [row.k for row in rows] == [2, 4]
     assert 0 < rows[0].cells < rows[1].cells
     assert 0 < rows[0].depth <= rows[1].depth
-    assert list(measure(chosen, out)) == rows  # from the file
+    assert list(measure_all(chosen, out)) == rows  # from the file
 
 
 def test_rows_that_are_there_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,8 +47,8 @@ def test_rows_that_are_there_are_not_measured_again(tmp_path: Path, monkeypatch:
     made: list[str] = []
     monkeypatch.setattr(sizes, "measure_one", fake)
     out, chosen = tmp_path / "rows.jsonl", points(kinds=["fda"], groups=(2, 4), frac_bits=())
-    list(measure(chosen[:1], out))
-    list(measure(chosen, out))
+    list(measure_all(chosen[:1], out))
+    list(measure_all(chosen, out))
     assert made == [each.name for each in chosen]
 
 
@@ -56,9 +56,9 @@ def test_a_file_of_anything_else(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     out.write_text("{}\n", encoding="utf-8")
     with pytest.raises(HardwareError, match="no row of sizes"):
-        list(measure(points(kinds=["fda"]), out))
+        list(measure_all(points(kinds=["fda"]), out))
 
 
 def test_a_group_of_fmas_is_a_chain() -> None:
     fma = DatapathSize("fma(k=1,a=bf16)", "fma", 1, None, "bf16", cells=300, depth=20)
-    assert "| 2 | 300 (40) | 500 (50) |" in table([fma, ROW])
+    assert "| 2 | 300 (40) | 500 (50) |" in in_markdown([fma, ROW])

@@ -173,7 +173,7 @@ def test_sizes_take_a_format_or_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
         return []
 
     asked: list[list[str]] = []
-    monkeypatch.setattr(study, "measure", measure)
+    monkeypatch.setattr(study, "measure_all", measure)
     for a_format in (bf16, "bf16"):
         with pytest.raises(KeyError):
             mmaformal.sizes("fda", k=[2], frac_bits=[8], a_format=a_format, jobs=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, ports_of
-from mmaformal.hardware.ports import PortMap, guessed_operands, place_of
+from mmaformal.hardware.ports import PortMap, guessed_operands, read_place
 from mmaformal.hardware.programs.llvm_text import Function, Type
 from mmaformal.spec import DotAdd
 
@@ -134,7 +134,9 @@ def _parameter(
 def _operands(name: str, said: PortMap) -> list[str]:
     """The operands that an array is: those that are said, or the one that it is named after."""
     found = [
-        target.partition("[")[0].strip() for target, text in said.ports.items() if place_of(text).port == name
+        target.partition("[")[0].strip()
+        for target, text in said.ports.items()
+        if read_place(text).port == name
     ]
     if found:
         return list(dict.fromkeys(found))
@@ -143,7 +145,7 @@ def _operands(name: str, said: PortMap) -> list[str]:
 
 
 def _is_said(name: str, said: PortMap) -> bool:
-    return any(place_of(text).port == name for text in said.ports.values())
+    return any(read_place(text).port == name for text in said.ports.values())
 
 
 def _code_bits(spec: DotAdd, operand: str) -> int:

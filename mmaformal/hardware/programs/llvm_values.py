@@ -12,7 +12,7 @@ import z3
 
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.programs.llvm_text import Type
-from mmaformal.hardware.rebuild import folded, is_value
+from mmaformal.hardware.rebuild import is_value, operation_of
 
 TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
 #: Bits of an address.
@@ -92,7 +92,7 @@ def made(term: z3.ExprRef) -> z3.ExprRef:
         for i in (0, 1):
             if is_value(parts[1 - i]) and _is_choice_of_numbers(parts[i]):
                 return _of_choice(term, parts, i)
-    return folded(term, parts)
+    return operation_of(term, parts)
 
 
 _EXTENDED = (z3.Z3_OP_ZERO_EXT, z3.Z3_OP_SIGN_EXT)
@@ -134,7 +134,7 @@ def _of_choice(term: z3.ExprRef, parts: list[z3.ExprRef], at: int) -> z3.ExprRef
     for value in flag.children()[1:]:
         operands = list(parts)
         operands[at] = z3.simplify(z3.ZeroExt(more, value)) if more else value
-        found.append(folded(term, operands))
+        found.append(operation_of(term, operands))
     return choice(flag.arg(0), found[0], found[1])
 
 
