@@ -306,7 +306,7 @@ def exact_errors(
     exact, error = np.empty(d.shape), np.empty(d.shape)
 
     def run(rows: slice) -> None:
-        reference.exact_errors(
+        reference.put_errors(
             d_format,
             x.parts[rows],
             a_place=x.places[rows],

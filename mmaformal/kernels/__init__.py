@@ -20,4 +20,4 @@ def kernel_for(spec: DotAdd) -> Kernel:
     """The kernel that computes `spec`: a compiled one, or the plain executable where none can hold its numbers."""
     from mmaformal.kernels import choose
 
-    return choose.kernel_for(spec)
+    return choose.choose_kernel(spec)

@@ -11,7 +11,7 @@ from mmaformal.kernels.signed import SignedKernel
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
-notice.install()
+notice.announce()
 
 
 def compiled(spec: DotAdd) -> type[Kernel] | None:
@@ -25,10 +25,10 @@ def compiled(spec: DotAdd) -> type[Kernel] | None:
     return None if module is None else module.KERNEL
 
 
-def kernel_for(spec: DotAdd) -> Kernel:
+def choose_kernel(spec: DotAdd) -> Kernel:
     """The compiled kernel of `spec`; where there is none, or numbers are too wide for it, its rows, compiled or not."""
     if spec.product_order:
-        return ReorderedKernel(spec, kernel_for(spec.in_order))
+        return ReorderedKernel(spec, choose_kernel(spec.in_order))
     kernel = compiled(spec)
     if spec.is_signed:
         return SignedKernel(spec, kernel or RowsKernel)

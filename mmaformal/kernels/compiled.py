@@ -439,12 +439,12 @@ def _power_of_two(exponent: Numba, like: Numba) -> Numba:
     return double
 
 
-def cast(x: Lane, like: Lane) -> Lane:
+def typed(x: Lane, like: Lane) -> Lane:
     """x in the type of `like`: an integer wrapped, a float cut toward zero to an integer."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(cast, **INLINED)
+@overload(typed, **INLINED)
 def _cast(x: Numba, like: Numba) -> Numba:
     target = like
     return lambda x, like: target(x)

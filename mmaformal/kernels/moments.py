@@ -18,7 +18,7 @@ SUMS = 10
 
 
 @inlined
-def add(sums: Plane, place: int, x: Lane) -> None:
+def two_sum(sums: Plane, place: int, x: Lane) -> None:
     """Add to a sum of two parts; what the addition loses goes to the second (Knuth's TwoSum)."""
     high = sums[place, 0]
     total = high + x
@@ -52,14 +52,14 @@ def add_moments(
         count += 1
         exact_ones += 1 if e == 0 else 0
         largest = max(largest, abs(ulps[i]))
-        add(sums, 0, e)
-        add(sums, 1, abs(e))
-        add(sums, 2, e * e)
-        add(sums, 3, (e * e) * (e * e))
-        add(sums, 4, x)
-        add(sums, 5, x * x)
-        add(sums, 6, d)
-        add(sums, 7, d * d)
-        add(sums, 8, u)
-        add(sums, 9, abs(u))
+        two_sum(sums, 0, e)
+        two_sum(sums, 1, abs(e))
+        two_sum(sums, 2, e * e)
+        two_sum(sums, 3, (e * e) * (e * e))
+        two_sum(sums, 4, x)
+        two_sum(sums, 5, x * x)
+        two_sum(sums, 6, d)
+        two_sum(sums, 7, d * d)
+        two_sum(sums, 8, u)
+        two_sum(sums, 9, abs(u))
     return count, exact_ones, largest

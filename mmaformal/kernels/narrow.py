@@ -65,7 +65,7 @@ class Magnitude(NamedTuple):
 
 
 @register_jitable(forceinline=True)
-def addend(code: CompiledWord, fmt: Format) -> Addend:
+def addend_of(code: CompiledWord, fmt: Format) -> Addend:
     """The addend of a code, in the low bits of a word."""
     field = (code >> fmt.fraction_bits) & ((1 << fmt.exponent_bits) - 1)
     fraction = code & ((1 << fmt.fraction_bits) - 1)
@@ -83,19 +83,19 @@ def word_like(number: int, x: CompiledWord) -> CompiledWord:
 
 
 @register_jitable(forceinline=True)
-def at_least(x: CompiledWord, least: CompiledWord) -> CompiledWord:
+def larger_word(x: CompiledWord, least: CompiledWord) -> CompiledWord:
     """The larger of both."""
     return where(x > least, x, least)
 
 
 @register_jitable(forceinline=True)
-def exponent_of(c: Addend, e_zero: int) -> CompiledWord:
+def addend_exponent(c: Addend, e_zero: int) -> CompiledWord:
     """The exponent of c, which is `e_zero` if c is zero."""
     return where(c.significand == 0, word_like(e_zero, c.exponent), c.exponent)
 
 
 @register_jitable(forceinline=True)
-def sum_with_c(total: CompiledWord, c: Addend, e_max: CompiledWord, fraction_bits: int, F: int) -> Magnitude:
+def plus_addend(total: CompiledWord, c: Addend, e_max: CompiledWord, fraction_bits: int, F: int) -> Magnitude:
     """The sum of `total` and c in units of 2^(e_max - F), c cut toward zero.
 
     Both may have one sign and wrap: then that is the sum's.
@@ -115,7 +115,7 @@ def encoded(x: Magnitude, unit: CompiledWord, rho: Conversion) -> CompiledWord:
     least, most = fmt.min_exponent, fmt.max_exponent
     zeros = leading_zeros(x.size)
     exponent = where(x.size == 0, word_like(least, unit), unit + (BITS - 1) - zeros)
-    shift = at_least(least - exponent, word_like(0, unit)) + (BITS - 1 - bits)
+    shift = larger_word(least - exponent, word_like(0, unit)) + (BITS - 1 - bits)
     lifted = x.size << zeros
     significand = logical(lifted, shift)
     if rho.rounding is Rounding.RNE:
@@ -123,7 +123,7 @@ def encoded(x: Magnitude, unit: CompiledWord, rho: Conversion) -> CompiledWord:
         rest = (lifted << (BITS - shift)) ^ _SIGN
         up = rest > -(significand & 1)
         significand = where(up, significand + 1, significand)
-    field = at_least(exponent - least, word_like(0, unit))
+    field = larger_word(exponent - least, word_like(0, unit))
     infinity = word_like(((1 << fmt.exponent_bits) - 1) << bits, unit)
     code = where(exponent > most, infinity, (field << bits) + significand) << (fmt.fraction_bits - bits)
     return where(x.negative & (code != 0), code | (1 << (fmt.storage_bits - 1)), code)

@@ -44,6 +44,6 @@ def _ours(told: Numba) -> bool:
     return str(told.data["dispatcher"].py_func.__module__).startswith("mmaformal.")
 
 
-def install() -> None:
+def announce() -> None:
     """Tell of what is compiled from now on."""
     event.register("numba:compile", _Notice())

@@ -7,9 +7,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from mmaformal.encodings.executable.blocks import Flag, decode, where
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import cast, driver, part, vectorised
+from mmaformal.kernels.compiled import driver, part, typed, vectorised
 from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane
-from mmaformal.kernels.words import two_to, word
+from mmaformal.kernels.words import two_to, word32
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 #: Columns that a panel is filled up to: as many exponents fit a vector.
@@ -28,19 +28,19 @@ def decode_some(
     """
     vectorised()
     layout = fmt.layout
-    seen = word(0)
+    seen = word32(0)
     for i in range(codes.size):
-        x = decode(word(codes[i]), layout)
+        x = decode(word32(codes[i]), layout)
         special = x.nan | x.infinite
         zero = special | (x.significand == 0)
-        exponents[i] = where(zero, word(zero_exponent), x.exponent).number
-        significand = where(zero, word(0), x.significand)
+        exponents[i] = where(zero, word32(zero_exponent), x.exponent).number
+        significand = where(zero, word32(0), x.significand)
         scale = two_to(x.exponent - fmt.fraction_bits, values[i])
-        values[i] = cast(where(x.sign == 1, -significand, significand).number, scale) * scale
+        values[i] = typed(where(x.sign == 1, -significand, significand).number, scale) * scale
         kind = (
-            where(x.nan, word(NAN), word(0))
-            | where(x.infinite, word(INFINITE), word(0))
-            | where(zero & (special ^ True), word(ZERO), word(0))
+            where(x.nan, word32(NAN), word32(0))
+            | where(x.infinite, word32(INFINITE), word32(0))
+            | where(zero & (special ^ True), word32(ZERO), word32(0))
             | (x.sign << 3)
         )
         kinds[i] = kind.number

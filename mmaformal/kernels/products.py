@@ -131,7 +131,7 @@ def sum_with_c(
 
 
 @part
-def special_products(a_format: Format, b_format: Format, a: Plane, b: Plane, found: Special) -> Special:
+def _special_products(a_format: Format, b_format: Format, a: Plane, b: Plane, found: Special) -> Special:
     """`found`, and the special values that products are."""
     for k in range(a.size):
         x, y = decode(np.int64(a[k]), a_format.layout), decode(np.int64(b[k]), b_format.layout)
@@ -157,6 +157,6 @@ def or_special(
     """
     if special | found.nan | c.infinite | c.nan:
         found = merge_special(found, classify_addend(c))
-        found = resolve_special(special_products(of.a_format, of.b_format, a, b, found))
+        found = resolve_special(_special_products(of.a_format, of.b_format, a, b, found))
         return select_special(found, number, rho, nan)
     return number

@@ -88,7 +88,7 @@ def nearest(limbs: Plane, room: Plane, low: int) -> float:
 
 
 @driver
-def exact_errors(
+def put_errors(
     fmt: Format,
     a: Plane,
     a_place: Plane,

@@ -51,7 +51,7 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def algorithms() -> list[str]:
+def compiled_algorithms() -> list[str]:
     """Those whose rows are compiled, by name."""
     return with_part("kernel")
 
@@ -104,9 +104,9 @@ def one_row(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> 
 def _run(spec: DotAdd, rows: Batch) -> None:
     """Fill in the results of rows."""
     if spec.is_signed:
-        from mmaformal.kernels.signed import run_rows
+        from mmaformal.kernels.signed import run_signed
 
-        run_rows(spec, rows, _runner(spec))
+        run_signed(spec, rows, _runner(spec))
     else:
         _runner(spec)(spec, rows)
 

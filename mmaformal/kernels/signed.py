@@ -18,23 +18,23 @@ from mmaformal.spec import DotAdd
 RunRows = Callable[[DotAdd, Batch], None]
 
 
-def negated(codes: NDArray[Any], fmt: Format) -> NDArray[Any]:
+def _negated(codes: NDArray[Any], fmt: Format) -> NDArray[Any]:
     """Codes, in words of any width, with their signs changed; NaNs as they are."""
     changed: NDArray[Any] = codes ^ np.uint64(fmt.sign_mask).astype(codes.dtype)
     return np.where(decode(codes.astype(np.int64), fmt.layout).nan, codes, changed)
 
 
-def run_rows(spec: DotAdd, rows: Batch, run: RunRows) -> None:
+def run_signed(spec: DotAdd, rows: Batch, run: RunRows) -> None:
     """Fill in the results of rows; `run` does so for `spec.plain`."""
-    a = negated(rows.a, spec.a_format) if "a" in spec.negated else rows.a
+    a = _negated(rows.a, spec.a_format) if "a" in spec.negated else rows.a
     c = rows.c
     if not spec.reads_c:
         c = np.full_like(c, np.uint64(spec.c_format.sign_mask).astype(np.int64))
     elif "c" in spec.negated:
-        c = negated(c, spec.c_format)
+        c = _negated(c, spec.c_format)
     run(spec.plain, rows._replace(a=a, c=c))
     if "d" in spec.negated:
-        rows.d[:] = negated(rows.d, spec.d_format)
+        rows.d[:] = _negated(rows.d, spec.d_format)
 
 
 class SignedKernel(RowsKernel):
@@ -44,7 +44,7 @@ class SignedKernel(RowsKernel):
         super().__init__(spec, of)
         self.description = f"{self.description}, signs changed"
         own = of.run_rows
-        self.of_rows = lambda spec, rows: run_rows(spec, rows, own)
+        self.of_rows = lambda spec, rows: run_signed(spec, rows, own)
 
     def chains(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
         return ((step, step + 1) for step in range(start, stop))

@@ -59,7 +59,7 @@ def sum_in_limbs(rho: Conversion, x: Operand, y: Operand, z: Operand) -> Sum:
 
 
 @inlined
-def rounded(
+def _rounded(
     rho: Conversion, order: int, a: Lane, b: Lane, c: Lane, x: Operand, y: Operand, z: Operand, total: Sum
 ) -> Lane:
     """The code of a sum of the operands of three codes; a NaN is the first of them, made quiet, in an order of
@@ -81,7 +81,7 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
     rho, own = on.rho, on.own
     p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
     x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
-    return rounded(rho, own[0], p, q, code, x, y, z, sum_in_a_lane(rho, x, y, z))
+    return _rounded(rho, own[0], p, q, code, x, y, z, sum_in_a_lane(rho, x, y, z))
 
 
 @step_of("sfma in limbs")
@@ -89,7 +89,7 @@ def step_in_limbs(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b
     rho, own = on.rho, on.own
     p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
     x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
-    return rounded(rho, own[0], p, q, code, x, y, z, sum_in_limbs(rho, x, y, z))
+    return _rounded(rho, own[0], p, q, code, x, y, z, sum_in_limbs(rho, x, y, z))
 
 
 def run_rows(spec: DotAdd, rows: Batch) -> None:

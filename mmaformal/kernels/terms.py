@@ -20,25 +20,25 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import at, cast, inlined, part, vectorised
+from mmaformal.kernels.compiled import at, inlined, part, typed, vectorised
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.planes import INFINITE, NAN, ZERO
-from mmaformal.kernels.words import word
+from mmaformal.kernels.words import word32
 
 FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values
 FAR = -(1 << 20)  #: an exponent below all
 
 
 @inlined
-def larger(x: Lane, y: Lane) -> Lane:
+def _larger(x: Lane, y: Lane) -> Lane:
     return x if x > y else y
 
 
 @inlined
 def largest_of_four(ea: Plane, eb: Plane, k: Lane, j: Lane, like: Lane) -> Lane:
-    e0, e1 = cast(at(ea, k, j) + eb[k, j], like), cast(at(ea, k + 1, j) + eb[k + 1, j], like)
-    e2, e3 = cast(at(ea, k + 2, j) + eb[k + 2, j], like), cast(at(ea, k + 3, j) + eb[k + 3, j], like)
-    return larger(larger(e0, e1), larger(e2, e3))
+    e0, e1 = typed(at(ea, k, j) + eb[k, j], like), typed(at(ea, k + 1, j) + eb[k + 1, j], like)
+    e2, e3 = typed(at(ea, k + 2, j) + eb[k + 2, j], like), typed(at(ea, k + 3, j) + eb[k + 3, j], like)
+    return _larger(_larger(e0, e1), _larger(e2, e3))
 
 
 @part
@@ -50,20 +50,20 @@ def largest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) ->
     k = start
     while k + 16 <= stop:
         for j in range(n):
-            e = larger(largest_of_four(ea, eb, k, j, like), largest_of_four(ea, eb, k + 4, j, like))
-            f = larger(largest_of_four(ea, eb, k + 8, j, like), largest_of_four(ea, eb, k + 12, j, like))
-            e = larger(e, f)
-            out[j] = e if k == start else larger(out[j], e)
+            e = _larger(largest_of_four(ea, eb, k, j, like), largest_of_four(ea, eb, k + 4, j, like))
+            f = _larger(largest_of_four(ea, eb, k + 8, j, like), largest_of_four(ea, eb, k + 12, j, like))
+            e = _larger(e, f)
+            out[j] = e if k == start else _larger(out[j], e)
         k += 16
     while k + 4 <= stop:
         for j in range(n):
             e = largest_of_four(ea, eb, k, j, like)
-            out[j] = e if k == start else larger(out[j], e)
+            out[j] = e if k == start else _larger(out[j], e)
         k += 4
     while k < stop:
         for j in range(n):
-            e = cast(at(ea, k, j) + eb[k, j], like)
-            out[j] = e if k == start else larger(out[j], e)
+            e = typed(at(ea, k, j) + eb[k, j], like)
+            out[j] = e if k == start else _larger(out[j], e)
         k += 1
 
 
@@ -77,20 +77,20 @@ def smallest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) -
         out[j] = at(ea, start, j) + eb[start, j]
     for k in range(start + 1, stop):
         for j in range(n):
-            e = cast(at(ea, k, j) + eb[k, j], like)
+            e = typed(at(ea, k, j) + eb[k, j], like)
             out[j] = out[j] if out[j] < e else e
 
 
 @inlined
-def aligned(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
+def _aligned(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
     """A product times `scale`, cut toward zero."""
-    return cast(at(va, k, j) * vb[k, j] * scale, like)
+    return typed(at(va, k, j) * vb[k, j] * scale, like)
 
 
 @inlined
 def aligned_four(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
-    t0, t1 = aligned(va, vb, k, j, scale, like), aligned(va, vb, k + 1, j, scale, like)
-    return (t0 + t1) + (aligned(va, vb, k + 2, j, scale, like) + aligned(va, vb, k + 3, j, scale, like))
+    t0, t1 = _aligned(va, vb, k, j, scale, like), _aligned(va, vb, k + 1, j, scale, like)
+    return (t0 + t1) + (_aligned(va, vb, k + 2, j, scale, like) + _aligned(va, vb, k + 3, j, scale, like))
 
 
 @inlined
@@ -116,7 +116,7 @@ def sum_of_chunk(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, some
         k += 4
     else:
         for j in range(n):
-            some[j] = aligned(va, vb, k, j, scale[j], like)
+            some[j] = _aligned(va, vb, k, j, scale[j], like)
         k += 1
     while k + 16 <= stop:
         for j in range(n):
@@ -128,7 +128,7 @@ def sum_of_chunk(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, some
         k += 4
     while k < stop:
         for j in range(n):
-            some[j] += aligned(va, vb, k, j, scale[j], like)
+            some[j] += _aligned(va, vb, k, j, scale[j], like)
         k += 1
 
 
@@ -164,7 +164,7 @@ def sticky_sum(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, total:
 
 
 @inlined
-def operand(kind: Lane) -> Operand:
+def _operand(kind: Lane) -> Operand:
     """The operand of a kind, as far as classifying a product looks at it."""
     kind = np.int64(kind)
     return Operand((kind >> 3) & 1, 0, where(kind & ZERO != 0, 0, 1), kind & INFINITE != 0, kind & NAN != 0)
@@ -178,7 +178,7 @@ def special_values(
     vectorised()
     for k in range(start, stop):
         for j in range(flags.size):
-            special = classify_product(operand(at(ka, k, j)), operand(kb[k, j]))
+            special = classify_product(_operand(at(ka, k, j)), _operand(kb[k, j]))
             p = np.float64(at(va, k, j)) * np.float64(vb[k, j])
             flags[j] |= (
                 where(special.nan, FLAG_NAN, 0)
@@ -199,6 +199,6 @@ def any_special(c_format: Format, d: Plane) -> Flag:
     vectorised()
     special = False
     for j in range(d.size):
-        x = decode(word(d[j]), c_format.layout)
+        x = decode(word32(d[j]), c_format.layout)
         special |= x.nan | x.infinite
     return special

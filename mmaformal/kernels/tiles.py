@@ -20,7 +20,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver, inlined, part, vectorised
 from mmaformal.kernels.kernel import WIDTH, Plane, Planes
-from mmaformal.kernels.narrow import addend, at_least, encoded, exponent_of, sum_with_c
+from mmaformal.kernels.narrow import addend_exponent, addend_of, encoded, larger_word, plus_addend
 from mmaformal.kernels.planes import FILL, INFINITE, NAN, ZERO
 from mmaformal.kernels.terms import (
     FAR,
@@ -32,7 +32,7 @@ from mmaformal.kernels.terms import (
     special_of,
     sum_of_chunk,
 )
-from mmaformal.kernels.words import CompiledWord, two_to, word
+from mmaformal.kernels.words import CompiledWord, two_to, word32
 from mmaformal.rounding import Conversion
 
 #: Columns of a tile are filled up to vectors of words.
@@ -59,25 +59,25 @@ def begin(
     vectorised()
     special = False
     for j in range(d.size):
-        c = addend(word(d[j]), c_format)
+        c = addend_of(word32(d[j]), c_format)
         special |= c.special
-        e, s = word(largest[j]), word(blocks[j])
-        e = at_least(where(e < least, word(FAR), e + s), exponent_of(c, e_zero))
+        e, s = word32(largest[j]), word32(blocks[j])
+        e = larger_word(where(e < least, word32(FAR), e + s), addend_exponent(c, e_zero))
         e_max[j] = e.number
-        scale[j] = two_to(at_least(F - e + s, word(floor)), scale[j])
+        scale[j] = two_to(larger_word(F - e + s, word32(floor)), scale[j])
     return special
 
 
 @part
-def count_zeros(
+def _count_zeros(
     F: int, e_zero: int, least: int, floor: int, blocks: Plane, smallest: Plane, e_max: Plane, scale: Plane
 ) -> None:
     """Raise e_max to e_zero where a product is zero, which has the smallest exponent, and the scale with it."""
     vectorised()
     for j in range(e_max.size):
-        e = at_least(word(e_max[j]), where(word(smallest[j]) < least, word(e_zero), word(FAR)))
+        e = larger_word(word32(e_max[j]), where(word32(smallest[j]) < least, word32(e_zero), word32(FAR)))
         e_max[j] = e.number
-        scale[j] = two_to(at_least(F - e + word(blocks[j]), word(floor)), scale[j])
+        scale[j] = two_to(larger_word(F - e + word32(blocks[j]), word32(floor)), scale[j])
 
 
 @part
@@ -85,8 +85,8 @@ def finish(rho: Conversion, c_format: Format, F: int, e_max: Plane, total: Plane
     """The stages of fda after the products', where there is no special value."""
     vectorised()
     for j in range(d.size):
-        e, c = word(e_max[j]), addend(word(d[j]), c_format)
-        found = sum_with_c(word(total[j]), c, e, c_format.fraction_bits, F)
+        e, c = word32(e_max[j]), addend_of(word32(d[j]), c_format)
+        found = plus_addend(word32(total[j]), c, e, c_format.fraction_bits, F)
         d[j] = encoded(found, e - F, rho).number
 
 
@@ -98,10 +98,10 @@ def copy(source: Plane, target: Plane) -> None:
 
 
 @inlined
-def operand(kind: CompiledWord) -> Operand:
+def _operand(kind: CompiledWord) -> Operand:
     """The operand of a kind, as far as classifying a product looks at it."""
-    significand = where(kind & ZERO != 0, word(0), word(1))
-    return Operand((kind >> 3) & 1, word(0), significand, kind & INFINITE != 0, kind & NAN != 0)
+    significand = where(kind & ZERO != 0, word32(0), word32(1))
+    return Operand((kind >> 3) & 1, word32(0), significand, kind & INFINITE != 0, kind & NAN != 0)
 
 
 @part
@@ -113,17 +113,17 @@ def specials(ka: Plane, kb: Plane, start: int, stop: int, some: Flag, flags: Pla
     if not some:
         return
     for k in range(start, stop):
-        x = operand(word(ka[k]))
+        x = _operand(word32(ka[k]))
         for j in range(flags.size):
-            special = classify_product(x, operand(word(kb[k, j])))
-            found = where(special.nan, word(FLAG_NAN), word(0))
-            found = found | where(special.positive_infinity, word(FLAG_POSITIVE), word(0))
-            found = found | where(special.negative_infinity, word(FLAG_NEGATIVE), word(0))
-            flags[j] = (word(flags[j]) | found).number
+            special = classify_product(x, _operand(word32(kb[k, j])))
+            found = where(special.nan, word32(FLAG_NAN), word32(0))
+            found = found | where(special.positive_infinity, word32(FLAG_POSITIVE), word32(0))
+            found = found | where(special.negative_infinity, word32(FLAG_NEGATIVE), word32(0))
+            flags[j] = (word32(flags[j]) | found).number
 
 
 @inlined
-def add_scales(one: Lane, others: Plane, out: Plane) -> None:
+def _add_scales(one: Lane, others: Plane, out: Plane) -> None:
     """The exponents of block scales of a row and of columns."""
     for j in range(out.size):
         out[j] = np.int32(one) + np.int32(others[j])
@@ -186,13 +186,13 @@ def run_tiles(
                     largest_exponent(ea[i], eb[p], k0, k1, largest[at : at + filled])
                     special |= special_a[i, s]
                     if scaled:
-                        add_scales(scale_a[i, s], scale_b[p, s, :real], blocks[at : at + real])
+                        _add_scales(scale_a[i, s], scale_b[p, s, :real], blocks[at : at + real])
                 tile = codes[:size], largest[:size], e_max[:size], scale[:size]
                 special |= begin(c_format, F, e_zero, least, floor, blocks[:size], *tile)
                 if zeros_count:
                     for r in range(rows):
                         smallest_exponent(ea[first + r], eb[p], k0, k1, largest[r * w : (r + 1) * w])
-                    count_zeros(F, e_zero, least, floor, blocks[:size], largest[:size], *tile[2:])
+                    _count_zeros(F, e_zero, least, floor, blocks[:size], largest[:size], *tile[2:])
                 for r in range(rows):
                     mine = slice(r * w, (r + 1) * w)
                     sum_of_chunk(va[first + r], vb[p], k0, k1, scale[mine], total[mine])

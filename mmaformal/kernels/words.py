@@ -130,7 +130,7 @@ def _negated(context: Numba, builder: Numba, of: Numba, arguments: Numba) -> Num
 
 
 @intrinsic
-def word(typing: Numba, x: Numba) -> Numba:
+def word32(typing: Numba, x: Numba) -> Numba:
     """A number as a word: its low 32 bits."""
 
     def generate(context: Numba, builder: Numba, of: Numba, arguments: Numba) -> Numba:
@@ -178,16 +178,16 @@ def _two_to(exponent: Numba, like: Numba) -> Numba:
 
         def single(exponent: CompiledWord, like: CompiledWord) -> CompiledWord:
             field = exponent + 127
-            field = field if field > 1 else word(1)
-            field = field if field < 254 else word(254)
+            field = field if field > 1 else word32(1)
+            field = field if field < 254 else word32(254)
             return _float_of_word(field << 23)
 
         return single
 
     def double(exponent: CompiledWord, like: CompiledWord) -> CompiledWord:
         field = exponent + 1023
-        field = field if field > 1 else word(1)
-        return _double_of_word(field if field < 2046 else word(2046))
+        field = field if field > 1 else word32(1)
+        return _double_of_word(field if field < 2046 else word32(2046))
 
     return double
 

@@ -273,15 +273,15 @@ def test_a_kernel_that_is_compiled_is_told_on_a_terminal(
         with event.trigger_event("numba:compile", told), event.trigger_event("numba:compile", told):
             pass
 
-    compiling(choose.kernel_for)
+    compiling(choose.choose_kernel)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compiling(choose.kernel_for)
-    assert capsys.readouterr().err.count("compiling kernels, once: kernel_for") == 1
+    compiling(choose.choose_kernel)
+    assert capsys.readouterr().err.count("compiling kernels, once: choose_kernel") == 1
     compiling(test_everything_completes)  # not ours
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    compiling(choose.kernel_for)
-    compiling(choose.kernel_for)
+    compiling(choose.choose_kernel)
+    compiling(choose.choose_kernel)
     assert capsys.readouterr().err.count("compiling kernels, once") == 1

@@ -18,7 +18,7 @@ from mmaformal.cases.run import run_both
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.formats import Format, Specials, e2m1, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.choose import kernel_for
+from mmaformal.kernels.choose import choose_kernel
 from mmaformal.proof.composition import Composing
 from mmaformal.queries import error_bound, lossless_width, output_range, zero_padding
 from mmaformal.rounding import RNE_FP16, RNE_FP32, RZ_E8M13
@@ -44,7 +44,7 @@ def test_an_exact_sum_is_exact_where_c_has_more_bits_than_rho(
 ) -> None:
     expected = reference.dot_add(instruction.spec, [a], [b], c)
     assert run_both(instruction, Codes((a,), (b,), c)) == expected
-    kernel, d = kernel_for(instruction.spec), np.array([[c]], np.uint32)
+    kernel, d = choose_kernel(instruction.spec), np.array([[c]], np.uint32)
     words = [np.array([[x]], f.word) for x, f in ((a, instruction.a_format), (b, instruction.b_format))]
     kernel.run(kernel.rows(words[0]), kernel.columns(words[1]), d, 0, 1)
     assert int(d[0, 0]) == expected

@@ -22,7 +22,7 @@ from mmaformal.encodings.smt import signs as smt_signs
 from mmaformal.facts import signed
 from mmaformal.formats import e4m3, e4m3fnuz, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.choose import kernel_for
+from mmaformal.kernels.choose import choose_kernel
 from mmaformal.queries.classes import as_instruction
 from mmaformal.recordings import check, read
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, Conversion, NanRule
@@ -146,7 +146,7 @@ def test_the_gemm_issues_it_one_by_one() -> None:
             for k in range(5):
                 d = i.dot_add(A[row, k : k + 1], B[k : k + 1, column], d)
             assert D[row, column] == d
-    assert "signs changed" in kernel_for(i.spec).description
+    assert "signs changed" in choose_kernel(i.spec).description
 
 
 # ---- proofs ----------------------------------------------------------------------------------------------------------

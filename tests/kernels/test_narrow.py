@@ -62,9 +62,9 @@ def decoding(fmt: Format) -> z3.BoolRef:
 
 
 def addends(fmt: Format) -> z3.BoolRef:
-    """`addend` is `decode`, and `exponent_of` the exponent of c as a term."""
+    """`addend_of` is `decode`, and `addend_exponent` the exponent of c as a term."""
     code, zero = z3.BitVec("code", fmt.storage_bits), z3.BitVec("zero", 32)
-    x, y = narrow.addend(unsigned(code, 32), fmt), decode(unsigned(code, 64), fmt.layout)
+    x, y = narrow.addend_of(unsigned(code, 32), fmt), decode(unsigned(code, 64), fmt.layout)
     given = Lane(zero)
     placed = with_zero_exponent(term(y), wide(zero))  # type: ignore[arg-type]
     return z3.And(
@@ -72,18 +72,18 @@ def addends(fmt: Format) -> z3.BoolRef:
         same(x.exponent, y.exponent),
         same(x.significand, y.significand),
         x.special.term == (y.infinite | y.nan).term,
-        same(narrow.exponent_of(x, given), placed.exponent),  # type: ignore[arg-type]
+        same(narrow.addend_exponent(x, given), placed.exponent),  # type: ignore[arg-type]
     )
 
 
 def sums(fmt: Format, F: int) -> z3.BoolRef:
-    """`sum_with_c` is `total` and c aligned, where e_max is no less than c's exponent and `total` not −2^31."""
+    """`plus_addend` is `total` and c aligned, where e_max is no less than c's exponent and `total` not −2^31."""
     code, zero = z3.BitVec("code", fmt.storage_bits), z3.BitVec("zero", 32)
     total, e_max = z3.BitVec("total", 32), z3.BitVec("e_max", 32)
     x = with_zero_exponent(term(decode(unsigned(code, 64), fmt.layout)), wide(zero))  # type: ignore[arg-type]
     expected = wide(total) + align(x, wide(e_max), fmt.fraction_bits, F)
-    found = narrow.sum_with_c(
-        Lane(total), narrow.addend(unsigned(code, 32), fmt), Lane(e_max), fmt.fraction_bits, F
+    found = narrow.plus_addend(
+        Lane(total), narrow.addend_of(unsigned(code, 32), fmt), Lane(e_max), fmt.fraction_bits, F
     )
     given = z3.And(
         near(zero), near(e_max), (wide(e_max) >= x.exponent).term, total != z3.BitVecVal(1 << 31, 32)
@@ -175,7 +175,7 @@ def test_more_bits_wrap() -> None:
             lambda: codes(Conversion("rho", fp32, 23, Rounding.RZ)),
         ),
         ("BITS", 31, lambda: codes(Conversion("rho", fp16, 10, Rounding.RNE))),
-        ("at_least", lambda x, least: x, lambda: codes(Conversion("rho", e5m2, 2, Rounding.RZ))),
+        ("larger_word", lambda x, least: x, lambda: codes(Conversion("rho", e5m2, 2, Rounding.RZ))),
         ("logical", lambda x, n: x >> n, lambda: codes(Conversion("rho", fp32, 13, Rounding.RZ))),
         ("where", lambda flag, x, y: x, lambda: sums(fp16, 24)),
     ],

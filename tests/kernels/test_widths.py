@@ -146,7 +146,7 @@ def test_they_hold_of_every_specification(asked: list[Asked]) -> None:
     for spec in every_specification():
         before = len(asked)
         for kernel in kernels_of(
-            choose.kernel_for(spec)
+            choose.choose_kernel(spec)
         ):  # no kernel has widths that were not asked for here
             wide = getattr(kernel, "widths", None)
             assert wide is None or any(wide is each for *_, each in asked[before:]), spec
@@ -210,7 +210,7 @@ def broken_of_floats(spec: DotAdd) -> set[str]:
 
 
 def test_float64_holds_the_products_of_efda() -> None:
-    kernels_ = {spec: choose.kernel_for(spec) for spec in every_specification()}
+    kernels_ = {spec: choose.choose_kernel(spec) for spec in every_specification()}
     found = {spec for spec, kernel in kernels_.items() if isinstance(kernel, EfdaKernel)}
     assert found
     for spec in found:
@@ -219,7 +219,7 @@ def test_float64_holds_the_products_of_efda() -> None:
 
 def test_efda_has_no_kernel_where_float64_does_not_hold_a_product(monkeypatch: pytest.MonkeyPatch) -> None:
     """Formats of every range, also those that no `Efda` could be made of: its own limits are set aside."""
-    efda = next(s for s in every_specification() if isinstance(choose.kernel_for(s), EfdaKernel))
+    efda = next(s for s in every_specification() if isinstance(choose.choose_kernel(s), EfdaKernel))
     monkeypatch.setattr(EfdaKernel, "compiles_rows", classmethod(lambda cls, spec: True))
     monkeypatch.setattr(EfdaKernel, "__init__", lambda self, spec: None)
     monkeypatch.setattr(DotAdd, "__post_init__", lambda self: None)

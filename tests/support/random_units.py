@@ -45,7 +45,7 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.facts import settling
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.choose import kernel_for
+from mmaformal.kernels.choose import choose_kernel
 from mmaformal.limits import most_places
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.output_range import Unreachable
@@ -219,7 +219,7 @@ def by_kernel(spec: DotAdd, given: Sequence[Codes]) -> list[int] | None:
     """The compiled kernel, one case after another; None where codes of c do not fit d's words."""
     if spec.c_format.word_bits > spec.d_format.word_bits:
         return None
-    kernel, out = kernel_for(spec), []
+    kernel, out = choose_kernel(spec), []
     for x in given:
         a, b, c, *scales = columns(spec, [x])
         d = c.astype(spec.d_format.word)[:, None]
