@@ -41,10 +41,10 @@ def replay_model(model: str, inputs: Path | None, jobs: int | None, as_json: boo
     """
     from mmaformal.architectures.models import ModelError
     from mmaformal.queries.replay_model import replay_model as find
-    from mmaformal.torch.replayed.loading import loaded
+    from mmaformal.torch.replayed.loading import load_model
 
     try:
-        run = loaded(model, inputs)
+        run = load_model(model, inputs)
     except ModelError as error:
         raise UsageError(str(error)) from None
     with Status() as status:

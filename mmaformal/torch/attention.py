@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from mmaformal.torch.arithmetic import Arithmetic
-from mmaformal.torch.calls import autocast_device, finish, operands, wide_matmul
+from mmaformal.torch.calls import autocast_device, operands, result_like, wide_matmul
 from mmaformal.torch.tensors import Call, Tensor
 
 
@@ -54,7 +54,7 @@ def attention(
     if attn_mask is not None and attn_mask.dtype == torch.bool:  # a query that sees no key: torch's gives 0
         weights = weights.masked_fill(attn_mask.any(-1, keepdim=True).logical_not(), 0.0)
     weights = torch.dropout(weights, dropout_p, dropout_p > 0).to(q.dtype)
-    return finish(wide_matmul(arithmetic, weights, v), q)
+    return result_like(wide_matmul(arithmetic, weights, v), q)
 
 
 def _body_of(function: Call) -> Callable[..., Tensor]:

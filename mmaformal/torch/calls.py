@@ -61,7 +61,7 @@ def operands(name: str, *tensors: Tensor, cast: bool = True) -> tuple[Tensor, ..
     return tensors
 
 
-def finish(wide: Tensor, like: Tensor, bias: Tensor | None = None) -> Tensor:
+def result_like(wide: Tensor, like: Tensor, bias: Tensor | None = None) -> Tensor:
     """A result in the type of `like`, after a bias was added to it."""
     if bias is not None:
         wide = wide + bias
@@ -95,18 +95,18 @@ def wide_matmul(arithmetic: Arithmetic, a: Tensor, b: Tensor) -> Tensor:
 
 def matmul_of(arithmetic: Arithmetic, input: Tensor, other: Tensor) -> Tensor:
     a, b = operands("matmul", input, other)
-    return finish(wide_matmul(arithmetic, a, b), a)
+    return result_like(wide_matmul(arithmetic, a, b), a)
 
 
 def vectors(arithmetic: Arithmetic, input: Tensor, other: Tensor) -> Tensor:
     """`dot`, `vdot` and `mv`, whose types autocast leaves alone."""
     a, b = operands("a product of vectors", input, other, cast=False)
-    return finish(wide_matmul(arithmetic, a, b), a)
+    return result_like(wide_matmul(arithmetic, a, b), a)
 
 
 def linear_of(arithmetic: Arithmetic, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     x, w, *added = operands("linear", input, weight, *(() if bias is None else (bias,)))
-    return finish(wide_matmul(arithmetic, x, w.mT if w.dim() == 2 else w), x, *added)
+    return result_like(wide_matmul(arithmetic, x, w.mT if w.dim() == 2 else w), x, *added)
 
 
 def bilinear(
@@ -117,7 +117,7 @@ def bilinear(
         "bilinear", input1, input2, weight, *(() if bias is None else (bias,)), cast=False
     )
     inner = wide_matmul(arithmetic, y.unsqueeze(-2).unsqueeze(-3), w.mT).squeeze(-2).to(x.dtype)
-    return finish(wide_matmul(arithmetic, inner, x.unsqueeze(-1)).squeeze(-1), x, *added)
+    return result_like(wide_matmul(arithmetic, inner, x.unsqueeze(-1)).squeeze(-1), x, *added)
 
 
 def addition(
@@ -131,7 +131,7 @@ def addition(
         c, x, y = operands(name, input, a, b, cast=cast)
         wide = product(arithmetic, x, y)
         wide = wide if alpha == 1 else wide * alpha
-        return finish(wide, x, None if beta == 0 else c if beta == 1 else c * beta)
+        return result_like(wide, x, None if beta == 0 else c if beta == 1 else c * beta)
 
     return call
 
@@ -164,7 +164,7 @@ def tensordot(arithmetic: Arithmetic, a: Tensor, b: Tensor, dims: Call = 2) -> T
     k = math.prod(x.shape[d] for d in of_a)
     left, right = x.permute(*free_a, *of_a).reshape(-1, k), y.permute(*of_b, *free_b).reshape(k, -1)
     shape = [x.shape[d] for d in free_a] + [y.shape[d] for d in free_b]
-    return finish(wide_matmul(arithmetic, left, right).reshape(shape), x)
+    return result_like(wide_matmul(arithmetic, left, right).reshape(shape), x)
 
 
 def inner(arithmetic: Arithmetic, input: Tensor, other: Tensor) -> Tensor:
@@ -224,7 +224,7 @@ def euclidean(arithmetic: Arithmetic, x1: Tensor, x2: Tensor) -> Tensor:
     of_x, of_y = (t.square().sum(-1, keepdim=True) for t in (x, y))
     left = torch.cat([x * -2, of_x, torch.ones_like(of_x)], -1)
     right = torch.cat([y, torch.ones_like(of_y), of_y], -1)
-    return finish(wide_matmul(arithmetic, left, right.mT), x).clamp_min(0).sqrt()
+    return result_like(wide_matmul(arithmetic, left, right.mT), x).clamp_min(0).sqrt()
 
 
 def grouped(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 from mmaformal.torch.arithmetic import Arithmetic
-from mmaformal.torch.calls import autocast_device, finish, operands
+from mmaformal.torch.calls import autocast_device, operands, result_like
 from mmaformal.torch.product import multiplied
 from mmaformal.torch.tensors import Call, Tensor
 
@@ -34,7 +34,7 @@ def convolution(dims: int) -> Callable[..., Tensor]:
         x = x.unsqueeze(0) if single else x
         steps, spread = _sizes(stride, dims), _sizes(dilation, dims)
         d = _convolved(arithmetic, _padded(x, w, padding, spread), w, steps, spread, groups)
-        d = finish(d, x, *(each.reshape(-1, *[1] * dims) for each in added))
+        d = result_like(d, x, *(each.reshape(-1, *[1] * dims) for each in added))
         return d.squeeze(0) if single else d
 
     return call
@@ -68,7 +68,7 @@ def transposed_convolution(dims: int) -> Callable[..., Tensor]:
             w.flip(list(range(2, dims + 2))).reshape(groups, -1, *w.shape[1:]).transpose(1, 2).flatten(0, 1)
         )
         d = _convolved(arithmetic, x, turned, [1] * dims, spread, groups)
-        d = finish(d, x, *(each.reshape(-1, *[1] * dims) for each in added))
+        d = result_like(d, x, *(each.reshape(-1, *[1] * dims) for each in added))
         return d.squeeze(0) if single else d
 
     return call

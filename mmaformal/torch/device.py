@@ -18,7 +18,7 @@ from mmaformal.lanes import LaneError
 from mmaformal.quantise import Scaling, largest_number, numbers_of_codes, scaling_of
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.tensors import Tensor
-from mmaformal.torch.triton_kernel import run_kernel, word
+from mmaformal.torch.triton_kernel import run_kernel, signed_type
 from mmaformal.torch.triton_source import NoSourceError
 
 _FLOATS = {
@@ -49,7 +49,7 @@ def _codes_of(x: Tensor, fmt: Format, saturate: bool, scale: Tensor | None = Non
     """Codes of x / scale, to nearest even: `kernels.conversion.round_to`, in torch's operations."""
     own = _FLOATS.get(fmt.name)
     if scale is None and x.dtype == own and own in (torch.float32, torch.float64):
-        return x.contiguous().view(word(fmt))
+        return x.contiguous().view(signed_type(fmt))
     exact = x.double() if scale is None else x.double() / scale
     if fmt == fp64:
         return exact.view(torch.int64)
@@ -64,7 +64,7 @@ def _codes_of(x: Tensor, fmt: Format, saturate: bool, scale: Tensor | None = Non
     code = torch.where(finite, code, special)
     negative = torch.signbit(exact) & ~magnitude.isnan()
     sign = torch.where(negative, torch.where(code != 0, target.sign, target.minus_zero), 0)
-    return ((code | sign) << target.low_bits).to(word(fmt))
+    return ((code | sign) << target.low_bits).to(signed_type(fmt))
 
 
 def quantised(
@@ -129,7 +129,7 @@ def _in_blocks(x: Tensor, fmt: Format, scale_format: Format, block: int) -> Quan
         top_exponent = int(torch.frexp(torch.tensor(largest_number(fmt), dtype=torch.float64)).exponent) - 1
         exponent = torch.where(largest == 0, 0, torch.frexp(largest).exponent.long() - 1 - top_exponent)
         exponent = exponent.clamp(-scale_format.bias, scale_format.max_exponent)
-        scales = (exponent + scale_format.bias).to(word(scale_format))
+        scales = (exponent + scale_format.bias).to(signed_type(scale_format))
         values = _power_of_two(exponent)
     divisor = torch.where(values == 0, 1.0, values).repeat_interleave(block, 2)[..., :k]
     codes = _codes_of(x, fmt, saturate=True, scale=divisor)
@@ -188,7 +188,7 @@ def _divided(left: QuantisedTensor, right: QuantisedTensor, arithmetic: Arithmet
         total = total + _part(left, right, i, slice(first, first + each), wide)
     own = _FLOATS[i.d_format.name]
     nan = canonical_nan(i.d_format) if i.spec.nan_is_canonical else quiet_nan(i.d_format)
-    code = torch.tensor(nan, device=total.device).to(word(i.d_format)).view(own)
+    code = torch.tensor(nan, device=total.device).to(signed_type(i.d_format)).view(own)
     return _widened(torch.where(total.isnan(), code, total.to(own)), wide)
 
 

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.calls import DEVICES, FLOATS, autocast_device
 from mmaformal.torch.functions import IN_PLACE, OPERATORS
-from mmaformal.torch.report import Report, here, named
+from mmaformal.torch.report import Report, here, recorded_as
 from mmaformal.torch.tensors import Call, Tensor
 
 #: Names of operators whose kernels hold products, and what these are; the first that fits counts.
@@ -161,7 +161,7 @@ class Below(TorchDispatchMode):
         with (
             torch.no_grad(),
             torch.autocast(autocast_device(tensors[0]), enabled=False),
-            named(f"aten.{name}"),
+            recorded_as(f"aten.{name}"),
         ):
             d = (IN_PLACE[name] if name in IN_PLACE else OPERATORS[name])(self.arithmetic, *args, **kwargs)
             if name in IN_PLACE:

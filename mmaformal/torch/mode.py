@@ -20,7 +20,7 @@ from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.attention import BODIES
 from mmaformal.torch.dispatch import Below
 from mmaformal.torch.functions import REFUSED, REPLACED
-from mmaformal.torch.report import Ran, Report, here, named, table
+from mmaformal.torch.report import Ran, Report, here, recorded_as, report_lines
 from mmaformal.torch.tensors import Call
 
 _entered = threading.local()
@@ -52,7 +52,7 @@ class Mode(TorchFunctionMode):
 
     def table(self) -> str:
         """The rows as text."""
-        return table(self.rows)
+        return report_lines(self.rows)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The rows as CSV; written to a file too, if one is named."""
@@ -106,7 +106,7 @@ class Mode(TorchFunctionMode):
             raise TypeError(f"{_name(func)} takes no out= within an arithmetic")
         if torch.compiler.is_compiling():  # what is compiled says what it runs when it runs
             return REPLACED[func](self.arithmetic, *args, **kwargs)
-        with named(_name(func)):
+        with recorded_as(_name(func)):
             return REPLACED[func](self.arithmetic, *args, **kwargs)
 
 

@@ -19,7 +19,7 @@ from mmaformal.gemm import matmul as gemm
 from mmaformal.quantise import Quantised, quantise
 from mmaformal.torch.arithmetic import Arithmetic, registered
 from mmaformal.torch.cache import kept, version_of
-from mmaformal.torch.report import here, named, torchs_own
+from mmaformal.torch.report import here, recorded_as, torchs_own
 from mmaformal.torch.tensors import Call, Tensor
 
 #: Fewer products than these run in one thread: to start another takes longer.
@@ -83,7 +83,7 @@ def _times(x: Tensor, y: Tensor, key: str) -> Tensor:
     """A product of a derivative: through the same arithmetic, or by torch; in the wider of the operands' types."""
     wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
     if registered(key).backward == "through":
-        with named(f"{here.function or 'a product'}, its derivative"):
+        with recorded_as(f"{here.function or 'a product'}, its derivative"):
             return multiplied(x, y, key).to(wide)
     with torchs_own():
         return torch.ops.aten.bmm.default(x.to(wide), y.to(wide))

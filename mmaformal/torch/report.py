@@ -66,7 +66,7 @@ class Report:
         return [Ran(key[0], key[1], count, *key[2:]) for key, count in self._counts.items()]
 
 
-def table(rows: list[Ran]) -> str:
+def report_lines(rows: list[Ran]) -> str:
     """The rows as lines of text, which fit 120 columns."""
     if not rows:
         return "no product of matrices"
@@ -105,7 +105,7 @@ here = _Here()
 
 
 @contextmanager
-def named(function: str) -> Iterator[None]:
+def recorded_as(function: str) -> Iterator[None]:
     """Within this block products are recorded under this name."""
     before, here.function = here.function, function
     try:

@@ -72,7 +72,7 @@ def _interpreting(wanted: bool) -> Iterator[None]:
             os.environ["TRITON_INTERPRET"] = before
 
 
-def word(fmt: Format) -> torch.dtype:
+def signed_type(fmt: Format) -> torch.dtype:
     """The signed type of torch's in which codes of a format are held."""
     return {8: torch.int8, 16: torch.int16, 32: torch.int32, 64: torch.int64}[fmt.word_bits]
 
@@ -85,7 +85,7 @@ def run_kernel(
     scale_a: Tensor | None = None,
     scale_b: Tensor | None = None,
 ) -> Tensor:
-    """Codes of D = A·B + C, (batch, M, N), in words of `word`; K is taken in instructions, its end padded with zeros.
+    """Codes of D = A·B + C, (batch, M, N), of `signed_type`; K is taken in instructions, its end padded with zeros.
 
     a: (batch, M, K), b: (batch, K, N), c: (batch, M, N) or None for +0, in words of their formats; scales
     (batch, M, ⌈K/S⌉) and (batch, ⌈K/S⌉, N), where `spec` has them.
@@ -95,7 +95,7 @@ def run_kernel(
         given = a, b, c, scale_a, scale_b
         parts = [[None if x is None else x[i : i + _MOST] for x in given] for i in range(0, batch, _MOST)]
         return torch.cat([run_kernel(spec, *part) for part in parts])
-    of_d = word(spec.d_format)
+    of_d = signed_type(spec.d_format)
     d = torch.empty((batch, m, n), dtype=of_d, device=a.device)
     if not d.numel():
         return d

@@ -17,7 +17,7 @@ from mmaformal import hopper, matmul
 from mmaformal.torch import LeftToTorch, arithmetic
 from mmaformal.torch.dispatch import held
 from mmaformal.torch.functions import OPERATORS
-from mmaformal.torch.report import Ran, table
+from mmaformal.torch.report import Ran, report_lines
 
 H = hopper["HMMA.16816.F32"]
 #: The structure of a product of so few that one instruction takes them.
@@ -295,7 +295,7 @@ def test_the_report() -> None:
     assert lines[1] == f"  {ONE}"
     assert lines[2].split() == ["function", "operands", "times", "computed", "in", "because"]
     assert lines[4].split() == ["matmul", *["3×4", "·", "4×5"], "2", "arithmetic"]
-    long = table([Ran("f" * 99, "1×2, " * 40, 10**6, "l" * 60, "w" * 60)])
+    long = report_lines([Ran("f" * 99, "1×2, " * 40, 10**6, "l" * 60, "w" * 60)])
     assert max(map(len, [*lines, *long.splitlines()])) <= 120
     assert arithmetic(H).table() == "no product of matrices"
     assert matmul(x.half(), w.half(), instruction=H).shape == (3, 5)

@@ -17,8 +17,8 @@ from mmaformal.torch.replayed.lanes import (
     exp_of_bits,
     exp_within_20_ulp,
     fma,
-    in_order,
     in_registers,
+    sequential,
 )
 
 #: Keys of one block; queries of one, from how many queries on.
@@ -117,5 +117,5 @@ class _Block:
             lanes = in_registers(powers[:, :whole], 2 * width)
             if whole % (2 * width):
                 lanes[:, :width] += powers[:, whole - width : whole]
-        sums = in_order(powers[:, whole:].T, by_halves(lanes))
+        sums = sequential(powers[:, whole:].T, by_halves(lanes))
         return (powers if narrow is None else narrow(powers)), sums

@@ -42,7 +42,7 @@ def fma(a: F32 | np.float32, b: F32 | np.float32, c: F32 | np.float32) -> F32:
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 
-def in_order(terms: F32, start: F32 | float = 0.0) -> F32:
+def sequential(terms: F32, start: F32 | float = 0.0) -> F32:
     """Returns the sum of the terms one after the other, from +0 or from what is given."""
     total = np.zeros(terms.shape[1:], np.float32) + np.asarray(start, np.float32)
     for each in terms:
@@ -67,10 +67,10 @@ def cascaded(terms: F32) -> F32:
     left, chain = [], 1 << max(4, ceil(log2(max(len(terms), 1))) // _LEVELS)
     for _ in range(_LEVELS - 1):
         whole = len(terms) // chain * chain
-        left.append(in_order(terms[whole:]))
-        terms = in_order(np.moveaxis(terms[:whole].reshape(-1, chain, *terms.shape[1:]), 1, 0))
+        left.append(sequential(terms[whole:]))
+        terms = sequential(np.moveaxis(terms[:whole].reshape(-1, chain, *terms.shape[1:]), 1, 0))
     total: F32 = left[0]
-    for each in [*left[1:], in_order(terms)]:
+    for each in [*left[1:], sequential(terms)]:
         total = total + each
     return total
 
@@ -79,15 +79,15 @@ def dealt(terms: F32) -> F32:
     """Returns the sum of the terms dealt in turn to four cascades, which take the last ones and each other in order."""
     each = len(terms) // _DEALT
     cascades = cascaded(terms[: each * _DEALT].reshape(each, _DEALT, *terms.shape[1:]))
-    first = in_order(terms[each * _DEALT :], cascades[0])
-    return in_order(cascades[1:], first)
+    first = sequential(terms[each * _DEALT :], cascades[0])
+    return sequential(cascades[1:], first)
 
 
 def in_registers(x: F32, lanes: int) -> F32:
     """Returns the sum of each row's whole registers, register by register from the first one on."""
     whole = x.shape[-1] // lanes
     terms = np.moveaxis(x[..., : whole * lanes].reshape(*x.shape[:-1], whole, lanes), -2, 0)
-    return in_order(terms)
+    return sequential(terms)
 
 
 # ---- exponentials of their own ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class Loaded(NamedTuple):
     named: Mapping[str, Call]
 
 
-def loaded(text: str, inputs: Path | None) -> Loaded:
+def load_model(text: str, inputs: Path | None) -> Loaded:
     """Returns the model of FILE.py:NAME, or of a program that was exported, and its inputs, those of the file if given.
 
     Raises ModelError, in a line, for what there is not or what makes no sense.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmaformal.torch.replayed.lanes import F32, LANES, by_halves, dealt, fma, in_order, in_registers
+from mmaformal.torch.replayed.lanes import F32, LANES, by_halves, dealt, fma, in_registers, sequential
 
 #: Registers that Welford's method takes before moments are merged.
 _CHUNK = 16
@@ -28,7 +28,7 @@ def row_sums(x: F32, narrow: bool) -> F32:
     whole = x.shape[1] // each * each
     terms = np.moveaxis(x[:, :whole].reshape(len(x), -1, each // LANES, LANES), 0, 2)
     lanes = dealt(terms[:, 0] + terms[:, 1] if narrow else terms[:, 0])
-    return in_order(lanes.T, in_order(x[:, whole:].T))
+    return sequential(lanes.T, sequential(x[:, whole:].T))
 
 
 def softmax(
@@ -45,9 +45,9 @@ def softmax(
     powers = exp(below)
     if narrow:
         powers[:, whole:] = exp_of_one(below[:, whole:])
-        total = in_order(powers[:, whole:].T, by_halves(in_registers(powers, width)))
+        total = sequential(powers[:, whole:].T, by_halves(in_registers(powers, width)))
     elif not whole:
-        total = in_order(powers.T[1:], powers[:, 0])
+        total = sequential(powers.T[1:], powers[:, 0])
     else:
         lanes = in_registers(powers, width)
         lanes[:, : n - whole] += powers[:, whole:]
