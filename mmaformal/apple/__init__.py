@@ -22,7 +22,7 @@ from mmaformal.apple.elements import ARITHMETIC, Elements, Sides
 from mmaformal.apple.memory import Transfer, move
 from mmaformal.apple.moving import extract, lookup
 from mmaformal.apple.operand import FIELDS, MOVES, NUMBERS, OPS, AmxOperand, Word, disassemble
-from mmaformal.apple.registers import Int64Codes, as_bytes, codes
+from mmaformal.apple.registers import Int64Codes, codes_in, to_bytes
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.amx import executable as amx
 from mmaformal.encodings.amx_lanes import executable as lanes
@@ -48,8 +48,8 @@ def execute(state: AmxState, name: str, operand: AmxOperand | int, generation: i
     if name in ARITHMETIC:
         z = np.frombuffer(state.z, np.uint8).copy()
         for each in elements(state, name, bits, generation):
-            before = codes(z, each.size)[each.places]
-            write(z, each, each.operation(each.x, each.y, before))
+            before = codes_in(z, each.size)[each.places]
+            _write(z, each, each.operation(each.x, each.y, before))
         return replace(state, z=z.tobytes())
     if name in ("extrh", "extrv"):
         return extract(name, state, on, generation)
@@ -64,9 +64,9 @@ def elements(state: AmxState, name: str, bits: int, generation: int = 1) -> list
     return list(ARITHMETIC[name](Sides(x, y, tables.decode(name, bits), generation)))
 
 
-def write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Int64Codes) -> None:
+def _write(z: np.ndarray[tuple[int], np.dtype[np.uint8]], on: Elements, values: Int64Codes) -> None:
     """Put codes in the places of elements."""
-    z.reshape(-1, on.size)[on.places] = as_bytes(values, on.size).reshape(-1, on.size)
+    z.reshape(-1, on.size)[on.places] = to_bytes(values, on.size).reshape(-1, on.size)
 
 
 def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.LaneElement]) -> list[int]:

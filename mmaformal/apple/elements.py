@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from mmaformal.apple import tables
-from mmaformal.apple.registers import ROW, Bytes, Flags, Int64Codes, codes, enabled, indexed, loaded, shuffled
+from mmaformal.apple.registers import ROW, Bytes, Flags, Int64Codes, codes_in, indexed, row_at, shuffled, used
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Accumulation, FloatKind, Reduction
 from mmaformal.encodings.amx_lanes import executable as lanes
@@ -95,7 +95,7 @@ class Sides(NamedTuple):
 def _lanes(sides: Sides, side: str, offset: int, size: int) -> Bytes:
     """The row of X or of Y that an instruction takes: loaded, indexed, shuffled."""
     on, pool = sides.on, getattr(sides, side)
-    row = loaded(pool, offset)
+    row = row_at(pool, offset)
     if on["indexed"] and on["indexed_y"] == (side == "y"):
         start = ROW * on["table"]
         row = indexed(row, pool[start : start + ROW], 4 if on["four_bits"] else 2, size)
@@ -178,7 +178,7 @@ def vecint(sides: Sides) -> Iterator[Elements]:
         size = bits // 8
         for at in (vectors := _vectors(sides, (1, 1))).passes:
             every = vectors.mode == 1
-            flags = np.full(ROW, True) if every else enabled(vectors.mode, vectors.value, size)
+            flags = np.full(ROW, True) if every else used(vectors.mode, vectors.value, size)
             chosen = _PLACES[::size][flags[::size]]
             yield _of_z(_reduction(on, bits, saturated), vectors, (at.z_row * ROW + chosen) // size, size)
         return
@@ -206,14 +206,14 @@ def _vector(
         if mode == 1:
             in_y = np.full(len(i), value * y_size % ROW)
         else:
-            chosen = enabled(mode, value, x_size)[in_x] & enabled(mode, value, y_size)[in_y]
+            chosen = used(mode, value, x_size)[in_x] & used(mode, value, y_size)[in_y]
         if mode == 0 and value in (4, 5):
             x, y = (x * 0, y) if value == 4 else (x, y * 0)
         rows = (at.z_row & ~spread) | (i // step & spread)
         yield Elements(
             _zeros if (mode, value) == (0, 3) else operation,
-            codes(x, x_size)[in_x[chosen] // x_size],
-            codes(y, y_size)[in_y[chosen] // y_size],
+            codes_in(x, x_size)[in_x[chosen] // x_size],
+            codes_in(y, y_size)[in_y[chosen] // y_size],
             ((rows * ROW + i) // wide)[chosen],
             wide,
         )
@@ -272,7 +272,7 @@ def _matrix(
     spread = wide // x_size - 1
     first = (j & -x_size) | (z_row & (x_size - 1))
     rows = (first[:, None] & ~spread) | (i // x_size & spread)
-    u, v = codes(x, x_size)[i // x_size], codes(y, y_size)[j // y_size]
+    u, v = codes_in(x, x_size)[i // x_size], codes_in(y, y_size)[j // y_size]
     shape = rows.shape
     return Elements(
         operation,
@@ -293,7 +293,7 @@ def matfp(sides: Sides) -> Iterator[Elements]:
     x, y = (_lanes(sides, side, on[f"{side}_offset"], size) for side in "xy")
     modes = ((on["enable_mode"], on["enable_value"] & 31), (on["y_enable_mode"], on["y_enable_value"]))
     x, y = (row * 0 if mode in ((0, 4), (0, 5)) else row for row, mode in zip((x, y), modes, strict=True))
-    flags = (enabled(*modes[0], size), enabled(*modes[1], size))
+    flags = (used(*modes[0], size), used(*modes[1], size))
     operation = _zeros if (0, 3) in modes else FloatingOperation(tables.FLOAT_MODES[alu], source, target)
     yield _matrix(x, y, flags, (size, size, wide), on["z_row"], operation)
 
@@ -308,7 +308,7 @@ def matint(sides: Sides) -> Iterator[Elements]:
     if alu == tables.REDUCE:
         bits, saturated = tables.MATINT_REDUCED.get(on["width"], (16, 16))
         size = bits // 8
-        place, flags = _PLACES[::size], enabled(*mode, size)
+        place, flags = _PLACES[::size], used(*mode, size)
         row, column = np.meshgrid(place, place, indexing="ij")
         chosen = flags[row if of_y else column]
         rows = row | (on["z_row"] & (size - 1))
@@ -324,7 +324,7 @@ def matint(sides: Sides) -> Iterator[Elements]:
     if mode in ((0, 4), (0, 5)):
         x, y = (x, y * 0) if of_y else (x * 0, y)
     every = np.full(ROW, True)
-    enable = (every, enabled(*mode, y_size)) if of_y else (enabled(*mode, x_size), every)
+    enable = (every, used(*mode, y_size)) if of_y else (used(*mode, x_size), every)
     operation = _zeros if mode == (0, 3) else _accumulated(on, alu, bits3)
     yield _matrix(x, y, enable, (x_size, y_size, wide), on["z_row"], operation)
 
@@ -332,19 +332,19 @@ def matint(sides: Sides) -> Iterator[Elements]:
 def mac16(sides: Sides) -> Iterator[Elements]:
     """Return what mac16 writes."""
     on = sides.on
-    x, y = loaded(sides.x, on["x_offset"]), loaded(sides.y, on["y_offset"])
+    x, y = row_at(sides.x, on["x_offset"]), row_at(sides.y, on["y_offset"])
     wide = 4 if on["z_i32"] and not on["vector"] else 2
     term = {(0, 0): "xy", (0, 1): "x", (1, 0): "y", (1, 1): "0"}[on["skip_x"], on["skip_y"]]
     bits = {f"{side}_bits": 8 if on[f"{side}_i8"] else 16 for side in "xy"}
     mode = Accumulation(term, **bits, z_bits=8 * wide, x_signed=True, y_signed=True, with_z=not on["skip_z"])  # type: ignore[arg-type]
-    enable = [enabled(on[f"{s}_enable_mode"], on[f"{s}_enable_value"], 2, several_zeros=False) for s in "xy"]
+    enable = [used(on[f"{s}_enable_mode"], on[f"{s}_enable_value"], 2, several_zeros=False) for s in "xy"]
     operation = IntegerOperation(mode, on["shift"])
     if not on["vector"]:
         yield _low_bytes(_matrix(x, y, (enable[0], enable[1]), (2, 2, wide), on["z_row"], operation), mode)
         return
     chosen = enable[0][::2]
     places = np.arange(ROW // 2)[chosen] + ROW // 2 * on["z_row"]
-    yield _low_bytes(Elements(operation, codes(x, 2)[chosen], codes(y, 2)[chosen], places, wide), mode)
+    yield _low_bytes(Elements(operation, codes_in(x, 2)[chosen], codes_in(y, 2)[chosen], places, wide), mode)
 
 
 def _low_bytes(found: Elements, on: Accumulation) -> Elements:

@@ -13,12 +13,12 @@ from mmaformal.apple.registers import (
     Bytes,
     Flags,
     Int64Codes,
-    as_bytes,
-    codes,
-    enabled,
+    codes_in,
     indexed,
-    loaded,
     packed,
+    row_at,
+    to_bytes,
+    used,
 )
 from mmaformal.apple.state import AmxState
 from mmaformal.encodings.amx_lanes import IEEE_BF16, Reduction
@@ -83,7 +83,7 @@ def _whole(on: dict[str, int], generation: int) -> _Extract:
         step, mode = 16 if on["four"] else 32, (0, 0)
         offset &= -ROW if generation >= 4 else -1
     places = range(on["z_place"] % step, ROW, step)
-    return _Extract("y" if on["to_y"] else "x", offset, enabled(*mode, size), size, wide, stride, places)
+    return _Extract("y" if on["to_y"] else "x", offset, used(*mode, size), size, wide, stride, places)
 
 
 def _plain(name: str, on: dict[str, int]) -> _Extract:
@@ -91,7 +91,7 @@ def _plain(name: str, on: dict[str, int]) -> _Extract:
     side = "x" if name == "extrh" else "y"
     size = max(2, 8 >> on["narrow_width"])
     mode = (on[f"{side}_enable_mode"], on[f"{side}_enable_value"])
-    enable = enabled(*mode, size, several_zeros=False)
+    enable = used(*mode, size, several_zeros=False)
     if on["narrow_width"] == 3:
         enable = enable & (_PLACES % 2 == 0)
     offset = on["x_offset"] if side == "x" else on["offset"]
@@ -106,8 +106,8 @@ def _extracted(across: bool, z: Bytes, place: int, what: _Extract, on: dict[str,
     low = turn & (wide - 1)
     rows = ((place if across else i) & -wide) | low
     columns = (i if across else np.full(len(i), place)) // wide
-    found = codes(z.reshape(-1), wide).reshape(ROW, -1)[rows, columns]
-    return as_bytes(_narrowed(found, what, on) if what.stride else found, size)
+    found = codes_in(z.reshape(-1), wide).reshape(ROW, -1)[rows, columns]
+    return to_bytes(_narrowed(found, what, on) if what.stride else found, size)
 
 
 def _narrowed(found: Int64Codes, what: _Extract, on: dict[str, int]) -> Int64Codes:
@@ -131,7 +131,7 @@ def lookup(state: AmxState, on: dict[str, int], generation: int) -> AmxState:
     source = np.frombuffer(state.y if on["from_y"] else state.x, np.uint8)
     start = ROW * on["table"]
     table = np.frombuffer(state.y if on["table_y"] else state.x, np.uint8)[start : start + ROW]
-    row = loaded(source, on["offset"])
+    row = row_at(source, on["offset"])
     makes = kind is not None
     found = (
         packed(_numbers(row, table, size, kind), index_bits)
@@ -147,7 +147,7 @@ def lookup(state: AmxState, on: dict[str, int], generation: int) -> AmxState:
 
 def _numbers(row: Bytes, table: Bytes, size: int, kind: Format | bool | None) -> Int64Codes:
     """One less than the number of the table's first lane that exceeds each lane; all ones if none does."""
-    mine, other = codes(row, size)[:, None], codes(table, size)[None, :]
+    mine, other = codes_in(row, size)[:, None], codes_in(table, size)[None, :]
     if isinstance(kind, Format):
         beyond = lanes.exceeds(other, mine, kind)
     else:

@@ -18,17 +18,17 @@ ROW: Final = 64  #: bytes
 _KINDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}
 
 
-def codes(data: Bytes, size: int) -> Int64Codes:
+def codes_in(data: Bytes, size: int) -> Int64Codes:
     """The codes of so many bytes each, the first one the lowest; those of 8 bytes signed, as lanes have them."""
     return data.view(_KINDS[size]).astype(np.int64)
 
 
-def as_bytes(values: Int64Codes, size: int) -> Bytes:
+def to_bytes(values: Int64Codes, size: int) -> Bytes:
     """The bytes of codes."""
     return values.astype(_KINDS[size]).view(np.uint8)
 
 
-def loaded(pool: Bytes, offset: int) -> Bytes:
+def row_at(pool: Bytes, offset: int) -> Bytes:
     """The 64 bytes from an offset on, of a circular buffer."""
     return pool[(offset + np.arange(ROW)) % len(pool)]
 
@@ -55,7 +55,7 @@ def shuffled(row: Bytes, mode: int, size: int) -> Bytes:
     return np.ascontiguousarray(parts.transpose(1, 0, 2)).reshape(ROW)
 
 
-def enabled(mode: int, value: int, size: int, several_zeros: bool = True) -> Flags:
+def used(mode: int, value: int, size: int, several_zeros: bool = True) -> Flags:
     """Which lanes of so many bytes take part, a flag for each byte; values count lanes modulo their number.
 
     `several_zeros`: the modes of three bits, in which 3, 4 and 5 of mode 0 have all lanes, too, and what there is

@@ -38,7 +38,7 @@ class AmxWitness(Summarised):
         )
 
 
-def smaller(state: AmxState, shows: Callable[[AmxState], bool]) -> AmxState:
+def least_state(state: AmxState, shows: Callable[[AmxState], bool]) -> AmxState:
     """The state with as many registers zero as leave what it shows."""
     for name, size in SIZES.items():
         for start, stop in ((0, size), (0, size // 2), (size // 2, size)):

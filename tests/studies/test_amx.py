@@ -14,7 +14,7 @@ from support.slow import slow
 
 from mmaformal.apple import AmxState, execute
 from mmaformal.apple.operand import OPS, AmxOperand
-from mmaformal.apple.witness import AmxWitness, smaller
+from mmaformal.apple.witness import AmxWitness, least_state
 from mmaformal.cli import main
 from mmaformal.cli.amx import CLAIM_NAMES
 from mmaformal.encodings.amx import executable, smt
@@ -159,7 +159,7 @@ def test_encodings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPat
     state = AmxState(x=bytes(range(256)) * 2)
     operand = AmxOperand(vector=1, skip_y=1, skip_z=1, x_offset=4).encode()
     assert query._differ(state, "fma64", operand)
-    least = smaller(state, lambda trial: query._differ(trial, "fma64", operand))
+    least = least_state(state, lambda trial: query._differ(trial, "fma64", operand))
     assert not any(least.x[256:])
     assert (
         "byte 0 of row 0 becomes 0x04 in the executable encoding, 0x05"

@@ -18,7 +18,7 @@ import z3
 from mmaformal.apple import AmxState, execute
 from mmaformal.apple.operand import NUMBERS, OPS, AmxOperand
 from mmaformal.apple.state import SIZES
-from mmaformal.apple.witness import AmxWitness, smaller
+from mmaformal.apple.witness import AmxWitness, least_state
 from mmaformal.encodings.amx import smt as amx
 from mmaformal.lanes import LaneError
 from mmaformal.proof.failure import with_failure
@@ -154,7 +154,7 @@ def _differ(state: AmxState, name: str, operand: int) -> bool:
 
 
 def _parting(state: AmxState, name: str, operand: int) -> AmxWitness:
-    state = smaller(state, lambda trial: _differ(trial, name, operand))
+    state = least_state(state, lambda trial: _differ(trial, name, operand))
     mine, other = execute(state, name, operand).z, execute_terms(state, name, operand).z
     n = next(n for n, (x, y) in enumerate(zip(mine, other, strict=True)) if x != y)
     became = f"becomes {mine[n]:#04x} in the executable encoding, {other[n]:#04x} in the SMT encoding"
@@ -216,7 +216,7 @@ def _witness(question: AmxQuestion, name: str, asker: Asker) -> AmxWitness | Non
             note = f"it does not hold that {question.statement}"
             if len(question.runs) > 1:
                 note += f" (those of {other:#018x}, in their places, make another Z)"
-            return AmxWitness(name, operand, smaller(state, shows), note)
+            return AmxWitness(name, operand, least_state(state, shows), note)
     return None
 
 
