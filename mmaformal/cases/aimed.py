@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import floor
 
-from mmaformal.cases.codes import negated
+from mmaformal.cases.codes import opposite_code
 from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Codes, Rows, one, zeros
 from mmaformal.formats import Format, exponent_of
@@ -292,7 +292,7 @@ class _Aiming:
             large = self._signed(size * _power(rng.randint(-4, 2 * self.spec.d_format.fraction_bits)))
             self._put(products[-1], large)
             x, y = self.codes[products[-1]]
-            minus = negated(x, self.spec.a_format) if x else 0
+            minus = opposite_code(x, self.spec.a_format) if x else 0
             self._set(products[-2], minus, y)
         elif len(free) > 1 and rng.random() < 0.3:
             near = size * _power(rng.randint(-self.spec.d_format.fraction_bits, 2)) * rng.randint(3, 9) / 5

@@ -87,7 +87,7 @@ def exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
 # ---- what a code is ----------------------------------------------------------------------------------------------
 
 
-def negated(code: int, fmt: Format) -> int:
+def opposite_code(code: int, fmt: Format) -> int:
     """The code of the opposite number; 0 where a format has no −0, and a number that has no opposite stays."""
     if fmt.is_integer:
         return -code % fmt.codes

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 from typing import TypeAlias
 
-from mmaformal.cases.codes import negated
+from mmaformal.cases.codes import opposite_code
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown_out_of_order
 from mmaformal.cases.run import run
@@ -66,7 +66,7 @@ def product_cases(
         base, other = zeros(spec), {}
         places = order or range(spec.k)  # neighbours in one step
         if rng.random() < 0.6:
-            other[places[1 % spec.k]] = negated(low[0], spec.a_format), low[1]
+            other[places[1 % spec.k]] = opposite_code(low[0], spec.a_format), low[1]
         size = (
             rng.choice((1, 3, 5, 7))
             * rng.choice((1, -1))
@@ -82,7 +82,7 @@ def product_cases(
             if factors is None or len(places) < 2:
                 continue
             place = places[min(2, len(places) - 1)]  # of two, none cancels the first, which may be subnormal
-            other[place] = (negated(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
+            other[place] = (opposite_code(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
         x, y = (with_products(base, other | {0: mine}) for mine in (low, high))
         out += [(x, y), (y, x)]
     return out
@@ -113,7 +113,7 @@ def narrow_cases(spec: DotAdd, F: int) -> list[CodesPair]:
     out: list[CodesPair] = []
     for high, low, value in sorted(raised, key=lambda case: (-case[0], case[1], case[2]))[:12]:
         second, first = alike[value][high], alike[value][low]
-        opposite = negated(first[0], a), first[1]
+        opposite = opposite_code(first[0], a), first[1]
         for units, below in product((1, 3), (1, 2, 3)):
             rest = units * Fraction(2) ** (high - F - below)
             c, cancelling = any_code(rest, spec.c_format), any_code(-value, spec.c_format)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from mmaformal.cases.codes import negated
+from mmaformal.cases.codes import opposite_code
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
@@ -136,7 +136,7 @@ def _simpler(code: int, fmt: Format) -> Iterator[int]:
     if not fmt.is_finite(code):
         return
     if fmt.is_integer:
-        yield from (0, code & ~fmt.sign_mask, code & -code, negated(code, fmt))
+        yield from (0, code & ~fmt.sign_mask, code & -code, opposite_code(code, fmt))
         yield from (code & ~(1 << i) for i in range(fmt.storage_bits))
         return
     sign, field, fraction = fmt.fields(code)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal.cases.codes import is_infinite, is_nan, is_zero, negated
+from mmaformal.cases.codes import is_infinite, is_nan, is_zero, opposite_code
 from mmaformal.encodings.executable import blocks
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.formats import (
@@ -120,7 +120,7 @@ def test_codes_are_in_order_and_have_opposites(fmt: Format) -> None:
     assert nan == fmt.code("nan")
     for code in range(fmt.codes) if fmt.signed else ():
         if fmt.is_finite(code):
-            assert fmt.value(negated(code, fmt)) == -fmt.value(code)
+            assert fmt.value(opposite_code(code, fmt)) == -fmt.value(code)
 
 
 #: the largest number, the least, and the code of 1, as the tables of values print them (P3109/Public, June 2026)
