@@ -116,7 +116,7 @@ class Box(ShortRepr):
     def holds(self, place: int, value: Fraction) -> bool:
         """Whether a place can hold a number."""
         if place == self.c:
-            return code_of(self.types.c, value) is not None
+            return exact_code(self.types.c, value) is not None
         return factors_of(self.types.a, self.types.b, value) is not None
 
     def codes(self, terms: Terms) -> tuple[dict[int, tuple[int, int]], int]:
@@ -127,7 +127,7 @@ class Box(ShortRepr):
                 found = factors_of(self.types.a, self.types.b, value)
                 assert found is not None
                 factors[place] = found
-        addend = code_of(self.types.c, terms.get(self.c, Fraction(0)))
+        addend = exact_code(self.types.c, terms.get(self.c, Fraction(0)))
         assert addend is not None
         return factors, addend
 
@@ -160,7 +160,7 @@ def power(exponent: int) -> Fraction:
 
 
 @lru_cache(maxsize=1 << 16)
-def code_of(fmt: Format, value: Fraction) -> int | None:
+def exact_code(fmt: Format, value: Fraction) -> int | None:
     """The code of a number; None if the format does not have it."""
     if value == 0:
         return 0
@@ -189,7 +189,7 @@ def factors_of(a: Format, b: Format, value: Fraction) -> tuple[int, int] | None:
         middle = (exponent_of(value) + a.bias - b.bias) // 2  # as far from the ends of a as of those of b
         for exponent in sorted(range(low, high + 1), key=lambda e: abs(e - middle)):
             x = Fraction(factor) * power(exponent - width)
-            first, second = code_of(a, x), code_of(b, value / x)
+            first, second = exact_code(a, x), exact_code(b, value / x)
             if first is None or second is None:
                 continue
             if a.fields(first)[1] and b.fields(second)[1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaformal.probes.box import Box, code_of, power
+from mmaformal.probes.box import Box, exact_code, power
 from mmaformal.probes.special import Behaviour
 
 
@@ -15,8 +15,8 @@ def products_exact(box: Box) -> Behaviour:
     x = (1 + power(-t.a.fraction_bits)) * power(up // 2)
     y = (1 + power(-t.b.fraction_bits)) * power(up - up // 2)
     last = power(up - t.a.fraction_bits - t.b.fraction_bits)
-    a, b, c = code_of(t.a, x), code_of(t.b, y), code_of(t.c, last - x * y)
-    if a is None or b is None or c is None or code_of(t.d, last) is None:
+    a, b, c = exact_code(t.a, x), exact_code(t.b, y), exact_code(t.c, last - x * y)
+    if a is None or b is None or c is None or exact_code(t.d, last) is None:
         return Behaviour(case, None)
     row = box.ask_codes([({0: (a, b)}, c)])[0]
     places = t.a.fraction_bits + t.b.fraction_bits
@@ -29,7 +29,7 @@ def carries_seen(box: Box) -> Behaviour:
     case, n = f"{box.k + 1} terms of 1", box.k + 1
     pair = [dict.fromkeys(range(n), Fraction(sign)) for sign in (1, -1)]
     rows = box.ask(pair)
-    if code_of(box.types.d, Fraction(n)) is None:
+    if exact_code(box.types.d, Fraction(n)) is None:
         return Behaviour(case, None, tuple(rows))
     right = [box.number(row) == sum(x.values()) for row, x in zip(rows, pair, strict=True)]
     if all(right):

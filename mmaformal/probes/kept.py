@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import exponent_of
-from mmaformal.probes.box import Box, Response, Terms, code_of, power
+from mmaformal.probes.box import Box, Response, Terms, exact_code, power
 from mmaformal.probes.modes import POINTS, agreeing
 
 #: No more places than these are asked for.
@@ -123,7 +123,7 @@ def are_normalised(box: Box, places: tuple[int, int, int], kept: KeptPlaces) -> 
     x, y, small = places
     a, b, top = box.types.a, box.types.b, kept.large - 2
     exponent = min(max(top // 2, top - b.max_exponent), a.max_exponent)
-    left, right = (code_of(fmt, power(e) * 3 / 2) for fmt, e in ((a, exponent), (b, top - exponent)))
+    left, right = (exact_code(fmt, power(e) * 3 / 2) for fmt, e in ((a, exponent), (b, top - exponent)))
     term = {small: power(top - kept.places)}
     if kept.more or left is None or right is None or not box.can_hold(term):
         return None

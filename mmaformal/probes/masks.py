@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Response, code_of, dyadic_text, factors_of, power
+from mmaformal.probes.box import Box, Response, dyadic_text, exact_code, factors_of, power
 from mmaformal.probes.tree import Tree
 from mmaformal.summation import Node
 
@@ -98,8 +98,8 @@ def _left(box: Box, large: int, small: int) -> Left:
     n = box.k + 1
     numbers = (power(large), -power(large), power(small))
     products = [factors_of(box.types.a, box.types.b, x) for x in numbers]
-    addends = [code_of(box.types.c, x) for x in numbers]
-    expected = code_of(box.types.d, power(small))
+    addends = [exact_code(box.types.c, x) for x in numbers]
+    expected = exact_code(box.types.d, power(small))
     a = np.array([0, *(pair[0] for pair in products if pair)], np.uint64)
     b = np.array([0, *(pair[1] for pair in products if pair)], np.uint64)
     c = np.array([0, *(code for code in addends if code is not None)], np.uint64)

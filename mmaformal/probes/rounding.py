@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Response, code_of, divides, factors_of, power
+from mmaformal.probes.box import Box, Response, divides, exact_code, factors_of, power
 from mmaformal.probes.modes import POINTS, agreeing
 from mmaformal.spaces.common import Types
 
@@ -203,7 +203,7 @@ def _exponent(types: Types, addends: frozenset[Fraction], products: frozenset[Fr
     low, high = max(types.d.min_exponent, -_FAR), min(types.d.max_exponent - 4, _FAR)
     for exponent in sorted(range(low, high + 1), key=abs):
         scale = power(exponent)
-        if all(code_of(types.c, x * scale) is not None for x in addends) and all(
+        if all(exact_code(types.c, x * scale) is not None for x in addends) and all(
             factors_of(types.a, types.b, x * scale) is not None for x in products
         ):
             return exponent

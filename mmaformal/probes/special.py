@@ -9,7 +9,7 @@ from itertools import combinations
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, Specials
-from mmaformal.probes.box import Box, Response, Terms, code_of, power
+from mmaformal.probes.box import Box, Response, Terms, exact_code, power
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,8 +69,8 @@ def _subnormal_factor(box: Box, side: str) -> Behaviour:
     mine, others = (box.types.a, box.types.b) if side == "a" else (box.types.b, box.types.a)
     case = f"a subnormal {side}"
     up = min(others.max_exponent, 1 - mine.min_exponent)
-    code, twin = (code_of(mine, power(mine.min_exponent - x)) for x in (1, 0))
-    factor = code_of(others, power(up))
+    code, twin = (exact_code(mine, power(mine.min_exponent - x)) for x in (1, 0))
+    factor = exact_code(others, power(up))
     exponent = mine.min_exponent - 1 + up
     if code is None or twin is None or factor is None or exponent < box.types.d.min_exponent:
         return Behaviour(case, None)
@@ -198,7 +198,7 @@ def _infinities(box: Box) -> Iterator[Behaviour]:
 
 def _with(box: Box, name: str, code: int) -> tuple[dict[int, tuple[int, int]], int]:
     """One code at a[0], b[0] or c, the other factor being 1."""
-    one_a, one_b = code_of(box.types.a, Fraction(1)), code_of(box.types.b, Fraction(1))
+    one_a, one_b = exact_code(box.types.a, Fraction(1)), exact_code(box.types.b, Fraction(1))
     assert one_a is not None
     assert one_b is not None
     if name == "c":
@@ -250,7 +250,7 @@ def nans(box: Box) -> Nans:
 
 def _invalid(box: Box) -> Iterator[tuple[str, tuple[dict[int, tuple[int, int]], int]]]:
     t = box.types
-    one_a, one_b = code_of(t.a, Fraction(1)), code_of(t.b, Fraction(1))
+    one_a, one_b = exact_code(t.a, Fraction(1)), exact_code(t.b, Fraction(1))
     assert one_a is not None
     assert one_b is not None
     if t.a.infinity is not None:
@@ -266,7 +266,7 @@ def _invalid(box: Box) -> Iterator[tuple[str, tuple[dict[int, tuple[int, int]], 
 
 def _operands(box: Box) -> Iterator[tuple[str, tuple[dict[int, tuple[int, int]], int]]]:
     t = box.types
-    one_a, one_b = code_of(t.a, Fraction(1)), code_of(t.b, Fraction(1))
+    one_a, one_b = exact_code(t.a, Fraction(1)), exact_code(t.b, Fraction(1))
     assert one_a is not None
     assert one_b is not None
     given = {name: _some_nans(fmt) for name, fmt in (("a", t.a), ("b", t.b), ("c", t.c))}

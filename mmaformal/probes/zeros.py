@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Response, Terms, code_of, power
+from mmaformal.probes.box import Box, Response, Terms, exact_code, power
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,8 +30,8 @@ def signs(box: Box) -> tuple[ZeroSign, ...]:
 
 def _zero_cases(box: Box) -> Iterator[tuple[str, dict[int, tuple[int, int]], int]]:
     t = box.types
-    one, minus = (code_of(t.b, Fraction(x)) for x in (1, -1))
-    c_one = code_of(t.c, Fraction(1))
+    one, minus = (exact_code(t.b, Fraction(x)) for x in (1, -1))
+    c_one = exact_code(t.c, Fraction(1))
     assert one is not None
     assert minus is not None
     assert c_one is not None
@@ -41,7 +41,7 @@ def _zero_cases(box: Box) -> Iterator[tuple[str, dict[int, tuple[int, int]], int
         yield "all terms −0", negative, minus_zero
         yield "products +0, c −0", {}, minus_zero
     yield "products −0, c +0", negative, 0
-    a_one = code_of(t.a, Fraction(1))
+    a_one = exact_code(t.a, Fraction(1))
     assert a_one is not None
     yield "c = 1 and a product of −1", {0: (a_one, minus)}, c_one
     below = power(box.least_result - 3)
@@ -188,7 +188,7 @@ def _fields(box: Box, known: KnownZeros, rows: list[Response]) -> bool | None:
     """Whether 0·x, x being large, makes a small term be cut."""
     t = box.types
     high = max(t.a.max_exponent + t.b.min_exponent, t.a.min_exponent + t.b.max_exponent)
-    left, right = code_of(t.a, power(t.a.max_exponent)), code_of(t.b, power(t.b.max_exponent))
+    left, right = exact_code(t.a, power(t.a.max_exponent)), exact_code(t.b, power(t.b.max_exponent))
     assert left is not None
     assert right is not None
     zeros = ((left, 0), (0, right))

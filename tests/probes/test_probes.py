@@ -25,7 +25,7 @@ from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import FORMATS
 from mmaformal.probes import Tree
-from mmaformal.probes.box import Box, code_of, factors_of, power
+from mmaformal.probes.box import Box, exact_code, factors_of, power
 from mmaformal.probes.masks import masked, tree_of
 from mmaformal.probes.modes import MODES, POINTS, agreeing
 from mmaformal.recorder import RecorderError, program_of
@@ -277,9 +277,9 @@ def test_codes_of_numbers(fmt: Any) -> None:
     for _ in range(300):
         code = chance.randrange(fmt.codes) >> fmt.ignored_low_bits << fmt.ignored_low_bits
         if fmt.is_finite(code) and fmt.value(code) != 0:
-            assert code_of(fmt, fmt.value(code)) == code
-    assert code_of(fmt, power(fmt.max_exponent + 1)) is None
-    assert code_of(fmt, 1 + power(-fmt.fraction_bits - 1)) is None
+            assert exact_code(fmt, fmt.value(code)) == code
+    assert exact_code(fmt, power(fmt.max_exponent + 1)) is None
+    assert exact_code(fmt, 1 + power(-fmt.fraction_bits - 1)) is None
 
 
 def test_factors_of_products() -> None:
