@@ -204,10 +204,10 @@ class Fingerprint(Result):
         were compared.
         """
         self._require_told_apart()
-        from mmaformal.recorder.fingerprint import program
+        from mmaformal.recorder.fingerprint import fingerprint_program
 
         table = list(zip(self.labels, self.gives, strict=True))
-        return program(instruction, self.cases, table, compiler)
+        return fingerprint_program(instruction, self.cases, table, compiler)
 
     def _require_told_apart(self) -> None:
         if not self.distinguished:

@@ -87,7 +87,9 @@ def mfma_of(instruction: Instruction) -> Mfma:
     return Mfma(builtin, i.m, i.k, _BLOCKS[i.name], i.a_format, i.b_format, i.d_format)
 
 
-def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> RecorderProgram:
+def hip_program(
+    instruction: Instruction, compiler: str | None = None, *, here: bool = True
+) -> RecorderProgram:
     """The program of a GPU's unit.  Raises RecorderError, one line, for what is missing."""
     target = TARGETS[instruction.architecture]
     tools: tuple[str, ...] = (compiler or "hipcc",)

@@ -56,7 +56,7 @@ int main(void) {
 """)
 
 
-def program(
+def fingerprint_program(
     instruction: Instruction,
     cases: Sequence[Codes],
     models: Sequence[tuple[Sequence[str], Sequence[int]]],

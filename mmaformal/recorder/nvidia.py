@@ -64,7 +64,9 @@ class DeviceKernel(ShortRepr):
     suffix: str  #: of the target: "a" where the instruction is of one generation only
 
 
-def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> RecorderProgram:
+def mma_program(
+    instruction: Instruction, compiler: str | None = None, *, here: bool = True
+) -> RecorderProgram:
     """The program of a GPU's unit.  Raises RecorderError, one line, for what is missing."""
     if instruction.architecture not in GENERATIONS:
         raise RecorderError(f"{instruction.label}: no GPU of NVIDIA's is known to be of that architecture")

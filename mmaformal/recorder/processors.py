@@ -94,7 +94,7 @@ static void describe(char *device, size_t size) {
 }
 
 
-def program(
+def c_program(
     instruction: Instruction, unit: Intrinsic, compiler: str | None = None, *, here: bool = True
 ) -> RecorderProgram:
     """The program of a processor's unit.

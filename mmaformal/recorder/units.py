@@ -101,11 +101,11 @@ def program_of(
         )
     unit = unit_of(instruction)
     if unit is not None:
-        return processors.program(instruction, unit, compiler, here=here)
+        return processors.c_program(instruction, unit, compiler, here=here)
     if instruction.architecture in nvidia.GENERATIONS:
-        return nvidia.program(instruction, compiler, here=here)
+        return nvidia.mma_program(instruction, compiler, here=here)
     if instruction.architecture in amd.TARGETS:
-        return amd.program(instruction, compiler, here=here)
+        return amd.hip_program(instruction, compiler, here=here)
     raise RecorderError(f"{instruction.label}: there is no program for it")
 
 

@@ -20,7 +20,7 @@ from mmaformal.cli.running import UsageError
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import CUnavailableError, c_source, unit_of
-from mmaformal.recorder.processors import program
+from mmaformal.recorder.processors import c_program
 from mmaformal.recorder.program import run_program
 from mmaformal.recorder.rows import RowLayout, read_outputs
 from mmaformal.witness import Witness
@@ -197,7 +197,7 @@ def test_fresh_outputs_of_the_unit(i: Instruction, count: int, tmp_path: Path) -
     records = np.zeros(count, layout.dtype)
     records["a"], records["b"], records["c"] = a, b, c = rows(i, count)
     head = f"{layout.title}\n{json.dumps({'rows': count})}\n".encode()
-    run_program(program(i, unit), [head, records.tobytes()], layout.dtype.itemsize, tmp_path / "out", None)
+    run_program(c_program(i, unit), [head, records.tobytes()], layout.dtype.itemsize, tmp_path / "out", None)
     found = np.concatenate([block["d"] for block in read_outputs(tmp_path / "out").blocks()])
     wrong = np.flatnonzero(found != i.dot_add(a, b, c))
     assert not len(wrong), [[hex(int(x)) for x in (*a[n], *b[n], c[n], found[n])] for n in wrong[:3]]

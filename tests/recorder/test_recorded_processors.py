@@ -31,7 +31,7 @@ from mmaformal.cli.record import record as command
 from mmaformal.cli.running import UsageError
 from mmaformal.instruction import Instruction
 from mmaformal.recorder import RecorderError, from_outputs, program_of, record, write_program
-from mmaformal.recorder.processors import program
+from mmaformal.recorder.processors import c_program
 from mmaformal.recorder.program import program_source
 from mmaformal.recorder.rows import RowLayout, read_outputs, stream
 from mmaformal.recordings import RecordingError, check, read
@@ -248,7 +248,7 @@ static void emulated_dpbf16ps(int d, int a, int b) {
 def test_operands_reach_their_places_in_tiles(i: Instruction, tmp_path: Path) -> None:
     unit = intrinsics.unit_of(i)
     assert unit is not None
-    text = program(i, unit, "gcc", here=False).source
+    text = c_program(i, unit, "gcc", here=False).source
     assert (text.count("_tile_"), text.count("if (!(has_tiles()))")) == (7, 1)
     headers, unit_text = text.split("enum { K", 1)
     unit_text = unit_text.replace("_tile_", "emulated_").replace("if (!(has_tiles()))", "if (0)")
