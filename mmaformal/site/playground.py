@@ -36,7 +36,7 @@ class ReadOperand(ShortRepr):
     note: str = ""
 
 
-def read(word: str, fmt: Format) -> ReadOperand:
+def typed_code(word: str, fmt: Format) -> ReadOperand:
     """The code of what is typed: bits (0x3c00, 0b11), a decimal, a fraction, a hexadecimal float, inf, nan; else +0.
 
     A number that the format does not have is rounded to the nearest one, with a note.  Raises UnreadableError.
@@ -115,10 +115,10 @@ def _read(
         operands = []
         for place, word in enumerate([*words, *[""] * count][:count]):
             try:
-                operands.append(read(word, instruction.format_of(side)))
+                operands.append(typed_code(word, instruction.format_of(side)))
             except UnreadableError as why:
                 error = error or f"{side}[{place}]: {why}"
-                operands.append(read("", instruction.format_of(side)))
+                operands.append(typed_code("", instruction.format_of(side)))
         read_sides.append(operands)
     return read_sides, error
 
@@ -133,7 +133,7 @@ def _told(operand: ReadOperand, fmt: Format) -> dict[str, object]:
     }
 
 
-def evaluated(labels: Sequence[str], asked: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def _evaluated(labels: Sequence[str], asked: Mapping[str, Sequence[str]]) -> dict[str, object]:
     """Return what units make of what is typed, side by side.  Raises UnreadableError."""
     units = instructions_called(labels)
     first = units[0]
@@ -182,7 +182,7 @@ def answer(request: str) -> str:
     asked = json.loads(request)
     sides = {side: [str(word) for word in asked.get(side, ())] for side in SIDES}
     try:
-        return json.dumps(evaluated(asked["units"], sides), ensure_ascii=False)
+        return json.dumps(_evaluated(asked["units"], sides), ensure_ascii=False)
     except UnreadableError as error:
         told: dict[str, object] = {"error": str(error)}
         with suppress(UnreadableError):

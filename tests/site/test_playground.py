@@ -16,7 +16,7 @@ from mmaformal.architectures import SPECIFIED_UNITS
 from mmaformal.formats import fp16
 from mmaformal.site.bundle import bundled_modules
 from mmaformal.site.pages import witness_codes
-from mmaformal.site.playground import UnreadableError, answer, read
+from mmaformal.site.playground import UnreadableError, answer, typed_code
 from mmaformal.site.records import Atlas, PropertyTable, shipped
 
 ATLAS = Atlas(PropertyTable.read(shipped("properties.md").read_text(encoding="utf-8")))
@@ -58,13 +58,13 @@ def test_the_archive_has_every_algorithm_and_nothing_that_asks_solvers() -> None
 
 
 def test_numbers_are_read_as_they_are_typed() -> None:
-    assert [read(word, fp16).code for word in ("1", "0x1p+0", "0x3c00", "0b11", "-inf", "", "1/2")] == [
+    assert [typed_code(word, fp16).code for word in ("1", "0x1p+0", "0x3c00", "0b11", "-inf", "", "1/2")] == [
         *(0x3C00, 0x3C00, 0x3C00, 3, 0xFC00, 0, 0x3800),
     ]
-    assert read("0.1", fp16).note
+    assert typed_code("0.1", fp16).note
     for wrong in ("x", "0x10000", "1e9", "0xg"):
         with pytest.raises(UnreadableError):
-            read(wrong, fp16)
+            typed_code(wrong, fp16)
 
 
 @pytest.mark.parametrize(
