@@ -144,7 +144,7 @@ _SIZES: Mapping[str, Callable[[Sequence[int], Sequence[int]], int]] = {
 }
 
 
-def expressions(text: str, name: str) -> Iterator[Expression]:
+def read_expressions(text: str, name: str) -> Iterator[Expression]:
     """Yield the expressions of a text.  Raises RefusedError if it is no list of them."""
     at, lists = 0, list[list[Expression]]()
     while at < len(text):
@@ -296,7 +296,7 @@ class FollowedArgument:
 
     def follow(self, text: str, name: str) -> None:
         """Follow an argument to the end.  Raises RefusedError."""
-        for number, expression in enumerate(expressions(text, name), 1):
+        for number, expression in enumerate(read_expressions(text, name), 1):
             try:
                 rest = self.terms.command(expression, self._names)
                 if rest is not None:
@@ -335,7 +335,7 @@ class FollowedArgument:
         if name not in self._refuted:
             names: dict[str, int] = {}
             asserted = []
-            for each in expressions(self._scripts(name), name):
+            for each in read_expressions(self._scripts(name), name):
                 match self.terms.command(each, names):
                     case ["assert", claim]:
                         asserted.append(self.terms.read(claim, names))

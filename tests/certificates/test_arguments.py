@@ -10,7 +10,7 @@ import pytest
 import z3
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.certificates.check import FollowedArgument, RefusedError, expressions
+from mmaformal.certificates.check import FollowedArgument, RefusedError, read_expressions
 from mmaformal.facts import equality
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import Link, Theorem
@@ -338,7 +338,7 @@ def test_every_value_of_a_term_has_a_lemma() -> None:
     written = argument_of(made)
     assert _followed(written.text, written.lemmas)
     (line,) = (line for line in written.text.splitlines() if line.startswith("(infer"))
-    (_, given, claims, ranges, uses) = next(iter(expressions(line, "line")))
+    (_, given, claims, ranges, uses) = next(iter(read_expressions(line, "line")))
     assert len(uses) == 8
     for left_out in range(8):
         less = [each for n, each in enumerate(uses) if n != left_out]
