@@ -40,7 +40,7 @@ class WarmUp(ShortRepr):
         return {"specifications": self.specifications, "functions": self.functions, "seconds": self.seconds}
 
 
-def warm_up(instructions: Sequence[Instruction], jobs: int, told: Callable[[str], object]) -> WarmUp:
+def compile_all(instructions: Sequence[Instruction], jobs: int, told: Callable[[str], object]) -> WarmUp:
     """Compile what `matmul` and rows of cases need of these instructions, in so many processes.
 
     Instructions of one algorithm share most of their code, so each process takes whole algorithms, the most work first.

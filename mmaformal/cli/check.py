@@ -74,7 +74,7 @@ def check(
     width = max(map(len, names))
     outcomes: list[FileOutcome] = []
     until = math.inf if timeout is None else time.monotonic() + timeout
-    with options.workers(cluster, jobs) as executor:
+    with options.asked_workers(cluster, jobs) as executor:
         for path, name in zip(files, names, strict=True):
             with _Progress(name) as progress:
                 outcome = check_file(

@@ -78,7 +78,7 @@ def errors(
     instruction = options.instruction_of(arch, name, changes)
     with (
         Status("starting workers") as status,
-        options.workers(cluster, jobs if cluster else None) as executor,
+        options.asked_workers(cluster, jobs if cluster else None) as executor,
         wrong_use(ValueError),
     ):
         found = find(

@@ -92,7 +92,7 @@ def max_difference(
     with options.remembering_option(evidence, no_cache) as store:
 
         def ask() -> Apart:
-            with options.workers(cluster, jobs) as executor:
+            with options.asked_workers(cluster, jobs) as executor:
                 return _asked(left, right, where, (searches, executor), proving, timeout, memory, solvers)
 
         said = [*(["--prove"] if proving else []), *([f"--searches {searches}"] if searches > 1 else [])]

@@ -66,7 +66,7 @@ def mismatches(
     """
 
     def ask() -> Mismatches:
-        with options.workers(cluster, jobs) as executor:
+        with options.asked_workers(cluster, jobs) as executor:
             return _asked(file, arch, instruction, changes, request, executor)
 
     # the tables' instructions are tried too, those of `--model` among them

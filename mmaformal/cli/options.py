@@ -548,7 +548,7 @@ def where_it_ran(device: Architecture | None, against: tuple[Architecture, str] 
 
 
 @contextlib.contextmanager
-def workers(cluster: str | None, jobs: int | None) -> Iterator[Executor | None]:
+def asked_workers(cluster: str | None, jobs: int | None) -> Iterator[Executor | None]:
     """The workers that `--cluster`, or `--jobs` alone, asks for; none where neither does."""
     if cluster is None and jobs is None:
         yield None

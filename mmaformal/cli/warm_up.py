@@ -25,9 +25,9 @@ def warm_up(archs: tuple[Architecture, ...], jobs: int | None, as_json: bool) ->
     is compiled is kept on disk, for this processor and this version.
     """
     from mmaformal.listing import every_instruction
-    from mmaformal.warming import warm_up
+    from mmaformal.warming import compile_all
 
     instructions = [i for each in archs for i in each] or every_instruction()
     with Status() as status:
-        done = warm_up(instructions, jobs or os.cpu_count() or 1, status.show)
+        done = compile_all(instructions, jobs or os.cpu_count() or 1, status.show)
     return answered(json.dumps(done.to_json()) if as_json else str(done), SETTLED)
