@@ -110,12 +110,12 @@ def _inputs(argument: Argument, traces: _Traces) -> _Inputs:
     codes = {name: link_code(traces.lanes[name], code) for name, code in traces.codes.items()}
     for name, link in codes.items():
         argument.derive("inputs", text, [link], inputs=[traces.codes[name]])
-    skip = skips(traces.on, traces.skip)
+    skip = skip_claims(traces.on, traces.skip)
     argument.derive("operand", "the same is skipped", [skip], [operand])
     return _Inputs(codes, skip)
 
 
-def skips(on: executable_amx.Fields, skip: z3.BitVecRef) -> Link:
+def skip_claims(on: executable_amx.Fields, skip: z3.BitVecRef) -> Link:
     """Claims that both encodings skip the same."""
     flags = (on.skip_x, on.skip_y, on.skip_z)
     each = [

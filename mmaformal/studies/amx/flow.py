@@ -23,7 +23,7 @@ from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 from mmaformal.rounding import Conversion
-from mmaformal.studies.amx.alu import range_of, skips
+from mmaformal.studies.amx.alu import range_of, skip_claims
 from mmaformal.studies.amx.terms import OpenElements, constants
 
 ROWS = smt.ROWS
@@ -176,7 +176,7 @@ class _Flow(Argument):
 
         kind = smt.field(operand, 62, 2)
         links = _Fields(
-            skip=skips(on, smt.skips(operand)),
+            skip=skip_claims(on, smt.skips(operand)),
             x_offset=number(on.x_offset, smt.field(operand, 10, 9)),
             y_offset=number(on.y_offset, smt.field(operand, 0, 9)),
             z_row=number(on.z_row, smt.field(operand, 20, 6)),

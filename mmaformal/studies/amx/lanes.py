@@ -30,7 +30,7 @@ from mmaformal.lanes import BITS, INT64, Tracer
 from mmaformal.proof.encoding_links import link_code
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion
-from mmaformal.studies.amx.alu import skips
+from mmaformal.studies.amx.alu import skip_claims
 
 ALL = (IEEE_FP16, IEEE_BF16, IEEE_FP32, IEEE_FP64)
 
@@ -145,7 +145,7 @@ def argue_subtracted(rho: Conversion) -> Argument:
     mine = executable.subtracted(rho, skip, u, v, w, open_.executable)
     other = smt.subtracted(rho, smt_amx.skips(operand), x, y, z, open_.smt)
     statement = f"an element of {rho.format} becomes the same code by fms in both encodings"
-    return open_.argue(inputs, mine, other, statement, skips(on, smt_amx.skips(operand)))
+    return open_.argue(inputs, mine, other, statement, skip_claims(on, smt_amx.skips(operand)))
 
 
 class _Open(Argument):
