@@ -423,7 +423,7 @@ class _Problem:
         """Totals as codes of d; NaNs as the model has them."""
         fmt = self.spec.d_format
         nan = canonical_nan(fmt) if self.spec.nan_is_canonical else quiet_nan(fmt)
-        return rounded(total, self.wide, fmt, nan)
+        return rounded_codes(total, self.wide, fmt, nan)
 
     # ---- a chain of instructions ---------------------------------------------------------------------------
 
@@ -585,7 +585,7 @@ def values(codes: CodeArray, fmt: Format, wide: Format) -> NDArray[Any]:
     return np.copysign(magnitude, np.where(x.sign == 1, -1.0, 1.0)).astype(wide.dtype)
 
 
-def rounded(total: NDArray[Any], wide: Format, fmt: Format, nan: int) -> CodeArray:
+def rounded_codes(total: NDArray[Any], wide: Format, fmt: Format, nan: int) -> CodeArray:
     """Floats of the format `wide` as codes of another, to nearest even; a NaN is the code `nan`."""
     if fmt in (fp16, fp32, fp64):
         with np.errstate(all="ignore"):

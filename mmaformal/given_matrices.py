@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format, format_called, fp32, fp64
-from mmaformal.gemm import holds, rounded, values
+from mmaformal.gemm import holds, rounded_codes, values
 from mmaformal.given_scales import GivenScales, ScaleLayout, ways
 from mmaformal.operands import Matrix, as_operand, float_format, is_tensor
 from mmaformal.scale_layouts import from_pairs
@@ -56,7 +56,7 @@ def given_codes(x: Matrix, fmt: Format, name: str) -> CodeArray:
     if given is not None and given != fmt and holds(given, fmt):
         wide = as_operand(x, given, name).codes
         floats = values(wide, given, fp32 if holds(fp32, given) else fp64)
-        codes = rounded(floats, fp32 if holds(fp32, given) else fp64, fmt, quiet_nan(fmt))
+        codes = rounded_codes(floats, fp32 if holds(fp32, given) else fp64, fmt, quiet_nan(fmt))
         wrong = np.argwhere((exactly(codes, fmt, given) != wide) & ~np.isnan(floats))
         if len(wrong):
             place = tuple(map(int, wrong[0]))

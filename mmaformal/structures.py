@@ -22,7 +22,7 @@ from mmaformal.checked import Progress, integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format, fp32, fp64
-from mmaformal.gemm import holds, matmul, rounded, values
+from mmaformal.gemm import holds, matmul, rounded_codes, values
 from mmaformal.instruction import Instruction
 from mmaformal.operands import as_operand, float_format
 from mmaformal.renamed import keywords
@@ -445,7 +445,7 @@ def exactly(codes: CodeArray, fmt: Format, wanted: Format) -> CodeArray:
     if fmt == wanted:
         return codes
     wide = fp32 if holds(fp32, wanted) else fp64
-    return rounded(values(codes, fmt, wide), wide, wanted, quiet_nan(wanted))
+    return rounded_codes(values(codes, fmt, wide), wide, wanted, quiet_nan(wanted))
 
 
 def made_product(
@@ -462,7 +462,7 @@ def made_product(
         return run(segments[0].present[0], c)
 
     def floats(chain: Chain, begin: RealArray | None) -> RealArray:
-        codes = None if begin is None else rounded(begin, wide, i.c_format, quiet_nan(i.c_format))
+        codes = None if begin is None else rounded_codes(begin, wide, i.c_format, quiet_nan(i.c_format))
         return values(run(chain, codes), i.d_format, wide)
 
     given = None if c is None else values(c, structure.c_format, wide)
@@ -477,14 +477,14 @@ def made_product(
     )
     if enters == "last" and given is not None:
         total = _added(total, given)
-    d = rounded(total, wide, result, quiet_nan(result))
+    d = rounded_codes(total, wide, result, quiet_nan(result))
     if enters == "after" and given is not None:
-        d = rounded(_added(values(d, result, wide), given), wide, result, quiet_nan(result))
+        d = rounded_codes(_added(values(d, result, wide), given), wide, result, quiet_nan(result))
     return d
 
 
 def _stored(wide: Format, fmt: Format, total: RealArray) -> RealArray:
-    return values(rounded(total, wide, fmt, quiet_nan(fmt)), fmt, wide)
+    return values(rounded_codes(total, wide, fmt, quiet_nan(fmt)), fmt, wide)
 
 
 def _added(x: RealArray, y: RealArray) -> RealArray:

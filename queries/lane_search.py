@@ -20,7 +20,7 @@ from mmaformal.cases.codes import is_nan
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp64
-from mmaformal.gemm import rounded, values
+from mmaformal.gemm import rounded_codes, values
 from mmaformal.kernels import rows
 from mmaformal.solver.deadline import check_time
 from mmaformal.spec import DotAdd
@@ -278,7 +278,7 @@ class LaneOrders:
         a, b = self.of.a[:, taken], self.of.b[:, taken]
         c = np.zeros(len(a), wide.word) if begin is None else begin.view(wide.word)
         if wide != i.c_format:
-            c = rounded(values(c, wide, wide), wide, i.c_format, quiet_nan(i.c_format))
+            c = rounded_codes(values(c, wide, wide), wide, i.c_format, quiet_nan(i.c_format))
         found = values(rows.dot_add(_of_length(i.spec, a.shape[1]), a, b, c), i.d_format, wide)
         if begin is None:
             self._known[i.spec, chain, False] = found
@@ -373,9 +373,9 @@ class LaneOrders:
             total = total + x.c
         if result == wide:
             return np.ascontiguousarray(total).view(wide.word)
-        d = rounded(total, wide, result, quiet_nan(result))
+        d = rounded_codes(total, wide, result, quiet_nan(result))
         if x.structure.c_enters == "after" and x.c is not None:
-            d = rounded(values(d, result, wide) + x.c, wide, result, quiet_nan(result))
+            d = rounded_codes(values(d, result, wide) + x.c, wide, result, quiet_nan(result))
         return d
 
 

@@ -46,7 +46,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.executors import each_in_order, told_parts, workers_given
 from mmaformal.facts.product_bound import prove_apart
 from mmaformal.formats import Format, exponent_of, fp32, fp64
-from mmaformal.gemm import rounded, values
+from mmaformal.gemm import rounded_codes, values
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, together
@@ -450,9 +450,9 @@ def _codes_of(x: NDArray[np.float64], fmt: Format) -> NDArray[np.uint64]:
     """Rounded to nearest; of tf32, cut."""
     if fmt.ignored_low_bits:
         mask = np.uint64(0xFFFFFFFF >> fmt.ignored_low_bits << fmt.ignored_low_bits)
-        return rounded(x, fp64, fp32, 0).astype(np.uint64) & mask
+        return rounded_codes(x, fp64, fp32, 0).astype(np.uint64) & mask
     if fmt.storage_bits > 8:
-        return rounded(x, fp64, fmt, 0).astype(np.uint64)
+        return rounded_codes(x, fp64, fmt, 0).astype(np.uint64)
     finite = sorted((fmt.value(code), code) for code in range(fmt.codes) if fmt.is_finite(code))
     numbers = np.array([float(value) for value, _ in finite])
     at = np.clip(np.searchsorted(numbers, x), 1, len(numbers) - 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp64, tf32
-from mmaformal.gemm import rounded, values
+from mmaformal.gemm import rounded_codes, values
 from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
 
 #: The share of D that is left without what explains it, at most, of what was left before.
@@ -90,7 +90,7 @@ def _in(fmt: Format, codes: NDArray[np.unsignedinteger], given: Format) -> Float
         significand, exponent = np.frexp(wide)
         places = fmt.fraction_bits + 1
         return np.asarray(np.ldexp(np.rint(np.ldexp(significand, places)), exponent - places))
-    found: Floats = values(rounded(wide, fp64, fmt, quiet_nan(fmt)), fmt, fp64)
+    found: Floats = values(rounded_codes(wide, fp64, fmt, quiet_nan(fmt)), fmt, fp64)
     return found
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mmaformal.display import counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import fp64
-from mmaformal.gemm import rounded, values
+from mmaformal.gemm import rounded_codes, values
 from mmaformal.given_matrices import Floats, GivenMatrices, is_near, looked_at
 from mmaformal.queries.other_products import exchanged, other_products
 from mmaformal.queries.structure_search import ChainsOfRows, codes_differ
@@ -77,7 +77,7 @@ def is_reference(given: GivenMatrices) -> list[str]:
     """Returns a line if D is what float64 gives, rounded once: a reference, and no unit's."""
     some = looked_at(given)
     _, total = some.sums()
-    once = rounded(total, fp64, some.d_format, quiet_nan(some.d_format))
+    once = rounded_codes(total, fp64, some.d_format, quiet_nan(some.d_format))
     same = float((~codes_differ(once, some.d, some.d_format)).mean())
     if same < _REFERENCE:
         return []

@@ -38,7 +38,7 @@ from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import fp32
-from mmaformal.gemm import matmul, rounded, values
+from mmaformal.gemm import matmul, rounded_codes, values
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, as_operand
 
@@ -165,7 +165,7 @@ class FlashRun(ShortRepr):
         total = self.total * alpha
         for column in p.T[..., None]:
             total = total + column
-        codes = rounded(p, fp32, i.a_format, quiet_nan(i.a_format))
+        codes = rounded_codes(p, fp32, i.a_format, quiet_nan(i.a_format))
         o = matmul(
             codes,
             v,

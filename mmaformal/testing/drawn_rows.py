@@ -21,7 +21,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp64
-from mmaformal.gemm import rounded
+from mmaformal.gemm import rounded_codes
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
 from mmaformal.recordings.schema import meta_of_unit
@@ -218,7 +218,7 @@ def _of_distribution(spec: DotAdd, draw: Draw, rng: np.random.Generator) -> Rows
         x = np.asarray(draw(rng, (_BATCH, spec.k)), np.float64)
         if x.shape != (_BATCH, spec.k):
             raise ValueError(f"the distribution drew an array of shape {x.shape}, not {(_BATCH, spec.k)}")
-        sides.append(rounded(x, fp64, fmt, quiet_nan(fmt)).astype(np.uint64))
+        sides.append(rounded_codes(x, fp64, fmt, quiet_nan(fmt)).astype(np.uint64))
     none = np.zeros((_BATCH, 0), np.uint64)
     return Rows(sides[0], sides[1], np.zeros(_BATCH, np.uint64), none, none)
 

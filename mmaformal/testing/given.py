@@ -14,7 +14,7 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp32, fp64
-from mmaformal.gemm import CodeArray, Division, holds, matmul, rounded, values
+from mmaformal.gemm import CodeArray, Division, holds, matmul, rounded_codes, values
 from mmaformal.given_matrices import format_named
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, Operands, ProductCodes, as_operand, float_format
@@ -111,10 +111,10 @@ def narrowed(codes: CodeArray, fmt: Format, to: Format) -> CodeArray:
     if fmt == to:
         return codes
     wide = fp32 if holds(fp32, fmt) else fp64
-    return rounded(values(codes, fmt, wide), wide, to, quiet_nan(to))
+    return rounded_codes(values(codes, fmt, wide), wide, to, quiet_nan(to))
 
 
-def numbers(codes: CodeArray, fmt: Format) -> NDArray[np.float64]:
+def as_float64(codes: CodeArray, fmt: Format) -> NDArray[np.float64]:
     """Codes as float64, which holds all formats."""
     with np.errstate(all="ignore"):
         found: NDArray[np.float64] = values(codes, fmt, fp64)

@@ -16,7 +16,7 @@ from mmaformal.queries.bound import provable
 from mmaformal.shown_stages import code_text
 from mmaformal.statistics import exact_errors
 from mmaformal.structures import Structure
-from mmaformal.testing.given import GivenProduct, numbers
+from mmaformal.testing.given import GivenProduct, as_float64
 from mmaformal.testing.seen import saw
 from mmaformal.where_wrong import where_wrong
 
@@ -133,7 +133,7 @@ def _compared(
     """Return what each element is off, what it may be off, the exact sums, and of which of them the bound speaks."""
     i = given.instruction
     out = out.reshape(len(each.a), each.b.shape[1])
-    finite = np.isfinite(numbers(out, given.d_format))
+    finite = np.isfinite(as_float64(out, given.d_format))
     exact, error = _exact_errors(i, each, np.where(finite, out, np.zeros_like(out)), given.d_format)
     scales = {"scale_a": each.scale_a, "scale_b": each.scale_b}
     E = bound.sum_bound(each.a, each.b, each.c, **scales)
