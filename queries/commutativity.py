@@ -25,7 +25,7 @@ def _exchanged(x: CaseT) -> CaseT:
     return replace(x, a=x.b, b=x.a, scale_a=x.scale_b, scale_b=x.scale_a)
 
 
-def relation(spec: DotAdd) -> Relation:
+def relation_exchanged(spec: DotAdd) -> Relation:
     other = spec.replace(a_format=spec.b_format, b_format=spec.a_format)
     return Relation(spec, other, _exchanged, lambda x, y: same_code(x, y, spec.d_format), "A and B exchanged")
 
@@ -40,7 +40,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
     if instruction.a_format != instruction.b_format:
         question += ", in their formats too"
     question += nans_aside(instruction.spec)
-    each = relation(instruction.spec)
+    each = relation_exchanged(instruction.spec)
     return settle(instruction, asker, question, [each], lambda: [argue_exchanged(each)])
 
 
@@ -48,6 +48,6 @@ PROPERTY = Property(
     "commutativity",
     "exchanging A and B changes nothing",
     _answer,
-    about=lambda spec: (spec, relation(spec).right),
+    about=lambda spec: (spec, relation_exchanged(spec).right),
     of_integers=True,
 )

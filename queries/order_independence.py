@@ -29,7 +29,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 
-def relation(spec: DotAdd, order: Permutation) -> Relation:
+def relation_reordered(spec: DotAdd, order: Permutation) -> Relation:
     moved = [k for k in range(spec.k) if order[k] != k]
     if len(moved) == 2:
         second = f"products {moved[0]} and {moved[1]} exchanged"
@@ -59,7 +59,7 @@ def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[
         instruction,
         asker,
         question,
-        [relation(spec, order) for order in orders],
+        [relation_reordered(spec, order) for order in orders],
         lambda: (argue_order(spec, order) for order in orders),
     )
     return replace(answer, proof=by_rule(_GENERATED, answer.proof)) if isinstance(answer, Holds) else answer

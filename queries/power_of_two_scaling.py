@@ -64,7 +64,7 @@ def _inner(step: AnyStep) -> tuple[AnyStep, ...]:
     return inner if isinstance(inner, tuple) else (inner,)
 
 
-def relation(spec: DotAdd) -> Relation:
+def relation_doubled(spec: DotAdd) -> Relation:
     d, image = spec.d_format, _image_of(spec)
 
     def allowed(x: CaseT) -> Fact:
@@ -138,7 +138,7 @@ def _doubled(
 def settle_scaling(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label}: d(2a, b, 2c) = 2·d(a, b, c), within range"
-    each = relation(spec)
+    each = relation_doubled(spec)
     codes = facts_of(spec).scaling_breaker(spec)
     if codes is not None and each.runs(Rows.of([codes]))[2][0]:
         return fails(instruction, asker, question, each, codes)

@@ -30,7 +30,7 @@ def _negative(code: CodeOrFact, fmt: Format) -> CodeOrFact:
     return select(either(code == 0, code == fmt.sign_mask), code, code ^ fmt.sign_mask)
 
 
-def relation(spec: DotAdd) -> Relation:
+def relation_negated(spec: DotAdd) -> Relation:
     d = spec.d_format
 
     def image(x: CaseT) -> CaseT:
@@ -56,7 +56,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label}: d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside"
     if not instruction.a_format.signed:
         return Unknown(question, f"{instruction.a_format} has no −a", (), asker.elapsed)
-    each = relation(instruction.spec)
+    each = relation_negated(instruction.spec)
     return settle(instruction, asker, question, [each], lambda: [argue_negated(each)])
 
 

@@ -65,7 +65,7 @@ def _is_zero_product(spec: DotAdd, a: CodeOrFact, b: CodeOrFact) -> Fact:
     return both(zero, is_finite(a, spec.a_format), is_finite(b, spec.b_format))
 
 
-def relation(pad: Padding) -> Relation:
+def relation_padded(pad: Padding) -> Relation:
     longer, d = pad.longer, pad.longer.d_format
 
     def image(x: CaseT) -> CaseT:
@@ -91,7 +91,7 @@ def relation(pad: Padding) -> Relation:
 
 def argue_padded(pad: Padding) -> Pairing:
     spec, inputs = pad.longer, symbolic_inputs(pad.longer)
-    pairing, each = Pairing(), relation(pad)
+    pairing, each = Pairing(), relation_padded(pad)
     left, right = each.traces(inputs)
     c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
         0
@@ -159,7 +159,7 @@ def _answer(instruction: Instruction, asker: Asker) -> Answer:
     else:
         question = f"{instruction.label} gives the same code without the last product of each block, where it is zero"
     question += nans_aside(instruction.spec)
-    return settle(instruction, asker, question, [relation(pad)], lambda: [argue_padded(pad)])
+    return settle(instruction, asker, question, [relation_padded(pad)], lambda: [argue_padded(pad)])
 
 
 def _about(spec: DotAdd) -> tuple[DotAdd, DotAdd]:

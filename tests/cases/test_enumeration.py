@@ -400,11 +400,11 @@ class Broken:
 
 
 def across(spec: DotAdd) -> Relation:
-    return order_independence.relation(spec, orders.across_blocks(spec)[0])
+    return order_independence.relation_reordered(spec, orders.across_blocks(spec)[0])
 
 
 def padded(spec: DotAdd) -> Relation:
-    return zero_padding.relation(zero_padding.padding(spec))
+    return zero_padding.relation_padded(zero_padding.padding(spec))
 
 
 def no_nan(spec: DotAdd) -> Relation:
@@ -452,15 +452,15 @@ BROKEN: dict[str, Broken] = {
         {"a": [0, 1, 56, 57, 126, 184, 190], "b": [2, 3, 12], "c": FEW32[:4]},
     ),
     "signs: rounding down": Broken(
-        sign_symmetry.relation(plain(Fdrda(23, 1, RNE_FP32), 1, e5m2, e2m1)),
+        sign_symmetry.relation_negated(plain(Fdrda(23, 1, RNE_FP32), 1, e5m2, e2m1)),
         {"c": FEW32},
     ),
     "signs: scaled": Broken(
-        sign_symmetry.relation(scaled(Fda(6, 1, RD_E5M2, -9), 1, 1, a=TINY)),
+        sign_symmetry.relation_negated(scaled(Fda(6, 1, RD_E5M2, -9), 1, 1, a=TINY)),
         {"c": codes(e5m2, "0", "-0", "1.25", "-1.25", "3", "-3", "nan")},
     ),
     "signs: groups": Broken(
-        sign_symmetry.relation(scaled(Gdfs(8, 1, 1, RD_E5M2, -40), 1, 1, ue4m3)),
+        sign_symmetry.relation_negated(scaled(Gdfs(8, 1, 1, RD_E5M2, -40), 1, 1, ue4m3)),
         {
             "b": [0, 3, 5, 10],
             "c": codes(e5m2, "0", "-0", "1.25", "-3"),
@@ -469,7 +469,7 @@ BROKEN: dict[str, Broken] = {
         },
     ),
     "signs: exact": Broken(
-        sign_symmetry.relation(plain(Efda(1, RU_FP32), 1, e5m2, e2m1)),
+        sign_symmetry.relation_negated(plain(Efda(1, RU_FP32), 1, e5m2, e2m1)),
         {"c": [*FEW32, fp32.code("0x1.8p-3")]},
     ),
     "zeros: scaled, with exponents of their fields": Broken(
@@ -485,7 +485,7 @@ BROKEN: dict[str, Broken] = {
         {"a": [0, 3, 8], "b": [1, 5], "c": FEW32, "scale_a": [0, 56, 80], "scale_b": [56, 90]},
     ),
     "doubled: groups": Broken(
-        power_of_two_scaling.relation(scaled(Gdfs(8, 2, 2, RZ_FP32, -40), 2, 2, ue4m3, c=fp32)),
+        power_of_two_scaling.relation_doubled(scaled(Gdfs(8, 2, 2, RZ_FP32, -40), 2, 2, ue4m3, c=fp32)),
         {
             "a": [0, 2, 3, 10, 12],
             "b": [[2], [2]],
@@ -495,7 +495,7 @@ BROKEN: dict[str, Broken] = {
         },
     ),
     "doubled: flushed": Broken(
-        power_of_two_scaling.relation(plain(Gps(2), 2, bf16, bf16)),
+        power_of_two_scaling.relation_doubled(plain(Gps(2), 2, bf16, bf16)),
         {
             "a": [*BF, *codes(bf16, "0x1p-69", "0x1.8p-57")],
             "b": [*BF[2:6], *codes(bf16, "0x1p-57")],

@@ -60,12 +60,12 @@ def test_two_encodings_that_differ_differ_in_the_table(monkeypatch: pytest.Monke
 
 
 def test_a_wrong_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = enumerated(UNIT, "commutativity", commutativity.relation(UNIT), 30.0)
+    found = enumerated(UNIT, "commutativity", commutativity.relation_exchanged(UNIT), 30.0)
     assert (found.cell, found.agrees) == ("proved", True)
     down = UNIT.replace(rho=Conversion("RD-E5M2", e5m2, 2, Rounding.RD))
-    broken = enumerated(down, "sign-symmetry", sign_symmetry.relation(down), 30.0)
+    broken = enumerated(down, "sign-symmetry", sign_symmetry.relation_negated(down), 30.0)
     assert broken.agrees
     assert broken.cell == f"fails on {broken.by_bits:,}"
-    taken_for_another = enumerated(down, "commutativity", sign_symmetry.relation(down), 30.0)
+    taken_for_another = enumerated(down, "commutativity", sign_symmetry.relation_negated(down), 30.0)
     assert taken_for_another.by_bits == broken.by_bits == broken.by_numbers > 0
     assert taken_for_another.cell.startswith("WRONG")

@@ -127,7 +127,7 @@ def test_the_rule_of_permutations_is_so_by_trying(instruction: str, k: int, L: i
 def test_a_case_is_found_among_many_products_with_scales() -> None:
     """Two products of 64 whose sum counts beside a large c, and each alone does not."""
     spec = blackwell["UTCOMMA.F32.E2M1.E2M1.E8"].spec
-    relation = order_independence.relation(spec, order_independence.across_blocks(spec)[0])
+    relation = order_independence.relation_reordered(spec, order_independence.across_blocks(spec)[0])
     found = sample_broken(relation)
     assert found is not None
     assert relation.breaks([found])[0]
@@ -193,7 +193,7 @@ def test_a_product_that_cuts_one_factor_is_not_commutative(
         return blocks.multiply(a, b._replace(significand=b.significand & -2), *rest)
 
     monkeypatch.setattr(stages, "multiply", multiply)
-    relation = commutativity.relation(SMALL.spec)
+    relation = commutativity.relation_exchanged(SMALL.spec)
     assert not proved(solvers, lambda: [commutativity.argue_exchanged(relation)])
 
 
@@ -215,7 +215,9 @@ def test_a_model_that_rounds_down_is_not_proved_symmetric(
     monkeypatch.setattr(
         blocks, "round_code", lambda code, drop, sign, *_: down(code, drop, sign, blocks.Rounding.RD)
     )
-    assert not proved(solvers, lambda: [sign_symmetry.argue_negated(sign_symmetry.relation(SMALL.spec))])
+    assert not proved(
+        solvers, lambda: [sign_symmetry.argue_negated(sign_symmetry.relation_negated(SMALL.spec))]
+    )
 
 
 # ---- zeros -------------------------------------------------------------------------------------------------------
@@ -347,7 +349,7 @@ def test_a_five_term_sum_needs_three_carry_bits(
 def test_a_witness_that_both_encodings_do_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = SMALL.spec
     order = order_independence.within_blocks(spec)[0]
-    harmless = order_independence.relation(spec, order)
+    harmless = order_independence.relation_reordered(spec, order)
     codes = generate(spec, 1)[0]
     with pytest.raises(WitnessError, match="do not agree"):
         witness_of(SMALL, harmless, codes)
@@ -356,7 +358,7 @@ def test_a_witness_that_both_encodings_do_not_give_is_refused(monkeypatch: pytes
 def test_shrinking_keeps_the_break_and_makes_it_smaller() -> None:
     spec = SMALL.spec.replace(k=8)
     order = order_independence.across_blocks(spec)[0]
-    relation = order_independence.relation(spec, order)
+    relation = order_independence.relation_reordered(spec, order)
     cases = generate(spec, 4000)
     row = int(np.flatnonzero(relation.runs(cases)[2])[0])
     small = shrink(spec, cases[row], relation.breaks)

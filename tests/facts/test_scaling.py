@@ -25,7 +25,7 @@ from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
-from mmaformal.queries.power_of_two_scaling import argue_doubled, relation, settle_scaling
+from mmaformal.queries.power_of_two_scaling import argue_doubled, relation_doubled, settle_scaling
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio
@@ -76,7 +76,7 @@ def test_doubling_is_proved(solvers: LazyPortfolio, spec: DotAdd) -> None:
 def test_what_is_claimed_is_within_range_somewhere() -> None:
     """Among random cases there are some that the claim is about, with sums that are rounded; and it holds of them."""
     for spec in (FDRDA, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED, FDA, GFDA, MULADD, RND2):
-        each, cases = relation(spec), generate(spec, 4000)
+        each, cases = relation_doubled(spec), generate(spec, 4000)
         first, second, broken = each.runs(cases)
         numbers = each.allowed(cases.codes) & (magnitude(first, spec.d_format) != 0)
         assert np.count_nonzero(numbers) > 20
@@ -259,7 +259,7 @@ def test_terms_that_are_near_by_their_own_exponent(
 
 def test_groups_that_cancel_keep_their_exponent(solvers: LazyPortfolio) -> None:
     instruction = blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"]
-    each, codes = relation(instruction.spec), group_that_cancels(instruction.spec)
+    each, codes = relation_doubled(instruction.spec), group_that_cancels(instruction.spec)
     first, second, broken = each.runs(Rows.of([codes]))
     assert broken[0]
     # The first run has lost the last bit of c, the second has not.

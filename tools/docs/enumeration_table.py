@@ -58,21 +58,21 @@ def _padded(spec: DotAdd) -> Relation | None:
         pad = zero_padding.padding(spec)
     except ValueError:  # there is no shorter one
         return None
-    return zero_padding.relation(pad) if pad.longer == spec else None
+    return zero_padding.relation_padded(pad) if pad.longer == spec else None
 
 
 def _exchanged(spec: DotAdd) -> Relation | None:
-    return order_independence.relation(spec, (1, 0)) if spec.k == 2 else None
+    return order_independence.relation_reordered(spec, (1, 0)) if spec.k == 2 else None
 
 
 #: The relation of two runs for each property; None where there is nothing to exchange, or an input of another K.
 RELATIONS: dict[str, Callable[[DotAdd], Relation | None]] = {
     "order-independence": lambda spec: _exchanged(spec) if spec.parameters.step_products > 1 else None,
     "order-independence-across-blocks": _exchanged,
-    "commutativity": commutativity.relation,
-    "sign-symmetry": sign_symmetry.relation,
+    "commutativity": commutativity.relation_exchanged,
+    "sign-symmetry": sign_symmetry.relation_negated,
     "zero-padding": _padded,
-    "power-of-two-scaling": power_of_two_scaling.relation,
+    "power-of-two-scaling": power_of_two_scaling.relation_doubled,
     "no-nan-from-finite": output_range.relation_no_nan,
     "never-minus-zero": output_range.relation_minus_zero,
 }
