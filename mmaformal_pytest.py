@@ -59,7 +59,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Note what a test tested, where it used `mmaformal.testing`."""
     yield
     module = sys.modules.get(_SEEN)
-    if module is not None and (found := module.taken()):
+    if module is not None and (found := module.newly_seen()):
         item.user_properties.append((_PROPERTY, found))
 
 

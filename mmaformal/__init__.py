@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mmaformal.hardware.sizes import Sizes, sizes
     from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.instruction import Instruction
-    from mmaformal.probes import Probed, probe
+    from mmaformal.probes.report import Probed, probe
     from mmaformal.queries.batch_invariant import BatchInvariance, batch_invariant
     from mmaformal.queries.bound import bound
     from mmaformal.queries.certify import Certificates, certify
@@ -181,7 +181,7 @@ _LAZY = {
         "hardware.sizes": "Sizes sizes",
         "hardware.verilog": "Netlist verilog",
         "instruction": "Instruction",
-        "probes": "Probed probe",
+        "probes.report": "Probed probe",
         "queries.batch_invariant": "BatchInvariance batch_invariant",
         "queries.bound": "bound",
         "queries.certify": "Certificates certify",

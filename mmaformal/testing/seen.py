@@ -25,7 +25,7 @@ def saw(what: str, unit: str, elements: int, used: float = 0.0) -> None:
         SEEN.append({"what": what, "unit": unit, "elements": elements, "used": used})
 
 
-def taken() -> list[Seen]:
+def newly_seen() -> list[Seen]:
     """Returns what was tested since it was last asked."""
     found = SEEN.copy()
     SEEN.clear()
