@@ -33,6 +33,7 @@ BARS = {
     WORDS: 25_000,
     "questions of kind, by isinstance or by name": 10,
     "names of classes and aliases that stand for several things": 0,
+    "function names that stand for several things": 55,
 }
 
 #: Beginnings of a docstring after which comes neither a sentence nor the name of a thing, so that one has to guess.
@@ -249,19 +250,25 @@ def commands() -> dict[str, Path]:
     return found
 
 
+#: What asks for the space of an algorithm, and the space of a design that has no folder.
+_SPACES = ("mmaformal/spaces/__init__.py", "mmaformal/spaces/sticky.py")
+
+
 def role(path: Path, name: str = "") -> str:
     """Return what the thing of this name in a file is for, so that one thing in several files counts once.
 
     One thing are: the two encodings of an algorithm, the file of a kind in each algorithm's folder, and what calls the
-    one that is asked for; the layouts of recordings, which are found by their names; and a command and its function,
-    which have the name of their files.
+    one that is asked for; the layouts of recordings and the readers of programs, which are found by their names; and a
+    command and its function, which have the name of their files.
     """
     shown = place(path)
     if name in commands() and (path.stem == name or commands()[name] == path):
         return f"the command {name}"
     if shown.startswith("mmaformal/recordings/layouts/"):
         return "mmaformal/recordings/layouts/*"
-    if shown in ("mmaformal/spaces/__init__.py", "mmaformal/renderers/stages.py"):
+    if re.fullmatch(r"mmaformal/hardware/programs/[a-z]+_design\.py", shown):
+        return "mmaformal/hardware/programs/*_design.py"
+    if shown in (*_SPACES, "mmaformal/renderers/stages.py"):
         return f"encodings/*/{'space' if 'spaces' in shown else 'renderer'}.py"
     shown = re.sub(r"^encodings/(smt|executable)/__init__\.py$", r"encodings/*/\1.py", shown)
     shown = re.sub(r"^encodings/(?!smt/|executable/)[a-z0-9_]+/", "encodings/*/", shown)

@@ -8,6 +8,7 @@ from pathlib import Path
 import house
 import pytest
 
+PROGRAMS = "mmaformal/hardware/programs"
 BEGINNINGS = ("That x holds.", "Of each x, y.", "The same of x.", "What x gives.", "As the base class.")
 
 
@@ -54,7 +55,9 @@ def test_the_house_has_none() -> None:
         ("encodings/fda/smt.py", "encodings/gdfs/executable.py", "step"),
         ("encodings/smt/__init__.py", "encodings/fda/smt.py", "dot_add"),
         ("encodings/fda/space.py", "mmaformal/spaces/__init__.py", "choices"),
+        ("encodings/fda/space.py", "mmaformal/spaces/sticky.py", "choices"),
         ("mmaformal/recordings/layouts/csv.py", "mmaformal/recordings/layouts/npz.py", "describe"),
+        (f"{PROGRAMS}/llvm_design.py", f"{PROGRAMS}/python_design.py", "read_program"),
         ("mmaformal/cli/verify.py", "queries/verify.py", "verify"),
         ("mmaformal/cli/check.py", "mmaformal/recordings/report.py", "check"),
     ],
@@ -69,6 +72,8 @@ def test_files_that_are_for_one_thing(one: str, other: str, name: str) -> None:
         ("mmaformal/cli/run.py", "mmaformal/cases/run.py", "run"),  # no command's function
         ("mmaformal/cli/verify.py", "queries/verify.py", "prove"),  # not what the files are named for
         ("encodings/fda/smt.py", "mmaformal/kernels/chain.py", "step"),
+        ("encodings/fda/space.py", "mmaformal/spaces/common.py", "orders"),
+        (f"{PROGRAMS}/llvm_design.py", f"{PROGRAMS}/llvm_run.py", "read_program"),
         ("encodings/fda/proofs/exactness.py", "mmaformal/facts/exactness.py", "conclude"),
     ],
 )
@@ -111,3 +116,17 @@ def test_questions_by_name(line: str, asked: int, looked_up: int) -> None:
 
 def test_no_name_stands_for_two_things() -> None:
     assert house.classes_named_twice() == []
+
+
+def test_few_names_of_functions_do() -> None:
+    assert len(house.named_twice()) <= house.BARS["function names that stand for several things"]
+
+
+def test_functions_of_one_name_in_two_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "mmaformal").mkdir()
+    for name in ("one", "two"):
+        text = f"def main(): ...\ndef both(): ...\ndef _private(): ...\ndef {name}(): ...\n"
+        (tmp_path / "mmaformal" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    monkeypatch.setattr(house, "commands", dict)
+    assert house.named_twice() == ["both: mmaformal/one.py, mmaformal/two.py"]
