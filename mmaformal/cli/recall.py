@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 #: The folder beside the store of evidence, and how many answers it holds: the oldest make room.
 FOLDER, MOST = "answers", 1000
 
-#: Files outside `encodings` that models are made of.
-_OF_MODELS = {"formats.py", "rounding.py", "losses.py", "spec.py", "instruction.py"}
+#: Files of the package, outside `encodings`, that models are made of.
+_OF_MODELS = ("formats.py", "rounding.py", "losses.py", "spec.py", "instruction.py")
 
 #: The columns of the narrower of the two texts that are kept.
 _NARROW = 80
@@ -325,7 +325,8 @@ def source_digest() -> str:
 
 def files_of_models() -> list[Path]:
     """Return the source files that give a model its meaning: both encodings, formats and roundings."""
-    return [each for each in source_files() if "encodings" in each.parts or each.name in _OF_MODELS]
+    top = [Path(__file__).parents[1].resolve() / name for name in _OF_MODELS]
+    return [each for each in source_files() if "encodings" in each.parts or each in top]
 
 
 @lru_cache(maxsize=1)

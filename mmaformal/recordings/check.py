@@ -25,7 +25,7 @@ from mmaformal.recordings.backing import HARDWARE, backing
 from mmaformal.recordings.read import Recording, RowBlock, RowsRead, read, require_fit
 from mmaformal.recordings.states import StatesReport, check_states, holds_states
 from mmaformal.renamed import new_names
-from mmaformal.solver.deadline import Deadline, checked_timeout
+from mmaformal.solver.deadline import Deadline, check_time, checked_timeout
 from mmaformal.spec import DotAdd
 
 #: The widest formats, in bits, of which the parts of every code are kept.
@@ -330,6 +330,7 @@ def check_file(
         recording = read(path, architecture=architecture, instruction=instruction, progress=reading)
         if recording.instruction is None:
             return NotModelled(recording)
+        check_time()
         model = _hypothesis(recording.instruction, replace or {})
         return check(recording, model, executor=executor, progress=progress)
     except RecordingError as error:
