@@ -14,8 +14,11 @@ def names(path: Path = PATH) -> frozenset[str]:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests on the list, or with `--thorough` all others; a test that is asked for by name stays."""
-    if any("::" in each for each in config.args):
+    """Leave out the tests on the list, or with `--thorough` all others.
+
+    A test that is asked for by name stays, and all stay where what they take is written down.
+    """
+    if any("::" in each for each in config.args) or config.getoption("--write-costs", None):
         return
     listed, wanted = names(), bool(config.getoption("--thorough"))
     left = [item for item in items if (item.nodeid in listed) != wanted]
