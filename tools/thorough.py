@@ -19,8 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PATH = ROOT / "tests" / "store" / "thorough.txt"
 
-#: the processor time that two processors have in five minutes, without that of starting and collecting
-SECONDS = 420.0
+#: of the 600 seconds that two processors have in five minutes; the kernels that a fresh clone compiles take some 200,
+#: whichever test needs them first, starting and collecting 100
+SECONDS = 270.0
 
 
 def costliest(costs: Mapping[str, float], seconds: float) -> list[str]:
