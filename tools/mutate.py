@@ -646,8 +646,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = random.Random(args.seed).sample(chosen, args.most)
 
     @functools.cache
-    def passes(target: Target) -> bool:
-        return ask(target, None, 4 * args.timeout)[0] == "passes"
+    def pass_unchanged(tests: tuple[str, ...]) -> bool:
+        return _tested(tests, None, 4 * args.timeout)[0] == "passes"
 
     args.results.parent.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
@@ -660,8 +660,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             name not in known or verdict(target, mutant, known[name]["status"]) == "survived"
         ):  # tests are mended
             status, by = ask(target, mutant, args.timeout)
-            if status == "fails" and not target.proved and not passes(target):
-                status, by = "stopped", "its tests fail without it"
+            if status != "passes" and not pass_unchanged(GOLDEN if target.proved else target.asked):
+                print(f"mutate.py: what {mutant.file} is asked fails without a change", file=sys.stderr)
+                return 2
             known[name] = {"key": name, "id": mutant.id, "status": status, "by": by}
             with args.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(known[name]) + "\n")

@@ -127,6 +127,17 @@ def test_one_mutant_of_an_encoding_and_then_none_again(tmp_path: Path) -> None:
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 1
 
 
+def test_tests_that_fail_without_a_change_see_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutate, "ask", lambda target, mutant, timeout: ("stopped", "no module"))
+    monkeypatch.setattr(mutate, "_tested", lambda tests, mutant, timeout: ("stopped", "no module"))
+    command = ["encodings", "--only", "executable/blocks.py:classify_product:drop:6", "--limit", "0"]
+    assert mutate.main([*command, "--results", str(tmp_path / "r.jsonl")]) == 2
+    assert "is asked fails without a change" in capsys.readouterr().err
+    assert not (tmp_path / "r.jsonl").exists()
+
+
 @pytest.mark.slow
 def test_a_mutant_is_tested_on_a_copy(tmp_path: Path) -> None:
     target = mutants.Target(
