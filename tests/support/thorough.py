@@ -16,9 +16,10 @@ def names(path: Path = PATH) -> frozenset[str]:
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests on the list, or with `--thorough` all others.
 
-    A test that is asked for by name stays, and all stay where what they take is written down.
+    A test that is asked for by name stays, and all stay where what they take, or prove, is written down.
     """
-    if any("::" in each for each in config.args) or config.getoption("--write-costs", None):
+    written = (config.getoption(option, None) for option in ("--write-costs", "--write-proved"))
+    if any("::" in each for each in config.args) or any(written):
         return
     listed, wanted = names(), bool(config.getoption("--thorough"))
     left = [item for item in items if (item.nodeid in listed) != wanted]

@@ -46,8 +46,9 @@ def collected(*options: str) -> set[str]:
     return {line for line in out.splitlines() if "::" in line}
 
 
-def test_the_quick_suite_leaves_them_out_and_the_thorough_one_has_them() -> None:
+def test_the_quick_suite_leaves_them_out_and_the_thorough_one_has_them(tmp_path: Path) -> None:
     quick, rest = collected(), collected("--thorough")
+    assert quick | rest == collected(f"--write-proved={tmp_path / 'proved'}")
     assert rest <= names()
     assert rest
     assert not quick & names()
