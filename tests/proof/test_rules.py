@@ -76,6 +76,24 @@ def test_a_rule_is_right_and_needs_each_of_its_premises(rule: Callable[[], Any])
         assert not follows(rest, made.conclusion)
 
 
+def number(code: int, rule: Any) -> int | None:
+    """The number that a code stands for, of those that the rule is about; None of others."""
+    if isinstance(rule, Ascent):
+        value = code - (code >> BITS - 1 << BITS)
+        return value if abs(value) <= rule.reach else None
+    sign, magnitude = code >> BITS - 1, code % (1 << BITS - 1)
+    return (-magnitude if sign else magnitude) if magnitude <= rule.last else None
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_conclusion_says_it_of_all_numbers_and_of_no_others(rule: Callable[[], Any]) -> None:
+    made = rule()
+    numbers = {code: x for code in range(1 << BITS) if (x := number(code, made)) is not None}
+    every = [related(GIVEN[x], GIVEN[y]) for x, y in product(numbers, numbers) if numbers[x] <= numbers[y]]
+    assert follows([made.conclusion], z3.And(every))
+    assert follows(every, made.conclusion)
+
+
 def test_a_rule_of_one_code_less_does_not_reach_it() -> None:
     made, further = (Successor(CODE, result_of(CODE), related, last) for last in (2, 3))
     assert not follows(made.premises, further.conclusion)
