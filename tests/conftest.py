@@ -56,6 +56,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options_of_known(parser)
     parser.addoption("--thorough", action="store_true", help="run the tests that the quick suite leaves out")
+    parser.addoption("--every", action="store_true", help="run these and the quick suite")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

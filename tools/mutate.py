@@ -519,7 +519,7 @@ def _tested(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> tupl
     """Run tests and return what they say: passes, fails or stopped, and which failed."""
     options = ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), "-x", "--tb=line"]
     options += ["-m", "" if any("::" in each for each in tests) else "not slow"]
-    options += ["-p", "no:cacheprovider", "-p", "no:randomly"]
+    options += ["--every", "-p", "no:cacheprovider", "-p", "no:randomly"]
     # The package is imported before pytest is, which would rewrite its assertions since it has a plugin.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     words = [str(ROOT / each) if each.startswith("tests/") else each for each in tests]

@@ -16,10 +16,10 @@ def names(path: Path = PATH) -> frozenset[str]:
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests on the list, or with `--thorough` all others.
 
-    A test that is asked for by name stays, and all stay where what they take, or prove, is written down.
+    A test that is asked for by name stays; all stay with `--every`, and where what they take, or prove, is written.
     """
-    written = (config.getoption(option, None) for option in ("--write-costs", "--write-proved"))
-    if any("::" in each for each in config.args) or any(written):
+    options = ("--every", "--write-costs", "--write-proved")
+    if any("::" in each for each in config.args) or any(config.getoption(each, None) for each in options):
         return
     listed, wanted = names(), bool(config.getoption("--thorough"))
     left = [item for item in items if (item.nodeid in listed) != wanted]

@@ -48,7 +48,7 @@ def collected(*options: str) -> set[str]:
 
 def test_the_quick_suite_leaves_them_out_and_the_thorough_one_has_them(tmp_path: Path) -> None:
     quick, rest = collected(), collected("--thorough")
-    assert quick | rest == collected(f"--write-proved={tmp_path / 'proved'}")
+    assert quick | rest == collected("--every") == collected(f"--write-proved={tmp_path / 'proved'}")
     assert rest <= names()
     assert rest
     assert not quick & names()
