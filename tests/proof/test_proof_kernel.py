@@ -400,6 +400,11 @@ def test_only_the_kernel_makes_a_proof() -> None:
         direct()
 
 
+def test_an_obligation_is_told_with_its_seconds_to_a_thousandth() -> None:
+    told = answered("p", "q", "(assert false)(check-sat)", "z3", "4", 1.23456).to_json()
+    assert (told["name"], told["solver"], told["version"], told["seconds"]) == ("p", "z3", "4", 1.235)
+
+
 def test_proofs_are_put_together_with_the_last_conclusion_last() -> None:
     first, second = some_proof(obligation("p"), obligation("q")), some_proof(obligation("q"), obligation("r"))
     both = together(by_rule("a rule", first), second)
