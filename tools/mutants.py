@@ -160,7 +160,7 @@ _DIFFERENCE, _SMALLEST = "tests/queries/test_find_difference.py", "tests/cases/t
 
 _SEARCHES = (
     Target("witness.py", ("tests/package/test_witness.py", _CONSTRAINTS)),
-    Target("cases/codes.py", (_CONSTRAINTS, _GUARDS)),
+    Target("cases/codes.py", ("tests/cases/test_codes.py", _CONSTRAINTS, _GUARDS)),
     Target("cases/inputs.py", (_CONSTRAINTS, _GUARDS, _SMALLEST)),
     Target("queries/constraints.py", (_CONSTRAINTS, _GUARDS)),
     Target("cases/questions.py", (_GUARDS, _SMALLEST)),
