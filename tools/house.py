@@ -214,8 +214,8 @@ def long_functions() -> list[str]:
 
 
 def long_files() -> list[str]:
-    """Return the files of more than 600 lines."""
-    return [f"{place(path)} {length(path)}" for path in house() if length(path) > 600]
+    """Return the files of more than 600 lines, the tools' too."""
+    return [f"{place(path)} {length(path)}" for path in (*house(), *sources("tools")) if length(path) > 600]
 
 
 def fragments(text: str) -> list[int]:

@@ -103,8 +103,8 @@ def driver(function: F) -> F:
 
 
 def _or_nothing(load: Callable[[], dict[Numba, str]]) -> Callable[[], dict[Numba, str]]:
-    """Numba's list of what is on disk, which is empty where another version of this package wrote it, with classes that
-    are no more: numba reads the whole before it looks whether its source is the same."""
+    """Return a loader of numba's list of what is on disk, which is empty where another version of this package wrote
+    it, with classes that are no more: numba reads the whole before it looks whether its source is the same."""
 
     def loaded() -> dict[Numba, str]:
         try:
