@@ -1,4 +1,4 @@
-"""What may stand in the place of a node of a syntax tree, to make a mutant: each operator's name, and its results."""
+"""Operators make mutants: each yields what may stand in the place of a node of a syntax tree."""
 
 from __future__ import annotations
 
