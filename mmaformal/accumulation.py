@@ -111,7 +111,8 @@ class Ordered(ShortRepr):
         keys = np.empty(shape, np.int64)
         va, vb = self._magnitudes
         shift = _FRACTION - BIN_BITS
-        ordering.by_magnitude(self.a, self.b, va, vb, outputs.start, shift, falling, x, y, keys)
+        room = np.empty(shape[1]), np.empty(shape[1], np.int64), np.empty((1 << (63 - shift)) + 1, np.int64)
+        ordering.by_magnitude(self.a, self.b, va, vb, outputs.start, shift, falling, x, y, keys, *room)
         return x, y, keys
 
     @cached_property

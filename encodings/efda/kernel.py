@@ -29,7 +29,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
+from mmaformal.kernels.compiled import Ends, driver, inlined, part, stack, vectorised
 from mmaformal.kernels.floats import double_bits, double_of, single_bits, single_of
 from mmaformal.kernels.kernel import WIDTH, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
@@ -218,8 +218,9 @@ def run_efda(
     eb, vb, kb, sb, special_b = b
     m, n = d.shape
     width = eb.shape[2]
-    sums_ = np.empty(width, np.float64)
-    high_, low_, flags_ = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(width, np.uint8)
+    sums_, high_, low_ = stack(np.float64, width), stack(np.int64, width), stack(np.int64, width)
+    flags_ = stack(np.uint8, width)
+    flags_[:] = 0
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
         high, low, flags = high_[:w], low_[:w], flags_[:w]

@@ -37,6 +37,7 @@ from mmaformal.kernels.compiled import (
     driver,
     part,
     power_of_two,
+    stack,
     vectorised,
 )
 from mmaformal.kernels.fused import FusedPlanes, fda_numbers, summed, zero_exponent
@@ -177,10 +178,10 @@ def run_fda(
     m, n = d.shape
     width = eb.shape[2]
     scaled = scale_a.shape[1] > 0
-    no_scale = np.zeros(width, np.int16)
-    largest_, smallest_ = np.empty(width, ea.dtype), np.empty(width, ea.dtype)
-    scale_, total_ = np.empty(width, va.dtype), np.empty(width, np.int64)
-    e_max_, flags_ = np.empty(width, np.int32), np.zeros(width, np.uint8)
+    largest_, smallest_, scale_ = stack(ea.dtype, width), stack(ea.dtype, width), stack(va.dtype, width)
+    total_, e_max_ = stack(np.int64, width), stack(np.int32, width)
+    no_scale, flags_ = stack(np.int16, width), stack(np.uint8, width)
+    no_scale[:], flags_[:] = 0, 0
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
         largest, smallest, scale, total = largest_[:w], smallest_[:w], scale_[:w], total_[:w]
@@ -216,6 +217,7 @@ def run_fda(
 def run_fda_rows(
     sources: KernelSources,
     given: Plane,
+    room: Plane,
     a: Plane,
     b: Plane,
     c: Plane,
@@ -225,11 +227,11 @@ def run_fda_rows(
 ) -> None:
     """Rows of fda: a chain of its own, since `chain.run_chain` takes half as long again."""
     vectorised()
+    value, exponent = room[0], room[1]
     of, fmt, block = formats(given), scale_format(given), scale_block(given)
     rho, at_ = conversion(given, OWN, of.d_format), OWN + CONVERSION
     L, F, e_zero, by_fields = given[at_], given[at_ + 1], given[at_ + 2], given[at_ + 3] != 0
     nan, odd = given[at_ + 4], given[at_ + 5] != 0
-    value, exponent = np.empty(L, np.int64), np.empty(L, np.int64)
     for i in range(d.size):
         code = c[i]
         for first in range(0, a.shape[1], L):
@@ -342,7 +344,8 @@ class FdaKernel(FusedPlanes):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Fda)
-        run_fda_rows(SOURCES, numbers(spec, p.rho, p.L, *fda_numbers(spec, p)), *rows)
+        given = numbers(spec, p.rho, p.L, *fda_numbers(spec, p))
+        run_fda_rows(SOURCES, given, np.empty((2, p.L), np.int64), *rows)
 
 
 KERNEL = FdaKernel

@@ -41,6 +41,7 @@ from mmaformal.kernels.compiled import (
     inlined,
     part,
     power_of_two,
+    stack,
     vectorised,
 )
 from mmaformal.kernels.fused import FusedPlanes
@@ -252,12 +253,12 @@ def run_fdrda(
     vectorised()
     ea, va, ka, special_a = a
     eb, vb, kb, special_b = b
-    m, n = d.shape
-    width = eb.shape[2]
-    size = L // groups
-    largest_, scale_ = np.empty(width, ea.dtype), np.empty(width, va.dtype)
-    total, e_dot = np.empty((2, width), np.int64), np.empty((2, width), np.int32)
-    flags_ = np.zeros(width, np.uint8)
+    (m, n), width, size = d.shape, eb.shape[2], L // groups
+    largest_, scale_ = stack(ea.dtype, width), stack(va.dtype, width)
+    total = stack(np.int64, 2 * width).reshape((2, width))
+    e_dot = stack(np.int32, 2 * width).reshape((2, width))
+    flags_ = stack(np.uint8, width)
+    flags_[:] = 0
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
         largest, scale = largest_[:w], scale_[:w]

@@ -11,7 +11,7 @@ from mmaformal.encodings.pfma.executable import gives_first_nan, tiny_before
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, fma, vectorised
+from mmaformal.kernels.compiled import driver, fma, stack, vectorised
 from mmaformal.kernels.floats import flush, is_least
 from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.spec import DotAdd
@@ -23,7 +23,7 @@ def run_chain(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first
     vectorised()
     m, n = d.shape
     width = b.shape[2]
-    sums, least = np.empty(width, np.float32), np.empty(width, np.int32)
+    sums, least = stack(np.float32, width), stack(np.int32, width)
     for p in range((n + width - 1) // width):
         begin = p * width
         w = min(width, n - begin)

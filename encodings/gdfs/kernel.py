@@ -35,7 +35,7 @@ from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, inlined, part, vectorised
+from mmaformal.kernels.compiled import driver, inlined, part, stack, vectorised
 from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.products import rounded_code, sum_with_c
@@ -131,10 +131,10 @@ def run_gdfs(
     vectorised()
     va, ma, sa, ea, na = a
     vb, mb, sb, eb, nb = b
-    m, n = d.shape
-    width = vb.shape[2]
-    sums_, exponents_ = np.empty((groups, width), np.int16), np.empty((groups, width), np.int32)
-    total_, e_max_ = np.empty(width, np.int64), np.empty(width, np.int32)
+    (m, n), width = d.shape, vb.shape[2]
+    sums_ = stack(np.int16, groups * width).reshape((groups, width))
+    exponents_ = stack(np.int32, groups * width).reshape((groups, width))
+    total_, e_max_ = stack(np.int64, width), stack(np.int32, width)
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
         total, e_max = total_[:w], e_max_[:w]

@@ -18,7 +18,7 @@ from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, inlined, vectorised
+from mmaformal.kernels.compiled import driver, inlined, stack, vectorised
 from mmaformal.kernels.floats import flush, single_bits, single_of
 from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.rounding import Rounding
@@ -46,7 +46,7 @@ def run_pairs(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first
     vectorised()
     m, n = d.shape
     width = b.shape[2]
-    sums, lost = np.empty(width, np.float32), np.empty(width, np.float32)
+    sums, lost = stack(np.float32, width), stack(np.float32, width)
     for p in range((n + width - 1) // width):
         begin = p * width
         w = min(width, n - begin)

@@ -17,7 +17,7 @@ from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, fma, vectorised
+from mmaformal.kernels.compiled import driver, fma, stack, vectorised
 from mmaformal.kernels.floats import flush, is_least
 from mmaformal.kernels.kernel import CodeArray, Plane, Planes
 from mmaformal.spec import DotAdd
@@ -29,8 +29,8 @@ def run_step(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first:
     vectorised()
     m, n = d.shape
     width = b.shape[2]
-    even, odd = np.empty(width, np.float32), np.empty(width, np.float32)
-    least = np.empty(width, np.int32)
+    even, odd = stack(np.float32, width), stack(np.float32, width)
+    least = stack(np.int32, width)
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
         for i in range(m):

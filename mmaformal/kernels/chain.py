@@ -79,6 +79,7 @@ def _step(algorithm: Numba, on: Numba, scales: Numba, a: Numba, b: Numba, code: 
 def run_chain(
     algorithm: Algorithm,
     given: Plane,
+    room: Plane,
     a: Plane,
     b: Plane,
     c: Plane,
@@ -90,7 +91,7 @@ def run_chain(
     of, fmt, block = formats(given), scale_format(given), scale_block(given)
     rho, at = conversion(given, OWN, of.d_format), OWN + CONVERSION
     L, own = given[at], given[at + 1 :]
-    on = RowStep(of, rho, own, np.empty((4, a.shape[1]), np.int64), scale_a, scale_b)
+    on = RowStep(of, rho, own, room, scale_a, scale_b)
     for i in range(d.size):
         code = c[i]
         for first in range(0, a.shape[1], L):
@@ -103,4 +104,5 @@ def chain(
     name: str, spec: DotAdd, rows: Batch, rho: Conversion | None, products: int, *own: int | Conversion
 ) -> None:
     """Fill in the results of rows by steps of so many products; `rho` is None where ρ is none of its parameters."""
-    run_chain(_ALGORITHMS[name], numbers(spec, rho or IEEE_FP32, products, *own), *rows)
+    room = np.empty((4, rows.a.shape[1]), np.int64)
+    run_chain(_ALGORITHMS[name], numbers(spec, rho or IEEE_FP32, products, *own), room, *rows)

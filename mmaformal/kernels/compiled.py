@@ -45,6 +45,7 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
+from numba.np.arrayobj import populate_array
 
 from mmaformal.display import ShortRepr, short_text
 from mmaformal.encodings.acc_e9s12 import executable as acc_e9s12
@@ -87,10 +88,16 @@ _SOURCES = sources_digest()
 #: What only compiled code calls needs no ways in from Python and C, which numba makes else, and compiles.
 _NO_WRAPPERS: dict[str, Numba] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
+#: Arrays are their caller's: no reference to one is counted, which takes two locked instructions for every slice.
+_BORROWED: dict[str, Numba] = {"_nrt": False}
+
 
 def driver(function: F) -> F:
-    """Compile a function that a kernel calls: without Python's lock, and kept on disk where there is a place for it."""
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    """Compile a function that a kernel calls: without Python's lock, and kept on disk where there is a place for it.
+
+    It makes no arrays but on the `stack`.
+    """
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **_BORROWED}
     try:
         compiled: Numba = numba.njit(cache=True, **options)(function)
         file = compiled._cache._cache_file
@@ -138,13 +145,15 @@ class Direct:
 
 def part(function: F) -> F:
     """Compile a function that drivers are made of.  No two arrays that it is given may overlap."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", **_NO_WRAPPERS)(function)
+    compiled: F = numba.njit(nogil=True, error_model="numpy", **_BORROWED, **_NO_WRAPPERS)(function)
     return compiled
 
 
 def inlined(function: F) -> F:
     """Compile a function of one output.  A call left in a loop would keep the loop from being made vectors."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True, **_NO_WRAPPERS)(function)
+    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True, **_BORROWED, **_NO_WRAPPERS)(
+        function
+    )
     return compiled
 
 
@@ -364,6 +373,24 @@ for _module in (blocks, ieee, limbs, stages, dpa_e9s12, acc_e9s12, fdrda, efda, 
             )  # compiled when compiled code calls it
 
 
+@intrinsic
+def stack(typing: Numba, dtype: Numba, size: Numba) -> Numba:
+    """An array of so many numbers that lasts until the function that asks for it returns; not for a loop."""
+
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
+        each = context.get_data_type(signature.return_type.dtype)
+        data = builder.alloca(each, size=arguments[1])
+        data.align = 64
+        array = context.make_array(signature.return_type)(context, builder)
+        itemsize = context.get_abi_sizeof(each)
+        populate_array(
+            array, data, [arguments[1]], [context.get_constant(types.intp, itemsize)], itemsize, None
+        )
+        return array._getvalue()
+
+    return types.Array(dtype.dtype, 1, "C")(dtype, types.intp), generate
+
+
 # ---- the processor's floating point ------------------------------------------------------------------------
 
 
@@ -390,14 +417,16 @@ _DATA = re.compile(r"arg\.\w+\.4")  #: numba's name of the pointer to an array a
 def vectorised(typing: Numba) -> Numba:
     """Tell LLVM what it must know to make good vectors of the loops of this function, a `part`.
 
-    The data of its array arguments do not overlap, so that it need not compare their addresses first; and vectors
-    may have 512 bits where the processor has them, since it would rather use half of that.
+    The data of its array arguments do not overlap, so that it need not compare their addresses first; vectors may have
+    512 bits where the processor has them, since it would rather use half of that; and the function stays one of its
+    own, since loops that are put among others are made worse vectors.
     """
 
     def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         for argument in builder.function.args:
             if _DATA.fullmatch(argument.name) and isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")
+        builder.function.attributes.add("noinline")
         if llvm.get_host_cpu_features().get("avx512f"):
             set.add(
                 builder.function.attributes, '"prefer-vector-width"="512"'

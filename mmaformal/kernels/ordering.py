@@ -23,17 +23,19 @@ def by_magnitude(
     x: Plane,
     y: Plane,
     keys: Plane,
+    size: Plane,
+    own: Plane,
+    start: Plane,
 ) -> None:
     """The products of the outputs first … first + len(x) - 1, counted row by row, in the order of their magnitudes.
 
     a (m, K) and b (n, K) are codes, va and vb their magnitudes; x and y (outputs, K) become the codes in order, `keys`
     the magnitudes as bits of a float64 without its last `shift`, counted from the first of an output.  Equal keys stay
-    in the order of K: they are counted, and not compared.
+    in the order of K: they are counted, and not compared.  `size` and `own` (K) and `start` (2^(63 - shift) + 1) are
+    room for the products of one output.
     """
     n, k = b.shape
-    size, own = np.empty(k, np.float64), np.empty(k, np.int64)
     bits = size.view(np.int64)
-    start = np.zeros((1 << (63 - shift)) + 1, np.int64)
     for e in range(len(x)):
         i, j = (first + e) // n, (first + e) % n
         low, high = np.int64(1 << 62), np.int64(0)

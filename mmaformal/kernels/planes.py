@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from mmaformal.encodings.executable.blocks import Flag, decode, where
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, part, typed, vectorised
+from mmaformal.kernels.compiled import driver, part, stack, typed, vectorised
 from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane
 from mmaformal.kernels.words import two_to, word32
 
@@ -103,7 +103,7 @@ def decode_panels(
     What is beyond n is zero.
     """
     panels, K, width = exponents.shape
-    block = np.empty((DEPTH, width), codes.dtype)
+    block = stack(codes.dtype, DEPTH * width).reshape((DEPTH, width))
     for p in range(panels):
         left = p * width
         w = min(width, n - left)

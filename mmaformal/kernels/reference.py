@@ -13,7 +13,7 @@ import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, part
+from mmaformal.kernels.compiled import driver, part, stack
 from mmaformal.kernels.kernel import Plane
 
 PART = 24  #: bits of a part
@@ -110,7 +110,7 @@ def put_errors(
     (m, n).  `low` is the place of the last bit of all sums, `count` the number of limbs.  If the products of one part
     and their sums fit 62 bits, `lane` is the place of the last bit of any, else None.
     """
-    limbs, room = np.empty(count, np.int64), np.empty(count, np.int64)
+    limbs, room = stack(np.int64, count), stack(np.int64, count)
     for i in range(exact.shape[0]):
         for j in range(exact.shape[1]):
             limbs[:] = 0

@@ -18,7 +18,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, inlined, part, vectorised
+from mmaformal.kernels.compiled import driver, inlined, part, stack, vectorised
 from mmaformal.kernels.kernel import WIDTH, Plane, Planes
 from mmaformal.kernels.narrow import addend_exponent, addend_of, encoded, larger_word, plus_addend
 from mmaformal.kernels.planes import FILL, INFINITE, NAN, ZERO
@@ -167,13 +167,14 @@ def run_tiles(
     ea, va, ka, special_a, scale_a, nan_a = a
     eb, vb, kb, special_b, scale_b, nan_b = b
     (m, n), width, scaled = d.shape, eb.shape[2], scale_a.shape[1] > 0
+    largest, scale = stack(ea.dtype, WIDTH + FILL), stack(va.dtype, WIDTH)
+    e_max, total, codes = stack(np.int32, WIDTH), stack(np.int32, WIDTH), stack(np.int32, WIDTH)
+    blocks, flags_ = stack(np.int32, WIDTH), stack(np.int32, WIDTH)
     for p in range((n + width - 1) // width):
         left, real = p * width, min(width, n - p * width)
         w, filled = (real + LANES - 1) // LANES * LANES, (real + FILL - 1) // FILL * FILL
-        most = max(min(WIDTH // w, m), 1)
-        largest, scale = np.empty(most * w + FILL, ea.dtype), np.empty(most * w, va.dtype)
-        words, flags = np.zeros((4, most * w), np.int32), np.zeros(w, np.int32)
-        e_max, total, codes, blocks = words[0], words[1], words[2], words[3]
+        flags, most = flags_[:w], max(min(WIDTH // w, m), 1)
+        codes[:], blocks[:] = 0, 0
         for s in range(start, stop):
             k0, k1 = s * L, (s + 1) * L
             for first in range(0, m, most):

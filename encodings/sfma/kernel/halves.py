@@ -19,7 +19,7 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import fp16
 from mmaformal.kernels import staged
 from mmaformal.kernels.again import AgainKernel
-from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
+from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, stack, vectorised
 from mmaformal.kernels.floats import double_bits, double_of
 from mmaformal.kernels.kernel import CodeArray, Plane, Planes, in_panels
 from mmaformal.kernels.processor import has_fma
@@ -88,7 +88,7 @@ def run_halves(
     vectorised()
     m, n = d.shape
     width = b.shape[2]
-    row = np.empty(width, np.float64)
+    row = stack(np.float64, width)
     for p in range((n + width - 1) // width):
         left, w = p * width, min(width, n - p * width)
         for i in range(m):
