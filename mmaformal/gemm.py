@@ -207,7 +207,10 @@ class _How(NamedTuple):
             with Workers(threads, report) as workers:
                 for where, operands in given.products(together=self.stream_k is None):
                     found = self.made(_Problem(i, operands, kernel), workers)
-                    d[where] = found.reshape(d[where].shape)
+                    if where is ...:
+                        d = np.ascontiguousarray(found).reshape(d.shape)
+                    else:
+                        d[where] = found
         return given.give_back(d, i.d_format)
 
     def on_workers(self, executor: Executor, given: Operands, progress: bool | Progress | None) -> Matrix:
