@@ -13,11 +13,13 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.certificates.check import FollowedArgument, RefusedError, read_expressions
 from mmaformal.facts import equality
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import Link, Theorem
+from mmaformal.proof.kernel import Link, Theorem, lemmas_of
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.written import WrittenArgument, argument_of, statement_of
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import LazyPortfolio
+from mmaformal.solver.script import smtlib
 
 X, Y, Z = (z3.BitVec(name, 3) for name in "xyz")
 SUM, DOUBLE = X + Y, Y + Y
@@ -94,6 +96,9 @@ def test_the_argument_of_a_unit_needs_the_ranges_of_its_lanes() -> None:
     argument = FollowedArgument(script)
     argument.follow(written.text, "text")
     assert argument.lemmas == written.lemmas.keys()
+    rules = re.findall(r"^\(rule (\w+)\)$", written.text, re.MULTILINE)
+    of_lanes = [each for each in lemmas_of(theorem) if each.stage == "64-bit lanes"]
+    assert sorted(rules) == sorted({digest(smtlib([each.refuted])) for each in of_lanes})
     without = "\n".join(line for line in written.text.splitlines() if not line.startswith("(range"))
     with pytest.raises(RefusedError, match="a range that is not known"):
         FollowedArgument(script).follow(without, "text")

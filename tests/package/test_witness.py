@@ -38,6 +38,12 @@ def test_the_results_are_those_of_the_executables() -> None:
         assert int(i.dot_add(w.a, w.b, w.c)) == result
 
 
+def test_a_case_is_a_sum_whose_negative_numbers_stand_in_brackets() -> None:
+    assert Witness.of(X, Y, A, B, C).case_text == "0x1p+0·0x1p+0 + (-0x1p-25)"
+    negative = [ONE | 0x8000] + [0] * 15
+    assert Witness.of(X, Y, negative, B, C ^ 0x80000000).case_text == "(-0x1p+0)·0x1p+0 + 0x1p-25"
+
+
 def test_no_difference_is_no_witness() -> None:
     with pytest.raises(WitnessError, match="both give"):
         Witness.of(X, Y, A, B, 0)

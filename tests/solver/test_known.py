@@ -233,3 +233,9 @@ def test_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read(tmp_path / "one") == found
     assert len((tmp_path / "one.json").read_text().splitlines()) == 4
     assert read(tmp_path / "none") == {}
+
+
+def test_a_question_without_time_is_unknown_and_says_so() -> None:
+    portfolio = Counting()
+    answer = Asker(portfolio, 0.0).satisfy("a name", "a statement", [question(0)], whole=True)
+    assert (answer.verdict, answer.why, portfolio.asked) == ("unknown", "the time given was used up", 0)
