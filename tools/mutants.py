@@ -405,6 +405,12 @@ EQUAL: tuple[tuple[str, str, str, str], ...] = (
         "the number of products is told as progress, and computes nothing",
     ),
     (
+        "cases/relations.py",
+        "64",
+        "63",
+        "how many codes are run at a time, and computes nothing",
+    ),
+    (
         "encodings/efda/kernel.py",
         "13",
         "14",
