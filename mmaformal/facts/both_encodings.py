@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from mmaformal.encodings import executable, smt
+from mmaformal.encodings import executable
 from mmaformal.facts import equality
 from mmaformal.facts.chains import follow
 from mmaformal.instruction import Instruction
@@ -29,7 +29,7 @@ LONG_CHAIN = 64
 
 #: Proofs made in this process.  They are about the encodings that there were: a function put in another's place (as
 #: tests do, to see a proof fail) makes other encodings.
-_PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
+_PROVED: dict[DotAdd, tuple[dict[str, tuple[object, ...]], Proof]] = {}
 
 
 def forget_equalities() -> None:
@@ -37,22 +37,29 @@ def forget_equalities() -> None:
     _PROVED.clear()
 
 
-def _encodings() -> tuple[object, ...]:
-    """Everything that the two encodings are made of, by identity."""
-    names = (executable.__name__, smt.__name__)
-    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(names)]
-    return tuple(value for module in modules for value in vars(module).values())
+def _encodings() -> dict[str, tuple[object, ...]]:
+    """Return what each module of the two encodings holds: those that all algorithms share, and an algorithm's own."""
+    package, own = executable.__name__.rpartition(".")[0], {"executable", "smt"}
+    return {
+        name: tuple(vars(module).values())
+        for name, module in tuple(sys.modules.items())
+        if name.startswith(f"{package}.") and not own.isdisjoint(name.split("."))
+    }
+
+
+def _are_the_same(before: dict[str, tuple[object, ...]], now: dict[str, tuple[object, ...]]) -> bool:
+    """Whether all modules that there were hold the same objects; one that was imported since is no part of a proof."""
+    return all(
+        len(values) == len(now.get(name, ())) and all(x is y for x, y in zip(values, now[name], strict=True))
+        for name, values in before.items()
+    )
 
 
 def _proof(instruction: Instruction, asker: Asker) -> Answer:
     """The answer of `verify`, from memory if it was `Holds`."""
     now = _encodings()
-    before, proof = _PROVED.get(instruction.spec, ((), None))
-    if (
-        proof is not None
-        and len(before) == len(now)
-        and all(x is y for x, y in zip(before, now, strict=True))
-    ):
+    before, proof = _PROVED.get(instruction.spec, ({}, None))
+    if proof is not None and _are_the_same(before, now):
         return Holds(equality.question_of(instruction), proof, 0.0)
     answer = equality.settle_equality(instruction, asker)
     if isinstance(answer, Holds):

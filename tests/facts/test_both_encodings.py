@@ -16,6 +16,8 @@ from mmaformal.cases.encodings import compare_encodings
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings.executable import stages
 from mmaformal.encodings.fda import executable as fda
+from mmaformal.encodings.fda import smt as fda_smt
+from mmaformal.encodings.smt import blocks
 from mmaformal.facts import both_encodings, chains
 from mmaformal.facts.equality import argue_equality
 from mmaformal.proof.kernel import ArgumentError, Scripts
@@ -170,3 +172,19 @@ def test_a_step_that_looks_at_the_length_of_the_chain_is_noticed(monkeypatch: py
     monkeypatch.setattr(fda, "step", knows)
     with pytest.raises(ArgumentError, match="is another one"):
         chains.follow(long, both_encodings.proved_for(long))
+
+
+def test_every_function_of_both_encodings_is_looked_at() -> None:
+    known = {id(each) for held in both_encodings._encodings().values() for each in held}
+    for module in (stages, blocks, fda, fda_smt):
+        assert {id(each) for each in vars(module).values()} <= known, module
+
+
+@pytest.mark.parametrize("module", [stages, fda, fda_smt], ids=lambda module: module.__name__)
+def test_a_proof_is_not_remembered_of_other_functions(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of those that all algorithms share, nor of an algorithm's own."""
+    before = both_encodings._encodings()
+    assert both_encodings._are_the_same(before, both_encodings._encodings())
+    name = next(name for name, each in vars(module).items() if inspect.isfunction(each))
+    monkeypatch.setattr(module, name, lambda *_: None)
+    assert not both_encodings._are_the_same(before, both_encodings._encodings())
