@@ -200,17 +200,16 @@ class _How(NamedTuple):
         i = self.instruction
         report = ProgressReport(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
         kernel = i.quick.kernel_of(report.total)
-        most = max(report.total // (kernel.task >> _SMALL), 1)
-        threads = min(jobs or processors(), most)
+        threads = min(jobs or processors(), max(report.total // (kernel.task >> _SMALL), 1))
         d = np.empty(given.outputs, i.d_format.word)
         if d.size:
             with Workers(threads, report) as workers:
                 for where, operands in given.products(together=self.stream_k is None):
                     found = self.made(_Problem(i, operands, kernel), workers)
-                    if where is ...:
-                        d = np.ascontiguousarray(found).reshape(d.shape)
-                    else:
+                    if where is not ...:
                         d[where] = found
+                    else:
+                        d = np.ascontiguousarray(found).reshape(d.shape)
         return given.give_back(d, i.d_format)
 
     def on_workers(self, executor: Executor, given: Operands, progress: bool | Progress | None) -> Matrix:

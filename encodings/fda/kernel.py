@@ -40,7 +40,7 @@ from mmaformal.kernels.compiled import (
     stack,
     vectorised,
 )
-from mmaformal.kernels.fused import FusedPlanes, fda_numbers, summed, zero_exponent
+from mmaformal.kernels.fused import FusedPlanes, fda_numbers, zero_exponent
 from mmaformal.kernels.given import (
     CONVERSION,
     OWN,
@@ -54,9 +54,13 @@ from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane, Planes, in_panels
 from mmaformal.kernels.narrow import fits
 from mmaformal.kernels.products import (
     add_scales,
-    multiply_all,
+    largest,
+    multiply_flat,
+    or_special,
     rounded_code,
+    settle_zeros,
 )
+from mmaformal.kernels.products import aligned_sum as sum_aligned
 from mmaformal.kernels.terms import (
     FAR,
     FLAG_NAN,
@@ -71,6 +75,9 @@ from mmaformal.kernels.tiles import run_tiles
 from mmaformal.kernels.widths import Widths, widths
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
+
+#: Rows whose products are made at a time.
+ROWS = 64
 
 # ---- fda ---------------------------------------------------------------------------------------------------
 
@@ -213,11 +220,68 @@ def run_fda(
                     flags[:] = 0
 
 
+@part
+def exponents_of_c(c_format: Format, e_zero: int, code: Plane, e_max: Plane) -> None:
+    vectorised()
+    for j in range(code.size):
+        e_max[j] = with_zero_exponent(term(decode(code[j], c_format.layout)), e_zero).exponent
+
+
+@part
+def sums_of_rows(
+    bits: int,
+    F: int,
+    e_zero: int,
+    by_fields: bool,
+    odd: bool,
+    start: int,
+    stop: int,
+    value: Plane,
+    exponent: Plane,
+    special: Plane,
+    e_max: Plane,
+    total: Plane,
+    some: Plane,
+) -> None:
+    """Raise e_max, c's exponents, to those of each row's products `start` … `stop - 1`, and add these, aligned; `some`:
+    whether there are special values."""
+    vectorised()
+    for j in range(e_max.size):
+        values, exponents = value[j, start:stop], exponent[j, start:stop]
+        if not by_fields:
+            settle_zeros(values, exponents, e_zero)
+        e_max[j] = maximum(largest(exponents), e_max[j])
+        total[j] = sum_aligned(values, exponents, e_max[j], bits, F, odd)
+        some[j] = 0
+        for k in range(start, stop):
+            some[j] |= special[j, k]
+
+
+@part
+def finish_rows(
+    of: DotAdd,
+    rho: Conversion,
+    F: int,
+    e_zero: int,
+    odd: bool,
+    e_max: Plane,
+    total: Plane,
+    code: Plane,
+    number: Plane,
+) -> None:
+    """The stages after the products' of rows without special values."""
+    vectorised()
+    for j in range(code.size):
+        c = decode(code[j], of.c_format.layout)
+        number[j] = rounded_code(rho, of.c_format, F, e_zero, odd, e_max[j], total[j], c)
+
+
 @driver
 def run_fda_rows(
     sources: KernelSources,
     given: Plane,
     room: Plane,
+    factors: Plane,
     a: Plane,
     b: Plane,
     c: Plane,
@@ -225,25 +289,51 @@ def run_fda_rows(
     scale_b: Plane,
     d: Plane,
 ) -> None:
-    """Rows of fda: a chain of its own, since `chain.run_chain` takes half as long again."""
+    """Rows of fda, some at a time, each stage of all of them before the next.
+
+    `room` is for the products of `ROWS` rows, (2, …), `factors` for whether theirs are special values.
+    """
     vectorised()
-    value, exponent = room[0], room[1]
     of, fmt, block = formats(given), scale_format(given), scale_block(given)
     rho, at_ = conversion(given, OWN, of.d_format), OWN + CONVERSION
     L, F, e_zero, by_fields = given[at_], given[at_ + 1], given[at_ + 2], given[at_ + 3] != 0
-    nan, odd = given[at_ + 4], given[at_ + 5] != 0
-    for i in range(d.size):
-        code = c[i]
-        for first in range(0, a.shape[1], L):
-            x, y = a[i, first : first + L], b[i, first : first + L]
-            special = multiply_all(of.a_format, of.b_format, x, y, value, exponent)
-            found = Special(False, False, False)
+    nan, odd, bits = (
+        given[at_ + 4],
+        given[at_ + 5] != 0,
+        of.a_format.fraction_bits + of.b_format.fraction_bits,
+    )
+    e_max_, total_, number_ = stack(np.int64, ROWS), stack(np.int64, ROWS), stack(np.int64, ROWS)
+    some_, K = stack(np.uint8, ROWS), a.shape[1]
+    for row in range(0, d.size, ROWS):
+        m = min(ROWS, d.size - row)
+        x, y, code = a[row : row + m], b[row : row + m], d[row : row + m]
+        value, exponent = room[0, : m * K].reshape((m, K)), room[1, : m * K].reshape((m, K))
+        special = factors[: m * K].reshape((m, K))
+        multiply_flat(
+            *(of.a_format, of.b_format, x.reshape(-1), y.reshape(-1)),
+            *(value.reshape(-1), exponent.reshape(-1), special.reshape(-1)),
+        )
+        for j in range(m):
+            code[j] = c[row + j]
+        for k in range(0, K, L):
             if block > 0:
-                found = add_scales(Scales(fmt, block, first, i), scale_a, scale_b, exponent)
-            code = summed(
-                of, rho, F, e_zero, by_fields, nan, odd, special, found, value, exponent, x, y, code
+                for j in range(m):
+                    scales = Scales(fmt, block, k, row + j)
+                    special[j, k] |= add_scales(scales, scale_a, scale_b, exponent[j, k : k + L]).nan
+            e_max, total, number, some = e_max_[:m], total_[:m], number_[:m], some_[:m]
+            exponents_of_c(of.c_format, e_zero, code, e_max)
+            sums_of_rows(
+                bits, F, e_zero, by_fields, odd, k, k + L, value, exponent, special, e_max, total, some
             )
-        d[i] = code
+            finish_rows(of, rho, F, e_zero, odd, e_max, total, code, number)
+            for j in range(m):
+                found, of_c = Special(False, False, False), decode(code[j], of.c_format.layout)
+                if some[j] != 0 and block > 0:
+                    found = add_scales(
+                        Scales(fmt, block, k, row + j), scale_a, scale_b, exponent[j, k : k + L]
+                    )
+                step = x[j, k : k + L], y[j, k : k + L]
+                code[j] = or_special(of, rho, nan, some[j] != 0, found, *step, of_c, number[j])
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------
@@ -345,7 +435,9 @@ class FdaKernel(FusedPlanes):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Fda)
         given = numbers(spec, p.rho, p.L, *fda_numbers(spec, p))
-        run_fda_rows(SOURCES, given, np.empty((2, p.L), np.int64), *rows)
+        products = min(ROWS, len(rows.d)) * rows.a.shape[1]
+        room, factors = np.empty((2, products), np.int64), np.empty(products, np.uint8)
+        run_fda_rows(SOURCES, given, room, factors, *rows)
 
 
 KERNEL = FdaKernel

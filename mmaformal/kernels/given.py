@@ -6,6 +6,7 @@ compiled once for all.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.encodings.executable.blocks import Flag, Lane, decode
 from mmaformal.formats import Format, Layout
 from mmaformal.kernels.compiled import ROUNDINGS, inlined
 from mmaformal.kernels.kernel import Plane
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
-_FORMAT = 10  #: numbers that a format takes
+_FORMAT = 12  #: numbers that a format takes
 #: where the numbers of each begin
 _A, _B, _C, _D, _SCALE, _SCALE_BLOCK = (i * _FORMAT for i in range(6))
 OWN = _SCALE_BLOCK + 1  #: where those of the algorithm begin
@@ -35,6 +37,8 @@ class GivenFormat(NamedTuple):
     fraction_bits: int
     min_exponent: int
     max_exponent: int
+    least_special: int  #: the least magnitude that is a special value's, above all if there is none
+    minus_zero: int  #: whether the code of −0 is a special value's
 
 
 class GivenConversion(NamedTuple):
@@ -79,7 +83,37 @@ def numbers_of(
 
 @lru_cache(maxsize=256)
 def _of_format(fmt: Format) -> tuple[int, ...]:
-    return *map(int, fmt.layout), fmt.storage_bits, fmt.min_exponent, fmt.max_exponent
+    return (*map(int, fmt.layout), fmt.storage_bits, fmt.min_exponent, fmt.max_exponent, *_specials(fmt))
+
+
+def _specials(fmt: Format) -> tuple[int, int]:
+    """Return what `is_special_code` is given: special values are the largest magnitudes, and −0 in some formats."""
+
+    def special(code: int) -> bool:
+        x = decode(np.int64(code), fmt.layout)
+        return bool(x.nan | x.infinite)
+
+    bits = _magnitude_bits(fmt)
+    largest = (1 << bits) - 1
+    none = largest + 1 if bits < 63 else largest
+    least = bisect_left(range(largest), True, hi=largest, key=special) if special(largest) else none
+    return least, int(bits < 63 and special(largest + 1))
+
+
+def _magnitude_bits(fmt: Format) -> int:
+    return fmt.layout.ignored_low_bits + fmt.layout.fraction_bits + fmt.layout.exponent_bits
+
+
+@inlined
+def is_special_code(code: Lane, fmt: Format) -> Flag:
+    """Whether a code of a format with a sign is an infinity or a NaN, as `decode` says, without a case for each kind of
+    format: those would keep a loop from being made vectors."""
+    given: GivenFormat = fmt  # type: ignore[assignment]
+    bits = given.layout.ignored_low_bits + given.layout.fraction_bits + given.layout.exponent_bits
+    minus_zero = np.int64(1) << bits
+    return ((code & (minus_zero - 1)) >= given.least_special) | (
+        (code == minus_zero) & (given.minus_zero != 0)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -90,7 +124,7 @@ def _of_conversion(rho: Conversion) -> tuple[int, ...]:
 @inlined
 def _format(given: Plane, at: int, layout: Layout) -> Format:
     lengths = given[at + 7], given[at], given[at + 1], given[at + 8], given[at + 9]
-    return GivenFormat(layout, *lengths)  # type: ignore[return-value]  # all that stages read of one
+    return GivenFormat(layout, *lengths, given[at + 10], given[at + 11])  # type: ignore[return-value]  # all that stages read of one
 
 
 @inlined

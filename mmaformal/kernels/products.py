@@ -30,7 +30,8 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format
 from mmaformal.kernels.chain import Scales
-from mmaformal.kernels.compiled import inlined, part
+from mmaformal.kernels.compiled import inlined, part, vectorised
+from mmaformal.kernels.given import is_special_code
 from mmaformal.kernels.kernel import Plane
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
@@ -49,6 +50,20 @@ def multiply_all(
         value[k] = signed(product.sign, product.significand)
         exponent[k] = product.exponent
     return special
+
+
+@part
+def multiply_flat(
+    a_format: Format, b_format: Format, a: Plane, b: Plane, value: Plane, exponent: Plane, special: Plane
+) -> None:
+    """`multiply_all` of the products of some rows, one after the other; special[k]: whether a factor is one."""
+    vectorised()
+    for k in range(a.size):
+        i, j = np.int64(a[k]), np.int64(b[k])
+        product = multiply(decode(i, a_format.layout), decode(j, b_format.layout))
+        value[k] = signed(product.sign, product.significand)
+        exponent[k] = product.exponent
+        special[k] = where(is_special_code(i, a_format) | is_special_code(j, b_format), 1, 0)
 
 
 @part

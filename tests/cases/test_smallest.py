@@ -18,6 +18,7 @@ from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.questions import multisets
 from mmaformal.cases.relations import Relation
 from mmaformal.cases.shrink import size
+from mmaformal.cases.smallest import _in_row
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.smt import blocks, stages
 from mmaformal.facts import laws
@@ -239,3 +240,7 @@ def test_whichever_solver_answers_the_case_is_the_same(backend: str) -> None:
 
 
 FIRST = Codes((2, 6), (2, 6), 0x40000000)
+
+
+def test_codes_are_compared_product_by_product() -> None:
+    assert _in_row(Codes((1, 2), (3, 4), 5, (6,), (7,))) == [1, 3, 2, 4, 5, 6, 7]

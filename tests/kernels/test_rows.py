@@ -17,10 +17,12 @@ from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 from mmaformal import Instruction, cdna3, datapath, hopper, recordings, rtx_blackwell, sapphire_rapids
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.encodings import executable, folders, part
+from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fda.kernel import run_fda_rows
-from mmaformal.formats import Specials, bf16, fp32
+from mmaformal.formats import FORMATS, Format, Specials, bf16, fp32
 from mmaformal.kernels import choose, rows
 from mmaformal.kernels import given as given_numbers
+from mmaformal.kernels.given import GivenFormat
 from mmaformal.rounding import DETERMINISTIC, Rounding
 from mmaformal.spec import DotAdd
 
@@ -174,6 +176,28 @@ def test_every_algorithm_has_compiled_rows() -> None:
     modules = {name: part(name, "executable") for name in folders()}
     units = [name for name in modules if hasattr(modules[name], "dot_add")]
     assert rows.compiled_algorithms() == [name for name in units if name not in NOT_COMPILED]
+
+
+@pytest.mark.parametrize(
+    "fmt", [x for x in FORMATS.values() if x.layout.signed and x.layout.has_zero], ids=str
+)
+def test_special_codes_are_those_that_decode_to_special_values(fmt: Format) -> None:
+    """Of all codes, or, of wide formats, of the ends of every exponent."""
+    sign, least = 1 << (fmt.storage_bits - 1), fmt.ignored_low_bits + fmt.fraction_bits
+    if fmt.codes <= 1 << 16:
+        codes = np.arange(fmt.codes)
+    else:
+        ends = np.arange(1 << fmt.exponent_bits)[:, None] << least
+        near = (
+            ends
+            + np.array([0, 1, (1 << fmt.ignored_low_bits) - 1, 1 << fmt.ignored_low_bits, (1 << least) - 1])
+        ).ravel()
+        codes = np.concatenate([near, near | (sign if sign < 1 << 63 else -(1 << 63))])
+    x = decode(codes, fmt.layout)
+    given_format = GivenFormat(fmt.layout, 0, 0, 0, 0, 0, *given_numbers._specials(fmt))
+    with np.errstate(over="ignore"):
+        found = given_numbers.is_special_code.py_func(codes, given_format)
+    assert (found == (x.nan | x.infinite)).all()
 
 
 def test_no_parameters_are_compiled_anew() -> None:
