@@ -197,19 +197,18 @@ class _How(NamedTuple):
 
     def product(self, given: Operands, jobs: int | None, progress: bool | Progress | None) -> Matrix:
         """Return D, made product by product of a batch."""
-        i = self.instruction
-        report = ProgressReport(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
+        i, k = self.instruction, given.shape[2]
+        report = ProgressReport(progress, prod(given.outputs) * _steps(i, k) * i.k)
         kernel = i.quick.kernel_of(report.total)
         threads = min(jobs or processors(), max(report.total // (kernel.task >> _SMALL), 1))
         d = np.empty(given.outputs, i.d_format.word)
-        if d.size:
-            with Workers(threads, report) as workers:
-                for where, operands in given.products(together=self.stream_k is None):
-                    found = self.made(_Problem(i, operands, kernel), workers)
-                    if where is not ...:
-                        d[where] = found
-                    else:
-                        d = np.ascontiguousarray(found).reshape(d.shape)
+        with Workers(threads, report) as workers:
+            for where, operands in given.products(together=self.stream_k is None) if d.size else ():
+                found = self.made(_Problem(i, operands, kernel), workers)
+                if where is not ...:
+                    d[where] = found
+                else:
+                    d = np.ascontiguousarray(found).reshape(d.shape)
         return given.give_back(d, i.d_format)
 
     def on_workers(self, executor: Executor, given: Operands, progress: bool | Progress | None) -> Matrix:

@@ -182,7 +182,7 @@ def test_every_algorithm_has_compiled_rows() -> None:
     "fmt", [x for x in FORMATS.values() if x.layout.signed and x.layout.has_zero], ids=str
 )
 def test_special_codes_are_those_that_decode_to_special_values(fmt: Format) -> None:
-    """Of all codes, or, of wide formats, of the ends of every exponent."""
+    """Compares all codes, or, of wide formats, those at the ends of every exponent."""
     sign, least = 1 << (fmt.storage_bits - 1), fmt.ignored_low_bits + fmt.fraction_bits
     if fmt.codes <= 1 << 16:
         codes = np.arange(fmt.codes)
