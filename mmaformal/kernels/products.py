@@ -44,9 +44,9 @@ def multiply_all(
     """Each product's signed significand and its exponent; whether any factor is a special value."""
     special = False
     for k in range(a.size):
-        x, y = decode(np.int64(a[k]), a_format.layout), decode(np.int64(b[k]), b_format.layout)
-        special |= x.infinite | x.nan | y.infinite | y.nan
-        product = multiply(x, y)
+        i, j = np.int64(a[k]), np.int64(b[k])
+        special |= is_special_code(i, a_format) | is_special_code(j, b_format)
+        product = multiply(decode(i, a_format.layout), decode(j, b_format.layout))
         value[k] = signed(product.sign, product.significand)
         exponent[k] = product.exponent
     return special
