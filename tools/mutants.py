@@ -124,7 +124,7 @@ _ALIGNED = (
 )
 
 _OF_KERNELS = (
-    Target("encodings/fda/kernel.py", _ALIGNED),
+    Target("encodings/fda/kernel.py", (*_ALIGNED, *_runs("hopper HMMA.16816.F32[F=54][e_zero=-20]"))),
     Target("kernels/fused.py", _ALIGNED),
     Target(
         "encodings/fdrda/kernel.py",
@@ -150,7 +150,7 @@ _OF_KERNELS = (
     Target("encodings/lowered/kernel.py", _runs("hopper mma.m16n8k32.f32.e4m3.e4m3.f32")),
     Target("encodings/emulated/kernel.py", ("tests/encodings/test_emulated.py", "-k", "kernel")),
     Target("kernels/widths.py", (_KERNELS, "-k", "widths or overflow or exact_in")),
-    Target("gemm.py", ("tests/package/test_gemm.py",)),
+    Target("gemm.py", ("tests/package/test_gemm.py", "tests/package/test_accumulation.py")),
 )
 
 # ---- searches ----------------------------------------------------------------------------------------------------
@@ -403,6 +403,12 @@ EQUAL: tuple[tuple[str, str, str, str], ...] = (
         "columns.stop - columns.start",
         "(columns.stop + columns.start)",
         "the number of products is told as progress, and computes nothing",
+    ),
+    (
+        "gemm.py",
+        "23",
+        "22",
+        "bytes of planes say how large a block is, and compute nothing",
     ),
     (
         "cases/relations.py",

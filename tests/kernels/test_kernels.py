@@ -71,7 +71,7 @@ WAYS = [
 
 #: parameters no hardware has
 HYPOTHETICAL = [
-    hopper["HMMA.16816.F32"].replace(F=54),
+    hopper["HMMA.16816.F32"].replace(F=54, e_zero=-20),
     hopper["HMMA.16816.F32"].replace(e_zero=None),
     hopper["HMMA.16816.F32"].replace(e_zero=-20),
     rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.E8"].replace(e_zero=None, L=32),
