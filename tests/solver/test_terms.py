@@ -7,6 +7,7 @@ import pytest
 import z3
 
 from mmaformal.solver import terms
+from mmaformal.solver.script import smtlib
 from mmaformal.solver.terms import Substitution, apart, constant_like, constants_of, operands_first
 
 X, Y = z3.BitVecs("x y", 8)
@@ -69,3 +70,12 @@ def test_constants_apart_are_in_none_of_the_terms() -> None:
     assert [str(each) for each in found] == ["x!", "y"]
     with pytest.raises(ValueError, match="in the place of"):
         Substitution([(X, other)])
+
+
+@pytest.mark.parametrize("name", ["a b", "3a", "a;b", "a[0]", "a!1", "A.b-c"])
+def test_a_script_names_the_constants_that_were_asked_about(name: str) -> None:
+    x = z3.BitVec(name, 8)
+    read = z3.Solver()
+    read.from_string(smtlib([x == 3]))
+    assert read.check() == z3.sat
+    assert [(str(each), read.model()[each]) for each in read.model()] == [(str(x), 3)]
