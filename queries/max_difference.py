@@ -255,6 +255,7 @@ def max_difference(
     if not isinstance(prove, bool):
         warn("max_difference(prove=SECONDS) is (prove=True, proof_timeout=SECONDS) now", above=3)
         prove, proof_timeout = bool(prove), prove or proof_timeout
+    timeout, proof_timeout = checked_timeout(timeout), checked_timeout(proof_timeout)
     left, right = comparable(x, y, instruction, other)
     units = _units_of(left, right)
     if left.spec == right.spec:
@@ -265,9 +266,9 @@ def max_difference(
     if prove:
         say("proving the bounds")
         with session(solver, memory, cache) as portfolio:
-            proof = _proved(left, right, bound, portfolio, checked_timeout(proof_timeout))
+            proof = _proved(left, right, bound, portfolio, proof_timeout)
     say("searching")
-    deadline = time.monotonic() + checked_timeout(timeout)
+    deadline = time.monotonic() + timeout
     seeds, constraints = (seed, searches), as_constraints(where)
     with workers_given(executor, jobs) as workers:
         found = _searched(left, right, units, constraints, seeds, timeout, workers, say)

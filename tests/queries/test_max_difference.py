@@ -125,6 +125,12 @@ def test_the_bound_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(max_difference(*small, timeout=0.2, prove=True, proof_timeout=120).proof, Unknown)
 
 
+@pytest.mark.parametrize("times", [{"timeout": -1.0}, {"proof_timeout": 0.0}], ids=str)
+def test_times_are_refused_before_anything_is_proved(times: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a number of seconds above 0"):
+        max_difference(turing, hopper, "HMMA.1688.F32", prove=True, progress=pytest.fail, **times)
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["max-difference", "ampere", "hopper"]
     assert main([*command, "HMMA.16816.F32", "--timeout", "0.5"]) == 0
