@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.inputs import Codes, plain_codes
+from mmaformal.cases.inputs import plain_codes
 from mmaformal.certificates import check
 from mmaformal.certificates.lemmas import (
     LemmaFiles,
@@ -39,79 +38,19 @@ from mmaformal.facts import both_encodings, laws
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import WrittenArgument, argument_of
-from mmaformal.queries.find_difference import comparable, find_difference
+from mmaformal.queries.certified_statements import DIFFERENCE, EQUALITY, Statement
+from mmaformal.queries.check_certificate import established, not_argued
+from mmaformal.queries.find_difference import comparable
 from mmaformal.queries.properties import property_named
-from mmaformal.queries.verify import verify
 from mmaformal.queries.witnesses import NoWitnessError, witnesses
 from mmaformal.result import Result
-from mmaformal.solver.answers import Answer, Different, Equal, Holds, Obligation
+from mmaformal.solver.answers import Answer, Different
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.pool import processes
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
 from mmaformal.solver.session import Cache, Solver, remembering
 from mmaformal.witness import WitnessError
-
-#: The property that stands for equality of both encodings.
-EQUALITY = "equality"
-#: A name for the smallest input on which two instructions differ, or for there being none.
-DIFFERENCE = "difference"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A question that is asked anew when a certificate is checked."""
-
-    property: str  #: one of `prove`, `equality` of both encodings, or `difference` from another instruction
-    architecture: str
-    instruction: str
-    against: str = ""  #: the other instruction, after its architecture
-    known: Mapping[str, object] | None = None  #: the input on which they differ, as `Codes.to_json`
-
-    def question(self) -> Callable[..., Answer]:
-        """Return the question, which takes the keywords of `prove`.
-
-        Raises KeyError as `instruction_meant`, and ValueError for a property that there is not.
-        """
-        if self.property == DIFFERENCE:
-            architecture, _, name = self.against.partition(" ")
-            both = partial(find_difference, self.architecture, architecture, self.instruction, name)
-            return partial(both, known=None if self.known is None else Codes.from_json(self.known))
-        prove = verify if self.property == EQUALITY else property_named(self.property).prove
-        return partial(prove, self.meant())
-
-    def meant(self) -> Instruction:
-        """The instruction.  Raises KeyError as `instruction_meant`."""
-        return instruction_meant(f"{self.architecture} {self.instruction}")
-
-    def to_json(self) -> dict[str, object]:
-        """Return its fields, but for those that are empty."""
-        return {name: each for name, each in vars(self).items() if each}
-
-
-@dataclass(frozen=True)
-class Established:
-    """A statement that an answer establishes, and what it rests on."""
-
-    statement: str
-    obligations: tuple[Obligation, ...]
-    rules: tuple[str, ...] = ()
-
-
-def established(answer: Answer) -> Established | str:
-    """Return what an answer establishes; if it is no proof, a line that says what was found instead."""
-    if isinstance(answer, (Holds, Equal)):
-        return Established(answer.headline, answer.proof.obligations, answer.proof.rules)
-    if not isinstance(answer, Different):
-        return str(answer).partition("\n")[0]
-    open_ = [each for each in answer.minimality if not each.endswith("proved minimal")]
-    if open_:
-        return f"{answer.headline}: the input found is not proved to be the smallest: {'; '.join(open_)}"
-    least = "; ".join(each.partition(": proved")[0] for each in answer.minimality)
-    return Established(
-        f"{answer.headline} at {plain_codes(answer.witness).text}, and at no smaller input: {least}",
-        answer.obligations,
-    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -392,17 +331,6 @@ class _Writing:
             sum(self._solving.values()),
             time.monotonic() - start,
         )
-
-
-def not_argued(
-    obligations: Iterable[Obligation], noted: Sequence[Noted], followed: Sequence[bool]
-) -> list[Obligation]:
-    """Return the obligations but for lemmas of theorems that are followed, and of no others."""
-    argued, others = (
-        {name for each, is_ in zip(noted, followed, strict=True) if is_ == kind for name in each.obligations}
-        for kind in (True, False)
-    )
-    return [each for each in obligations if each.whole or each.digest in others or each.digest not in argued]
 
 
 def _argument_of(noted: Noted) -> WrittenArgument:

@@ -11,14 +11,13 @@ Solvers are asked for the rest, and not believed.
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from mmaformal.cases.inputs import plain_codes
 from mmaformal.certificates.blaster import clauses_of
 from mmaformal.certificates.check import (
     ChangedError,
@@ -31,6 +30,7 @@ from mmaformal.certificates.check import (
 )
 from mmaformal.certificates.expressions import ScriptError
 from mmaformal.certificates.fast_check import accepts
+from mmaformal.certificates.other_checkers import check_also, checker_named
 from mmaformal.certificates.refuting import dimacs
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
@@ -38,9 +38,10 @@ from mmaformal.executors import checked_jobs, each_in_order, workers_given
 from mmaformal.facts import both_encodings, laws
 from mmaformal.proof.kernel import Noted, noting
 from mmaformal.proof.written import statement_of
-from mmaformal.queries.certify import DIFFERENCE, Established, Statement, established, not_argued
+from mmaformal.queries.certified_statements import DIFFERENCE, Statement
 from mmaformal.queries.witnesses import check_witnesses
 from mmaformal.result import Result
+from mmaformal.solver.answers import Answer, Different, Equal, Holds, Obligation
 from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
 
@@ -49,9 +50,6 @@ _CHECKED = "certificate"
 
 #: Lemmas of which a process of its own is worth starting.
 _EACH = 500
-
-#: Lines that cake_lpr, lrat-trim and lrat-check print of a derivation that is right.
-_VERIFIED = re.compile(r"^(s VERIFIED( UNSAT)?|c VERIFIED)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,17 +87,10 @@ class Checked(Result):
 
     def to_json(self) -> dict[str, object]:
         """Return plain values; times in seconds."""
-        return {
-            "verdict": self.verdict,
-            "statements": list(self.statements),
-            "lemmas": self.lemmas,
-            "argued": self.argued,
-            "by_kernel": self.by_kernel,
-            "by_search": self.by_search,
-            "also": self.also,
-            "checking_seconds": self.checking,
-            "seconds": self.seconds,
-        }
+        names = "lemmas", "argued", "by_kernel", "by_search", "also", "seconds"
+        numbers = {name: getattr(self, name) for name in names}
+        said = {"verdict": self.verdict, "statements": list(self.statements)}
+        return {**said, **numbers, "checking_seconds": self.checking}
 
 
 def check_certificate(
@@ -123,7 +114,7 @@ def check_certificate(
     there is no such checker.
     """
     caller(progress)
-    program = None if also is None else _program(also)
+    program = None if also is None else checker_named(also)
     start, tell, path = time.monotonic(), progress or (lambda _: None), Path(folder)
     statements, lemmas = manifest_of(path)
     argued = by_kernel = by_search = 0
@@ -165,7 +156,7 @@ def _checked_lemma(
     """Returns the name of a lemma that is checked, by `program` too.  Raises RefusedError."""
     _check(folder, name, entry)
     if program is not None:
-        _check_also(program, folder / "lemmas" / name, timeout)
+        check_also(program, folder / "lemmas" / name, timeout)
     return name
 
 
@@ -195,30 +186,6 @@ def _check(folder: Path, name: str, entry: Mapping[str, str]) -> None:
         raise RefusedError(f"{name}.cnf: not the clauses of {name}.smt2")
 
 
-def _program(name: str) -> str:
-    """Return the path of a program.  Raises FileNotFoundError."""
-    found = shutil.which(name)
-    if found is None:
-        raise FileNotFoundError(f"no program {name}: give the path of a checker of LRAT, such as cake_lpr")
-    return found
-
-
-def _check_also(program: str, lemma: Path, seconds: float) -> None:
-    """Raises RefusedError unless another checker says that a lemma's derivation refutes its clauses."""
-    files = [str(lemma.with_suffix(kind)) for kind in (".cnf", ".lrat")]
-    try:
-        run = subprocess.run(
-            [program, *files], capture_output=True, text=True, errors="replace", timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RefusedError(f"{lemma.name}.lrat: {Path(program).name} did not end in {seconds:g} s") from None
-    if not _VERIFIED.search(run.stdout):
-        said = (run.stdout + run.stderr).strip().splitlines()
-        raise RefusedError(
-            f"{lemma.name}.lrat: {Path(program).name}: {said[-1][:200] if said else 'no word'}"
-        )
-
-
 def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Statement, Established]:
     """Return a statement, asked anew, and what that establishes.  Raises RefusedError."""
     asked, said = entry.get("asked"), entry["statement"]
@@ -235,3 +202,38 @@ def _ask(entry: Mapping[str, object], timeout: float, memory: int) -> tuple[Stat
     if proved.statement != said:
         raise RefusedError(f"{said}: what is proved is another statement: {proved.statement}")
     return statement, proved
+
+
+class Established(NamedTuple):
+    """A statement that an answer establishes, and what it rests on."""
+
+    statement: str
+    obligations: tuple[Obligation, ...]
+    rules: tuple[str, ...] = ()
+
+
+def established(answer: Answer) -> Established | str:
+    """Return what an answer establishes; if it is no proof, a line that says what was found instead."""
+    if isinstance(answer, (Holds, Equal)):
+        return Established(answer.headline, answer.proof.obligations, answer.proof.rules)
+    if not isinstance(answer, Different):
+        return str(answer).partition("\n")[0]
+    open_ = [each for each in answer.minimality if not each.endswith("proved minimal")]
+    if open_:
+        return f"{answer.headline}: the input found is not proved to be the smallest: {'; '.join(open_)}"
+    least = "; ".join(each.partition(": proved")[0] for each in answer.minimality)
+    return Established(
+        f"{answer.headline} at {plain_codes(answer.witness).text}, and at no smaller input: {least}",
+        answer.obligations,
+    )
+
+
+def not_argued(
+    obligations: Iterable[Obligation], noted: Sequence[Noted], followed: Sequence[bool]
+) -> list[Obligation]:
+    """Return the obligations but for lemmas of theorems that are followed, and of no others."""
+    argued, others = (
+        {name for each, is_ in zip(noted, followed, strict=True) if is_ == kind for name in each.obligations}
+        for kind in (True, False)
+    )
+    return [each for each in obligations if each.whole or each.digest in others or each.digest not in argued]

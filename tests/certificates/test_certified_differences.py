@@ -15,7 +15,7 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.inputs import Codes, plain_codes, zeros
 from mmaformal.certificates.check import RefusedError
 from mmaformal.cli import main
-from mmaformal.queries.certify import established
+from mmaformal.queries.check_certificate import established
 from mmaformal.solver.answers import Different
 from mmaformal.solver.asking import simplified_alone
 from mmaformal.witness import Witness
