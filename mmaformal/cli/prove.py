@@ -208,10 +208,11 @@ def _rows(answers: Mapping[str, Answer | Recalled]) -> list[dict[str, object]]:
 
 
 def _list(request: Solving) -> int:
-    from mmaformal.queries.properties import PROPERTIES
+    from mmaformal.queries import properties
 
+    every = properties.Properties({**properties.PROPERTIES, **properties.OF_A_STANDARD})
     if request.table is not None:
-        return tabulated(request.table, PROPERTIES.rows(), SETTLED)
-    statements = {each.name: each.statement for each in PROPERTIES.values()}
+        return tabulated(request.table, every.rows(), SETTLED)
+    statements = {each.name: each.statement for each in every.values()}
     lines = columns([*statements.items()])
     return answered(json.dumps(statements, indent=2) if request.as_json else "\n".join(lines), SETTLED)

@@ -17,6 +17,7 @@ from mmaformal.cli import prove as prove_command
 from mmaformal.cli.app import app
 from mmaformal.display import latex_text
 from mmaformal.hardware import sizes
+from mmaformal.queries.properties import OF_A_STANDARD
 from mmaformal.solver.answers import Unknown
 from mmaformal.studies.amx.prover import STATEMENTS
 
@@ -53,7 +54,7 @@ def test_every_command_that_prints_a_table_has_both_options() -> None:
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     told = table(capsys, "prove", "--list")
     assert {row["property"]: row["statement"] for row in told} == {
-        each.name: each.statement for each in PROPERTIES.values()
+        each.name: each.statement for each in (*PROPERTIES.values(), *OF_A_STANDARD.values())
     }
     assert {row["claim"]: row["statement"] for row in table(capsys, "amx", "--list")} == dict(STATEMENTS)
     assert "rounded" in [row["claim"] for row in table(capsys, "e9s12", "--list")]
