@@ -112,7 +112,10 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part("mmaformal/certificates/premises.py", "an assignment is of the premises' clauses"),
         Part("mmaformal/proof/written.py", "`statement_of` alone: what a theorem states, as text"),
         Part("queries/witnesses.py", "a witness is of the premises that a theorem has, and runs as it tells"),
-        Part("queries/check_certificate.py", "a statement's proof rests on lemmas that were checked alone"),
+        Part(
+            "queries/check_certificate.py",
+            "a statement's proof rests on lemmas that were checked alone, and which need to be",
+        ),
     ),
     "What both encodings are": (
         Part("mmaformal/cases/encodings.py", "traces of both encodings on the same inputs"),
@@ -130,6 +133,7 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part("mmaformal/formats.py", "the formats"),
         Part("mmaformal/rounding.py", "the specification: how numbers are rounded"),
         Part("mmaformal/spec.py", "the specification: types, parameters, products, scales"),
+        Part("mmaformal/instruction.py", "which specification a name, `--k` and `--replace` mean"),
         Part("mmaformal/limits.py", "the specification: what its numbers may be"),
         Part("encodings/*/__init__.py", "the specification: which algorithm, with which parameters"),
         Part("encodings/smt", "the SMT encoding, what algorithms share: properties are statements about it"),
@@ -176,6 +180,10 @@ BASE: dict[str, tuple[Part, ...]] = {
         Part("mmaformal/hardware/read_btor2.py", "BTOR2 as terms"),
         Part("mmaformal/hardware/undefined.py", "undefined signals are free"),
         Part("mmaformal/hardware/module.py", "which port is which input"),
+    ),
+    "Sign-off of a program": (
+        Part("mmaformal/hardware/programs", "what clang's LLVM, and each of its instructions, is as terms"),
+        Part("mmaformal/hardware/tracing", "what Python, NumPy and torch compute, as terms"),
     ),
 }
 
