@@ -53,8 +53,8 @@ QUESTIONS = (
         ("deepseek-ai/DeepGEMM#37", "deepseek-ai/DeepSeek-V3#847"),
         "show h100 QGMMA.64x8x32.F32.E4M3.E4M3",
         8,
-        "13 fractional bits of the largest term, toward zero: 14 with the leading one. Both readings in the thread are "
-        "of this one number: products are cut to it, and so is c.",
+        "13 fractional bits below the largest exponent, toward zero: 14 bits in all, 15 of a product from 2 on. Both "
+        "readings in the thread are of this one number: products are cut to it, and so is c.",
     ),
     Question(
         "And Blackwell's: does it accumulate in fp32?",
