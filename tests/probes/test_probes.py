@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
+from property_table import distinct
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cli, probe, sapphire_rapids
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
@@ -35,6 +36,8 @@ from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 from mmaformal.summation import Node
+
+PAGE = Path(__file__).resolve().parents[2] / "tables" / "probes.md"
 
 UNSEEN_PRODUCT = {"a product that is subnormal in d": NOT_TOLD}
 #: One of each algorithm and kind of types, and what is not read back of it; all the rest is.
@@ -100,7 +103,14 @@ def test_groups_of_fp4_are_told_by_c_alone() -> None:
 def test_the_page_is_what_is_read_of_every_model() -> None:
     text, wrong = page(lambda line: None)
     assert wrong == 0
-    assert text == (Path(__file__).resolve().parents[2] / "tables" / "probes.md").read_text()
+    assert text == PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_has_every_specification() -> None:
+    rows = PAGE.read_text(encoding="utf-8").partition("|---|")[2].splitlines()[1:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [
+        i[0].label for i in distinct().values()
+    ]
 
 
 # ---- a wrong model is noticed --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from property_table import distinct
 from mmaformal.cli.running import REFUTED, SETTLED, run_command
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.probes import Probed, probe
 from mmaformal.probes.kept import KeptPlaces
@@ -101,14 +102,14 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, KeptPlace
         case LossModel.ROUND_DOWN:
             assert isinstance(p, Fdrda)
             yield from _of_fdrda(p, best, _c_itself(found))
-        case LossModel.TERMS | LossModel.INNER:
+        case LossModel.TERMS | LossModel.INNER if "F" in p:
             yield "F", p.kept_places(spec), _of_terms(spec, found, fused, best)
         case LossModel.GROUPS:
             yield "F", p.kept_places(spec), best.beside_c.kept if best and best.beside_c else None
         case LossModel.HALVES | LossModel.PASSES:
             exact = p.loss is LossModel.HALVES and p.loses_no_product(spec)
             yield "F", MOST_EXACT if exact else p.kept_places(spec), best.kept if best else None
-        case LossModel.NOTHING if best is not None:
+        case LossModel.NOTHING | LossModel.INNER if best is not None:
             yield "places kept", MOST_EXACT, best.kept
 
 
@@ -172,8 +173,8 @@ def _roundings(spec: DotAdd, found: Probed) -> Iterator[Line]:
         inner = [each for each in found.sums if each.fused and spec.k not in each.node.places]
         yield _rounding("ρ of the steps", steps.parameters.last_rounding, inner[:1])
     if p.aligns:
-        yield _cut("cut of products", Rounding.RZ, [each.product for each in found.sums])
-        cut, dropped = Rounding.RZ, False
+        cut, dropped = Rounding.RO if p.cuts_to_odd else Rounding.RZ, False
+        yield _cut("cut of products", cut, [each.product for each in found.sums])
         if p.loss is LossModel.ROUND_DOWN:
             assert isinstance(p, Fdrda)
             cut, dropped = p.cut, p.reach is not None and p.reach <= p.F  # before it would be cut
@@ -246,12 +247,16 @@ def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
 def _flushes(spec: DotAdd, case: str) -> bool | None:
     """Whether a case of `special.subnormals` is flushed to zero; None where that takes more than one operation.
 
-    In a chain of steps that flush their operands the next one flushes a subnormal sum.
+    In a chain of steps that flush their operands the next one flushes a subnormal sum.  A flushed fma
+    multiplies in fp32, in which subnormal numbers of fp16 are normal.
     """
     p = spec.parameters
     given = dict.fromkeys(p.keys())
+    if "flush" in given:  # of results, and c alone is one
+        return bool(p["flush"]) and case not in ("a subnormal a", "a subnormal b")
     if "flush_inputs" not in given:
-        return p.flushing is not None
+        fmt = {"a subnormal a": spec.a_format, "a subnormal b": spec.b_format}.get(case, fp32)
+        return p.flushing is not None and ("tiny" not in given or fmt.min_exponent <= fp32.min_exponent)
     operands, results = bool(p["flush_inputs"]), "tiny" in given and p["tiny"] is not None
     if case in ("a subnormal a", "a subnormal b"):
         return operands
@@ -277,6 +282,10 @@ def _zero_exponent(spec: DotAdd, found: Probed) -> Line:
 
 def _nan(spec: DotAdd, found: Probed) -> Line:
     p, rule = spec.parameters, found.nans.rule
+    if (spec.product_sign, spec.c_sign) != (1, 1) and rule is not None and rule.startswith("NaN: no NaN of"):
+        return Line(
+            "NaN", "not all: signs are changed, or c is not read", rule.removeprefix("NaN: "), NOT_TOLD
+        )
     text = (rule or "–").removeprefix("NaN: ")
     if rule is None or not spec.nan_is_canonical:
         return Line("NaN", "not known" if not spec.nan_is_canonical else "canonical", text, NOT_TOLD)
