@@ -331,8 +331,7 @@ class _Problem:
         def run(columns: slice) -> int:
             block = Block(slice(0, self.m), columns)
             d[block] = self._block(block, pieces, promote, order, alone)
-            products: int = (columns.stop - columns.start) * self.m * self.steps * self.spec.k
-            return products
+            return int((columns.stop - columns.start) * self.m * self.steps * self.spec.k)
 
         share = -(-self.n // (workers.threads * WIDTH))
         task = self.kernel.task // (self.m * self.steps * self.spec.k * WIDTH)
@@ -376,8 +375,8 @@ class _Problem:
         shape = (block.rows.stop - block.rows.start, block.columns.stop - block.columns.start)
         c = None if self.c is None else self.c[block]
         if len(pieces) == 1 and promote is None:
-            d = np.zeros(shape, self.word) if c is None else np.array(c, self.word, order="C")
-            self._chain(d, block, *pieces[0], None, workers)
+            d = np.zeros(shape, self.word) if c is None else np.empty(shape, self.word)
+            self._chain(d, block, *pieces[0], None, workers, begin=c)
             return d.astype(fmt.word, copy=False)
 
         start = None if c is None else values(c, self.spec.c_format, self.wide)
@@ -443,11 +442,12 @@ class _Problem:
         promote: int | None,
         workers: Workers,
         lost: CodeArray | None = None,
+        begin: CodeArray | None = None,
     ) -> None:
         """Take accumulators `out` through the instructions start … stop - 1, or with `promote` totals, which are
         compensated if there is room for what they have `lost`.
 
-        In place.  The planes of B are made for a range of K at a time, those of A for some of its rows.
+        In place, or from `begin`.  Planes of B are made for a range of K at a time, those of A for some of its rows.
         """
         few = len(out) <= _FEW_ROWS
         wide = max(out.shape[1], WIDTH) * self.kernel.bytes_per_element
@@ -457,7 +457,7 @@ class _Problem:
         for first in range(start, stop, at_once):
             last = min(first + at_once, stop)
             with reused():
-                self._some(out, block, first, last, promote, workers, lost)
+                self._some(out, block, first, last, promote, workers, lost, begin if first == start else None)
 
     def _some(
         self,
@@ -468,6 +468,7 @@ class _Problem:
         promote: int | None,
         workers: Workers,
         lost: CodeArray | None,
+        begin: CodeArray | None,
     ) -> None:
         """Take accumulators through the instructions first … last - 1, as `_chain`, B's planes being made once."""
         k = (last - first) * self.spec.k
@@ -481,8 +482,9 @@ class _Problem:
         rows = max(min(self.kernel.task // each, -(-len(out) // threads)), 1)
 
         def run(part: slice) -> int:
-            offset = block.rows.start
-            a_rows = slice(part.start + offset, part.stop + offset)
+            a_rows = slice(part.start + block.rows.start, part.stop + block.rows.start)
+            if begin is not None:
+                out[part] = begin[part]
             with reused():
                 scales = self._scales(0, (a_rows, slice(None)), first, last)
                 a = self.kernel.rows(padded(self.a[a_rows, inner], k, 1), scales)
@@ -491,8 +493,7 @@ class _Problem:
                 else:
                     of_part = None if lost is None else lost[part]
                     self._promoted(out[part], a, b, last - first, promote, of_part)
-            products: int = (part.stop - part.start) * out.shape[1] * k
-            return products
+            return int((part.stop - part.start) * out.shape[1] * k)
 
         workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
 
@@ -546,8 +547,7 @@ def _ordered(x: _Problem, grouped: bool, workers: Workers) -> CodeArray:
 
     def run(part: slice) -> int:
         take(part, total[part])
-        products: int = (part.stop - part.start) * x.steps * x.spec.k
-        return products
+        return int((part.stop - part.start) * x.steps * x.spec.k)
 
     workers.run(run, products.parts(workers.threads))
     return x._rounded(total.reshape(x.m, x.n))

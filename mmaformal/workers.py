@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from mmaformal.checked import Progress
 from mmaformal.renamed import lines
@@ -47,11 +48,12 @@ class ProgressReport:
 
 
 class Workers:
-    """Threads that run parts of a block; an exception, or Ctrl-C, ends them all within the part they are at."""
+    """Threads that run parts of a block, the caller's one of them; an exception, or Ctrl-C, ends them all within the
+    part they are at."""
 
     def __init__(self, threads: int, report: ProgressReport) -> None:
         self.threads, self.report = threads, report
-        self.pool = ThreadPoolExecutor(threads, "matmul") if threads > 1 else None
+        self.pool = ThreadPoolExecutor(threads - 1, "matmul") if threads > 1 else None
 
     def __enter__(self) -> Workers:
         return self
@@ -63,18 +65,30 @@ class Workers:
 
     def run(self, function: Callable[[slice], int], parts: list[slice]) -> None:
         """Run `function`, which says how many products it did, on all parts."""
-        if self.pool is None or len(parts) == 1:
-            for part in parts:
-                self.report.add(function(part))
-            return
-        running: set[Future[int]] = {self.pool.submit(function, part) for part in parts}
+        left, done = iter(parts), deque[int]()  # threads share the iterator: each part is taken once
+
+        def work(after: Callable[[], None]) -> None:
+            """Do parts while there are any."""
+            try:
+                for part in left:
+                    done.append(function(part))
+                    after()
+            except BaseException:
+                for _ in left:  # none is left for the others
+                    pass
+                raise
+
+        def report() -> None:
+            while done:
+                self.report.add(done.popleft())
+
+        helpers: list[Future[None]] = []
+        if self.pool is not None:
+            helpers = [self.pool.submit(work, lambda: None) for _ in range(min(self.threads, len(parts)) - 1)]
         try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for each in done:
-                    self.report.add(each.result())
-        except BaseException:
-            for each in running:
-                each.cancel()
-            wait(running)
-            raise
+            work(report)
+        finally:
+            wait(helpers)
+        for each in helpers:
+            each.result()
+        report()
