@@ -391,6 +391,34 @@ def stack(typing: Numba, dtype: Numba, size: Numba) -> Numba:
     return types.Array(dtype.dtype, 1, "C")(dtype, types.intp), generate
 
 
+@intrinsic
+def _prefetch(typing: Numba, x: Numba, index: Numba) -> Numba:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        name = "llvm.prefetch.p0i8"
+        callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        builder.call(callee, [place, ir.Constant(word, 1), ir.Constant(word, 3), ir.Constant(word, 1)])
+        return context.get_dummy_value()
+
+    return types.none(x, types.intp), generate
+
+
+#: Bytes of a line of the cache.
+_LINE = 64
+
+
+@part
+def prefetch(rows: Lane, wanted: Lane) -> None:
+    """Have the processor read rows, each in one line of memory, into its first-level cache meanwhile, if `wanted`."""
+    if wanted:
+        for i in range(rows.shape[0]):
+            for j in range(0, rows.shape[1], _LINE // rows.itemsize):
+                _prefetch(rows[i], j)
+
+
 # ---- the processor's floating point ------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, inlined, part, stack, vectorised
+from mmaformal.kernels.compiled import driver, inlined, part, prefetch, stack, vectorised
 from mmaformal.kernels.kernel import WIDTH, Plane, Planes
 from mmaformal.kernels.narrow import addend_exponent, addend_of, encoded, larger_word, plus_addend
 from mmaformal.kernels.planes import FILL, INFINITE, NAN, ZERO
@@ -78,6 +78,15 @@ def _count_zeros(
         e = larger_word(word32(e_max[j]), where(word32(smallest[j]) < least, word32(e_zero), word32(FAR)))
         e_max[j] = e.number
         scale[j] = two_to(larger_word(F - e + word32(blocks[j]), word32(floor)), scale[j])
+
+
+@part
+def sum_rows(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, total: Plane) -> None:
+    """`sum_of_chunk` of some rows, whose outputs lie one row after the other."""
+    w = total.size // va.shape[0]
+    for r in range(va.shape[0]):
+        mine = slice(r * w, (r + 1) * w)
+        sum_of_chunk(va[r], vb, start, stop, scale[mine], total[mine])
 
 
 @part
@@ -179,6 +188,7 @@ def run_tiles(
             k0, k1 = s * L, (s + 1) * L
             for first in range(0, m, most):
                 rows = min(most, m - first)
+                prefetch(d[first + most : first + 2 * most, left : left + real], s == start)
                 size, special = rows * w, special_b[p, s]
                 for r in range(rows):
                     i, at = first + r, r * w
@@ -194,9 +204,7 @@ def run_tiles(
                     for r in range(rows):
                         smallest_exponent(ea[first + r], eb[p], k0, k1, largest[r * w : (r + 1) * w])
                     _count_zeros(F, e_zero, least, floor, blocks[:size], largest[:size], *tile[2:])
-                for r in range(rows):
-                    mine = slice(r * w, (r + 1) * w)
-                    sum_of_chunk(va[first + r], vb[p], k0, k1, scale[mine], total[mine])
+                sum_rows(va[first : first + rows], vb[p], k0, k1, scale[:size], total[:size])
                 finish(rho, c_format, F, e_max[:size], total[:size], codes[:size])
                 for r in range(rows):
                     i, mine = first + r, slice(r * w, r * w + real)
