@@ -68,19 +68,20 @@ def _work(instruction: Instruction) -> int:
 
 
 def _compile(instructions: Sequence[Instruction]) -> int:
-    """Run each instruction on one product of zeros and on one row; returns how many functions that compiled."""
+    """Run each instruction on a product of zeros, one of the least numbers, for which a kernel may have wider planes,
+    and one row; returns how many functions that compiled."""
     compiled = _Compiled()
     event.register("numba:compile", compiled)
     for i in instructions:
         spec = i.spec
-        a, b = (
-            np.zeros(shape, code) for shape, code in (((1, i.k), _word(i, "a")), ((i.k, 1), _word(i, "b")))
-        )
         scales = spec.scales if spec.scale_format is not None else 0
         one = np.ones((1, scales), np.uint8)
         scale_a, scale_b = (one, one.T) if scales else (None, None)
         lanes_of(spec).for_products(MANY * UNCOMPILED)  # or these would be made by NumPy's lanes
-        matmul(a, b, instruction=i, scale_a=scale_a, scale_b=scale_b, jobs=1)
+        for least in (0, 1):
+            a = np.full((1, i.k), least << i.a_format.ignored_low_bits, _word(i, "a"))
+            b = np.full((i.k, 1), least << i.b_format.ignored_low_bits, _word(i, "b"))
+            matmul(a, b, instruction=i, scale_a=scale_a, scale_b=scale_b, jobs=1)
         row = np.zeros((1, i.k), np.uint64)
         ones = np.ones((1, scales), np.uint64)
         compiled_results(spec, Rows(row, row, np.zeros(1, np.uint64), ones, ones))

@@ -344,11 +344,13 @@ class FdaKernel(FusedPlanes):
 
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters_as(Fda)
-        super().__init__(spec, wide, parameters.L, None if parameters.e_zero is None else wide.zero)
+        super().__init__(
+            spec, wide, parameters.F, parameters.L, None if parameters.e_zero is None else wide.zero
+        )
         self.parameters = parameters
         # A zero product's e_zero is never above c's exponent, which is e_zero too if c is zero, unless:
         self.zeros_count = parameters.e_zero is not None and parameters.e_zero > spec.c_format.min_exponent
-        self._runs: dict[tuple[int, bool, bool], Direct] = {}
+        self._runs: dict[tuple[int, int, bool, bool], Direct] = {}
         p = parameters
         self.on_words = fits(p.rho, spec.c_format, p.F, p.cut, p.L, wide)  #: or on lanes of 64 bits
 
@@ -388,8 +390,9 @@ class FdaKernel(FusedPlanes):
 
     def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths
+        floor, a, b = self._alike(a, b)
         if self.on_words:
-            self._run_tiles(d)(
+            self._run_tiles(a[1], d)(
                 p.rho,
                 spec.c_format,
                 p.F,
@@ -398,7 +401,7 @@ class FdaKernel(FusedPlanes):
                 canonical_nan(p.rho.format),
                 p.L,
                 wide.least,
-                wide.floor,
+                floor,
                 a,
                 b,
                 d,
@@ -417,7 +420,7 @@ class FdaKernel(FusedPlanes):
             p.L,
             wide.chunk,
             wide.least,
-            wide.floor,
+            floor,
             a,
             b,
             np.empty(WIDTH, wide.term),
@@ -426,9 +429,9 @@ class FdaKernel(FusedPlanes):
             stop * self.steps,
         )
 
-    def _run_tiles(self, d: CodeArray) -> Callable[..., None]:
-        """`run_tiles` for the type that numba gives `d`."""
-        key = d.dtype.num, d.flags.c_contiguous, d.flags.aligned
+    def _run_tiles(self, values: Plane, d: CodeArray) -> Callable[..., None]:
+        """`run_tiles` for the types that numba gives the values of planes and `d`."""
+        key = values.dtype.num, d.dtype.num, d.flags.c_contiguous, d.flags.aligned
         return self._runs.setdefault(key, Direct(run_tiles))
 
     @staticmethod

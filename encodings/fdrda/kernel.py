@@ -301,7 +301,9 @@ class FdrdaKernel(FusedPlanes):
 
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters_as(Fdrda)
-        super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
+        super().__init__(
+            spec, wide, parameters.F, parameters.L, wide.zero if parameters.skip_zero_products else None
+        )
         self.groups = parameters.groups
         if self.groups == 2:
             self._order = np.array(even_and_odd(self.L))
@@ -329,6 +331,7 @@ class FdrdaKernel(FusedPlanes):
 
     def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths
+        floor, a, b = self._alike(a, b)
         run_fdrda(
             Ends(spec.c_format),
             p,
@@ -339,7 +342,7 @@ class FdrdaKernel(FusedPlanes):
             self.groups,
             wide.chunk,
             wide.least,
-            wide.floor,
+            floor,
             # A product of exponent e and significand s counts as infinite if e ≥ 128, or s ≥ 2 and e ≥ 127: if its
             # magnitude is at least 2^128, for s < 4, and no product of exponent 128 has s < 1.
             self.overflow,

@@ -75,6 +75,17 @@ def decode_rows(
                 special[i, k // L] |= kinds[i, k] & (NAN | INFINITE) != 0
 
 
+@driver
+def are_within(exponents: Plane, kinds: Plane, low: int, high: int) -> Flag:
+    """Whether the exponents of all numbers but zeros, of planes in one line, are between two."""
+    vectorised()
+    outside = word32(0)
+    for i in range(exponents.size):
+        e, number = word32(exponents[i]), word32(kinds[i]) & (NAN | INFINITE | ZERO) == 0
+        outside = outside | where(number & ((e < low) | (e > high)), word32(1), word32(0))
+    return outside == 0
+
+
 @part
 def take_across(codes: Plane, start: int, down: int, across: int, out: Plane) -> None:
     """Copy a block of codes, (K, n) as `out` is, that begins at `start` and whose columns lie in memory one by one."""

@@ -15,6 +15,9 @@ float to an integer does.  That is `align` bit for bit if no operation rounds:
 A term is at most (2^(M_a+1) - 1)·(2^(M_b+1) - 1) shifted from M_a + M_b to F fractional bits.  As many of these are
 summed in 32 bits as fit (`chunk`); the sums of chunks and c's term are added in 64 bits.
 
+Where the exponents of a format ask for 64 bits, and its significands do not, as of bf16 and tf32, `near_one` says
+between which exponents 32 bits serve: planes that have no others are made of these.
+
 tests/kernels/test_widths.py states each of these as an obligation, for every specification of the registry, and for
 random formats that are in none.
 """
@@ -22,6 +25,7 @@ random formats that are in none.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,3 +92,27 @@ def widths(spec: DotAdd, F: int, L: int) -> Widths | None:
     if exponent is None:
         return None
     return Widths(exponent, value, term_type, chunk, least, floor, zero)
+
+
+class Near(NamedTuple):
+    """Exponents of operands between which products are exact in float32, and the exponent of the least scale there."""
+
+    low: int
+    high: int
+    floor: int
+
+
+def near_one(spec: DotAdd, F: int, wide: Widths) -> Near | None:
+    """Return the exponents between which float32 serves for `spec`, aligned to F bits, where `wide` has float64.
+
+    None where float32 holds no product's significand, or subnormal numbers of the formats are among them.
+    """
+    _, significand, least, most = _FLOATS[0]
+    a, b = spec.a_format, spec.b_format
+    # A product of the least exponents and the least scale is normal: 2·low - (2·high + 3) ≥ least.  There is more room
+    # below 1 than above, as in the numbers of a network.
+    span = (-least - 3) // 2
+    low = max(-(3 * span // 4), -((most - F) // 2))
+    fits = a.fraction_bits + b.fraction_bits + 2 <= significand and low > max(a.min_exponent, b.min_exponent)
+    near = Near(low, low + span, -(2 * (low + span) + 3))
+    return near if fits and wide.value is not _FLOATS[0][0] else None

@@ -2,11 +2,57 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Any
+
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 from support.kernel_runs import executable, near_one, random_codes, run
 
-from mmaformal import cdna1, cdna2, hopper, rtx_blackwell
-from mmaformal.formats import fp32
+from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
+from mmaformal.formats import Format, fp32
+from mmaformal.kernels import kernel_for
+from mmaformal.kernels.fused import FusedPlanes
+
+
+def codes_of_exponents(rng: np.random.Generator, fmt: Format, exponents: NDArray[np.int64]) -> NDArray[Any]:
+    """Numbers with these exponents; one row in five has zeros among them."""
+    fractions = rng.integers(0, 1 << fmt.fraction_bits, exponents.shape)
+    signs = rng.integers(0, 2, exponents.shape) << fmt.exponent_bits + fmt.fraction_bits
+    codes = (signs | (exponents + fmt.bias) << fmt.fraction_bits | fractions) << fmt.ignored_low_bits
+    codes[::5] *= rng.integers(0, 2, codes[::5].shape)
+    return codes.astype(fmt.word)
+
+
+@pytest.mark.parametrize(
+    "i",
+    [
+        hopper["HMMA.16816.F32.BF16"],
+        hopper["HMMA.1688.F32.TF32"],
+        cdna3["f32_16x16x16_bf16"],
+        cdna3["f32_16x16x8_xf32"],
+    ],
+    ids=attrgetter("label"),
+)
+@pytest.mark.parametrize(("below", "above"), [(0, 0), (1, 0), (0, 1)])
+def test_planes_are_narrow_up_to_the_exponents_where_float32_serves(
+    i: Instruction, below: int, above: int
+) -> None:
+    """Up to both ends, and one beyond, in A alone: then B, which is narrow, is widened."""
+    kernel, rng = kernel_for(i.spec), np.random.default_rng(5)
+    assert isinstance(kernel, FusedPlanes)
+    near = kernel.near
+    assert near is not None
+    ends = [near.low, near.low + 1, -1, 0, 1, near.high - 1, near.high]
+    exponents = rng.choice(ends, (24, i.k))
+    exponents[3, 1], exponents[7, 2] = near.low - below, near.high + above
+    a = codes_of_exponents(rng, i.a_format, exponents)
+    b = codes_of_exponents(rng, i.b_format, rng.choice(ends, (i.k, 40)))
+    c = codes_of_exponents(rng, fp32, rng.integers(2 * near.low, 2 * near.high, (24, 40)))
+    assert (kernel.rows(a)[1].dtype == np.float32) == (below == above == 0)
+    assert kernel.columns(b)[1].dtype == np.float32
+    assert (run(i, a, b, c) == executable(i, a, b, c)).all()
 
 
 def test_a_zero_among_other_products_has_the_exponent_of_zero() -> None:

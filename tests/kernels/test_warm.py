@@ -9,6 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
+from mmaformal import hopper
+from mmaformal.encodings.fda.kernel import FdaKernel
+from mmaformal.kernels import kernel_for
+from mmaformal.warming import _compile
+
 
 def warmed(cache: Path, *arguments: str) -> dict[str, float]:
     """Run the command with a cache of its own; returns what it says."""
@@ -45,3 +52,12 @@ def test_a_list_of_kernels_that_another_version_wrote_is_no_defect(tmp_path: Pat
         with index.open("rb") as file:
             version = pickle.load(file)
         index.write_bytes(pickle.dumps(version) + b"cmmaformal.kernels.compiled\nGone\n.")
+
+
+def test_planes_of_both_widths_are_compiled() -> None:
+    """A product of numbers near 1 has narrower planes than others; nobody has used this kernel."""
+    i = hopper["HMMA.1688.F32.TF32"].replace(F=21)
+    _compile([i])
+    kernel = kernel_for(i.spec)
+    assert isinstance(kernel, FdaKernel)
+    assert {values for values, *_ in kernel._runs} == {np.dtype(np.float32).num, np.dtype(np.float64).num}

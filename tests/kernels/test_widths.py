@@ -24,10 +24,10 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.encodings import part, with_part
 from mmaformal.encodings.efda.kernel import EfdaKernel
 from mmaformal.encodings.executable.blocks import decode
-from mmaformal.formats import Format, Specials, bf16, fp32
+from mmaformal.formats import Format, Specials, bf16, fp32, tf32
 from mmaformal.kernels import choose
 from mmaformal.kernels.kernel import Kernel
-from mmaformal.kernels.widths import Widths, widths
+from mmaformal.kernels.widths import Near, Widths, near_one, widths
 from mmaformal.listing import every_instruction
 from mmaformal.spec import DotAdd
 
@@ -65,10 +65,15 @@ def exponent_of(x: Fraction) -> int:
     return x.numerator.bit_length() - x.denominator.bit_length()
 
 
-def broken(spec: DotAdd, F: int, L: int, wide: Widths) -> set[str]:
-    """The obligations that do not hold of a fused sum of L products aligned to F bits."""
-    significand, low, high = FLOATS[wide.value]
+def broken(spec: DotAdd, F: int, L: int, wide: Widths, near: Near | None = None) -> set[str]:
+    """The obligations that do not hold of a fused sum of L products aligned to F bits; with `near`, of operands whose
+    exponents it lets through, in float32."""
     sides = [(fmt.fraction_bits, numbers(fmt)) for fmt in (spec.a_format, spec.b_format)]
+    if near is not None:
+        inside = range(near.low, near.high + 1)
+        sides = [(f, {e: s for e, s in found.items() if e in inside}) for f, found in sides]
+        wide = replace(wide, value=np.float32, floor=near.floor, least=max(wide.least, 2 * near.low))
+    significand, low, high = FLOATS[wide.value]
     bits = sum(fraction for fraction, _ in sides)
     least_ones, largest_ones, exponents, significands = [], [], [], []
     for fraction, found in sides:
@@ -153,6 +158,10 @@ def test_they_hold_of_every_specification(asked: list[Asked]) -> None:
     assert {wide.value for *_, wide in asked} == {np.float32, np.float64}
     for each in asked:
         assert broken(*each) == set(), each
+    narrower = {each: near for each in asked if (near := near_one(each[0], each[1], each[3])) is not None}
+    assert {spec.a_format for spec, *_ in narrower} == {bf16, tf32}
+    for each, near in narrower.items():
+        assert broken(*each, near) == set(), each
 
 
 H = ARCHITECTURES["hopper"]["HMMA.16816.F32"].spec
@@ -169,14 +178,25 @@ def random_format(rng: random.Random) -> Format | None:
         return None
 
 
+def has_numbers(spec: DotAdd, near: Near) -> bool:
+    """Whether both formats have numbers with exponents that `near` lets through."""
+    return all(
+        any(near.low <= e <= near.high for e in numbers(fmt)) for fmt in (spec.a_format, spec.b_format)
+    )
+
+
 def test_they_hold_of_specifications_that_are_not_there_yet() -> None:
-    rng, chosen = random.Random(0), Counter[object]()
+    rng, chosen, narrower = random.Random(0), Counter[object](), 0
     while chosen.total() < 300:
         a, b = random_format(rng), random_format(rng)
         F, L = rng.randint(1, 58), rng.choice([1, 2, 4, 8, 16, 32, 64])
         if a is None or b is None or (wide := widths(H.replace(a_format=a, b_format=b), F, L)) is None:
             continue
         chosen[wide.value, wide.exponent, wide.term] += 1
+        spec = H.replace(a_format=a, b_format=b)
+        if (near := near_one(spec, F, wide)) is not None and has_numbers(spec, near):
+            narrower += 1
+            assert broken(spec, F, L, wide, near) == set(), (a.layout, b.layout, F, L, wide, near)
         assert broken(H.replace(a_format=a, b_format=b), F, L, wide) == set(), (
             a.layout,
             b.layout,
@@ -185,6 +205,7 @@ def test_they_hold_of_specifications_that_are_not_there_yet() -> None:
             wide,
         )
     assert len(chosen) == 2 * 2 * 2  # every choice there is
+    assert narrower > 20
 
 
 def broken_of_floats(spec: DotAdd) -> set[str]:
@@ -269,6 +290,35 @@ def test_each_is_seen_to_break(spec: DotAdd, change: dict[str, object], names: s
     assert wide is not None
     assert broken(spec, 24, 16, wide) == set()
     assert broken(spec, 24, 16, replace(wide, **change)) == names  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"low": -1}, {"a scaled product is normal"}),
+        ({"high": 1}, {"what the least scale is for is cut to zero"}),
+        ({"floor": -2}, {"a scaled product is normal"}),
+        ({"floor": 2}, {"what the least scale is for is cut to zero"}),
+    ],
+)
+def test_each_bound_near_one_is_needed(change: dict[str, int], names: set[str]) -> None:
+    spec = BF16.replace(a_format=tf32, b_format=tf32)
+    wide = widths(spec, 24, 16)
+    assert wide is not None
+    near = near_one(spec, 24, wide)
+    assert near is not None
+    (name, by), *_ = change.items()
+    assert broken(spec, 24, 16, wide, near) == set()
+    assert broken(spec, 24, 16, wide, near._replace(**{name: getattr(near, name) + by})) == names
+
+
+def test_a_fine_alignment_leaves_no_scale_too_large() -> None:
+    wide = widths(BF16, 45, 16)
+    assert wide is not None
+    near = near_one(BF16, 45, wide)
+    assert near is not None
+    assert broken(BF16, 45, 16, wide, near) == set()
+    assert "a scale is a normal float" in broken(BF16, 45, 16, wide, near._replace(low=near.low - 1))
 
 
 def test_more_bits_than_words_hold_are_seen() -> None:
