@@ -5,10 +5,11 @@
 
 The inputs are the families of tests/oracle (random bits, cancellation, ties, subnormals, special values, …): up to
 1,024 rows of A, as many columns of B and as many C of one family at a time, every row with every column, until an
-algorithm has had its number, each distinct behaviour in turn; matrices of all shapes.  `matmul` is compared with the
-compiled rows (`kernels/rows`: the stages of the executable encoding, one output at a time), and a part of each, *of
-them plain*, with the executable as it stands, on NumPy's lanes.  An algorithm whose rows are not compiled is compared
-with that alone.
+algorithm has had its number, each distinct behaviour in turn; matrices of all shapes.  Where planes are narrower for
+exponents near 1 (`widths.near_one`), each product is made twice more: with such exponents in A, and in both.  `matmul`
+is compared with the compiled rows (`kernels/rows`: the stages of the executable encoding, one output at a time), and a
+part of each, *of them plain*, with the executable as it stands, on NumPy's lanes.  An algorithm whose rows are not
+compiled is compared with that alone.
 
 Hypothetical specifications are those of tests/support/random_units: formats, parameters and roundings no hardware has;
 compiled rows of each, and kernels of blocks of some, are compared with the plain executable on 2 × 1,024 dot
@@ -85,6 +86,21 @@ def cases(i: Instruction, family: str, seed: int, size: int) -> dict[str, Any]:
     return given
 
 
+def folded(i: Instruction, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the product, and those with A's and with all exponents folded into those of narrow planes, if there are."""
+    yield given
+    near = getattr(kernel_for(i.spec), "near", None)
+    for name, fmt in (("A", i.a_format), ("B", i.b_format)) if near is not None else ():
+        place = fmt.fraction_bits + fmt.ignored_low_bits
+        codes = given[name].astype(np.int64)
+        exponent = (codes >> place & (1 << fmt.exponent_bits) - 1) - fmt.bias
+        inside = (exponent - near.low) % (near.high - near.low + 1) + near.low
+        zero = codes & (1 << fmt.storage_bits - 1) - 1 == 0
+        codes = np.where(zero, codes, codes + (inside - exponent << place))
+        given = {**given, name: codes.astype(given[name].dtype)}
+        yield given
+
+
 def every_row(given: dict[str, Any], m: int, n: int) -> dict[str, Any]:
     """The rows of a product's first m rows and n columns, each with an a, b and c of its own."""
     names = {"A": "a", "scale_a": "scale_a"}, {"B": "b", "scale_b": "scale_b"}
@@ -130,11 +146,12 @@ def of_algorithm(algorithm: str, instructions: list[Instruction], number: int) -
                 break
             i = some[round_ % len(some)]
             family = list(FAMILIES)[(round_ // len(some) + round_) % len(FAMILIES)]
-            found = compared(i, cases(i, family, round_, size), has_rows)
-            if found.wrong:
-                print(f"{i.label}, {family}, {round_}: {found.wrong} differ", flush=True)
-            bad, done, products = bad + found.wrong, done + found.done, products + found.done * i.k
-            plainly += found.plain
+            for given in folded(i, cases(i, family, round_, size)):
+                found = compared(i, given, has_rows)
+                if found.wrong:
+                    print(f"{i.label}, {family}, {round_}: {found.wrong} differ", flush=True)
+                bad, done, products = bad + found.wrong, done + found.done, products + found.done * i.k
+                plainly += found.plain
             seen.add(i.label)
     blocks = sum(not isinstance(kernel_for(i.spec), (RowsKernel, PlainKernel)) for i in instructions)
     return f"| {algorithm} | {len(seen)} | {blocks} | {done:,} | {plainly:,} | {products:,} | {bad} |", bad
