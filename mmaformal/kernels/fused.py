@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.display import short_text
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -40,8 +41,29 @@ from mmaformal.kernels.widths import Widths, near_one
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
-#: types of values
-VALUES: tuple[type[np.floating], ...] = (np.float32, np.float64)
+
+class _Side:
+    """Decoders of A or B, for each type of values, and whether the planes made last could be narrow."""
+
+    def __init__(self, decode: Callable[..., None]) -> None:
+        self.decoders = {value: Direct(decode) for value in (np.float32, np.float64)}
+        self.narrow = True
+
+    def __repr__(self) -> str:
+        return short_text(self, "narrow" if self.narrow else "wide")
+
+
+class PlanesOfB(tuple[Plane, ...]):
+    """Planes of B; those with wide values are made once, though each part of A may ask for them."""
+
+    _wide: Planes | None = None
+
+    def widened(self, value: type[np.floating]) -> Planes:
+        """Return the planes with values of that type."""
+        if self._wide is None:
+            exponents, values, *others = self
+            self._wide = (exponents, values.astype(value, copy=False), *others)
+        return self._wide
 
 
 @inlined
@@ -83,8 +105,7 @@ class FusedPlanes(Kernel):
         self.description = f"{spec.parameters.algorithm}: {wide}"
         self.near = near_one(spec, F, wide)  #: where values may be narrower than `widths` has them
         self._order: NDArray[np.int64] | None = None  #: of the products of one step
-        self._decode_rows = {value: Direct(decode_rows) for value in VALUES}
-        self._decode_panels = {value: Direct(decode_panels) for value in VALUES}
+        self._of_rows, self._of_columns = _Side(decode_rows), _Side(decode_panels)
 
     def _planes(self, shape: tuple[int, ...], value: type[np.floating]) -> Planes:
         """Room for exponents, values and kinds."""
@@ -102,46 +123,48 @@ class FusedPlanes(Kernel):
         order, fmt = self._ordered(codes.shape[1]), self.spec.a_format
         codes = np.ascontiguousarray(codes if order is None else codes[:, order])
         special = np.empty((len(codes), codes.shape[1] // self.L), np.bool_)
-        for planes in self._rooms(codes.shape):
-            decode = self._decode_rows[planes[1].dtype.type]
-            decode(fmt, codes, self.L, self._zero_of(fmt), *planes, special)
-            if self._serve(planes):
-                break
+        planes = self._made(
+            self._of_rows,
+            codes.shape,
+            lambda decode, room: decode(fmt, codes, self.L, self._zero_of(fmt), *room, special),
+        )
         return (*planes, special)
 
-    def _columns(self, codes: CodeArray) -> Planes:
+    def _columns(self, codes: CodeArray) -> PlanesOfB:
         order, fmt = self._ordered(len(codes)), self.spec.b_format
         codes = codes if order is None else codes[order]
         shape, line = panel_shape(codes), in_line(codes)
         special = np.empty((shape[0], shape[1] // self.L), np.bool_)
-        for planes in self._rooms(shape):
-            decode = self._decode_panels[planes[1].dtype.type]
-            decode(fmt, *line, codes.shape[1], self.L, self._zero_of(fmt), *planes, special)
-            if self._serve(planes):
-                break
-        return (*planes, special)
+        planes = self._made(
+            self._of_columns,
+            shape,
+            lambda decode, room: decode(
+                fmt, *line, codes.shape[1], self.L, self._zero_of(fmt), *room, special
+            ),
+        )
+        return PlanesOfB((*planes, special))
 
-    def _rooms(self, shape: tuple[int, ...]) -> Iterator[Planes]:
-        """Rooms for planes, the narrowest first."""
-        if self.near is not None:
-            yield self._planes(shape, np.float32)
-        yield self._planes(shape, self.widths.value)
-
-    def _serve(self, planes: Planes) -> bool:
-        """Whether the values of planes that were made hold all their numbers."""
-        exponents, values, kinds = planes
-        if self.near is None or values.dtype.type is self.widths.value:
-            return True
-        return bool(are_within(exponents.reshape(-1), kinds.reshape(-1), self.near.low, self.near.high))
+    def _made(self, side: _Side, shape: tuple[int, ...], fill: Callable[[Direct, Planes], None]) -> Planes:
+        """Return planes that are filled by a decoder: narrow ones if they hold all numbers, and the last ones did."""
+        wide, near = self.widths.value, self.near
+        value = wide if near is None or not side.narrow else np.float32
+        fill(side.decoders[value], planes := self._planes(shape, value))
+        if near is None:
+            return planes
+        exponents, _, kinds = (x.reshape(-1) for x in planes)
+        side.narrow = bool(are_within(exponents, kinds, near.low, near.high))
+        if value is not wide and not side.narrow:
+            fill(side.decoders[wide], planes := self._planes(shape, wide))
+        return planes
 
     def _alike(self, a: Planes, b: Planes) -> tuple[int, Planes, Planes]:
         """The exponent of the least scale, and both planes with values of one type, the wider."""
         types = {a[1].dtype, b[1].dtype}
         if self.near is not None and types == {np.dtype(np.float32)}:
-            return self.near.floor, a, b
-        if len(types) > 1:
-            a, b = ((x[0], x[1].astype(self.widths.value, copy=False), *x[2:]) for x in (a, b))
-        return self.widths.floor, a, b
+            return self.near.floor, a, tuple(b)
+        assert isinstance(b, PlanesOfB)
+        wide = self.widths.value
+        return self.widths.floor, (a[0], a[1].astype(wide, copy=False), *a[2:]), b.widened(wide)
 
     def _zero_of(self, fmt: Format) -> int:
         return fmt.min_exponent if self.zero is None else self.zero
