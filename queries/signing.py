@@ -16,7 +16,7 @@ from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import FoundCase, Places
-from mmaformal.cases.shrink import fewer_products, shrink
+from mmaformal.cases.shrink import fewer_products, lessen, shrink
 from mmaformal.cases.smallest import SmallestSearch, least_from
 from mmaformal.cases.symmetries import Symmetries
 from mmaformal.cases.witness import CaseWitness, Run
@@ -315,10 +315,13 @@ class SmallestWrong(SmallestSearch):
         return self.ask(None, "all inputs at once", text, limit=limit, whole=True)
 
     def made_smaller(self, codes: Codes) -> Codes:
-        def shows(cases: Sequence[Codes]) -> list[bool]:
-            return [bool(x) for x in self.signed.wrong(Rows.of(cases))]
+        return shrink(self.spec, shrink(self.spec, codes, self._wrong, fewer_products), self._wrong)
 
-        return shrink(self.spec, shrink(self.spec, codes, shows, fewer_products), shows)
+    def lesser(self, codes: Codes) -> Codes:
+        return lessen(self.spec, codes, self._wrong)
+
+    def _wrong(self, cases: Sequence[Codes]) -> list[bool]:
+        return [bool(x) for x in self.signed.wrong(Rows.of(cases))]
 
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         signed, spec = self.signed, self.spec

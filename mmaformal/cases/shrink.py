@@ -47,6 +47,34 @@ def shrink(spec: DotAdd, codes: Codes, shows: Shows, candidates: ShrinkCandidate
         codes = better
 
 
+def lessen(spec: DotAdd, codes: Codes, shows: Shows) -> Codes:
+    """Return the case with lesser codes, place by place in order, that is no larger and shows the same."""
+    largest = size(spec, codes)
+    for lesser in [_lesser_products(spec, k) for k in range(spec.k)] + [_lesser_addend(spec)]:
+        some = [x for x in lesser(codes) if size(spec, x) <= largest]
+        codes = next((x for x, so in zip(some, shows(some), strict=True) if so), codes) if some else codes
+    return codes
+
+
+def _lesser_products(spec: DotAdd, k: int) -> Callable[[Codes], Iterator[Codes]]:
+    """Return what makes factors of the product k zeros, or changes their signs, in ascending order."""
+    minus_a, minus_b = spec.a_format.sign_mask, spec.b_format.sign_mask
+
+    def lesser(x: Codes) -> Iterator[Codes]:
+        a, b = x.a[k], x.b[k]
+        for u in sorted({0, minus_a, a & ~minus_a, a}):
+            for v in sorted({0, minus_b, b & ~minus_b, b, b ^ minus_b}):
+                if (u, v) < (a, b):
+                    yield with_products(x, {k: (u, v)})
+
+    return lesser
+
+
+def _lesser_addend(spec: DotAdd) -> Callable[[Codes], Iterator[Codes]]:
+    minus = spec.c_format.sign_mask
+    return lambda x: (replace(x, c=c) for c in sorted({0, minus, x.c & ~minus}) if c < x.c)
+
+
 # ---- candidates --------------------------------------------------------------------------------------------------
 
 

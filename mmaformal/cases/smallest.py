@@ -84,6 +84,10 @@ class SmallestSearch(Questions):
         """A case at most as large, by other means than a solver."""
         return codes
 
+    def lesser(self, codes: Codes) -> Codes:
+        """A case no larger, with lesser codes, by other means than a solver."""
+        return codes
+
     def nothing_at(self, active: Places) -> bool:
         """Whether an argument proves that nothing is shown with nonzero products only at `active`."""
         return False
@@ -239,6 +243,8 @@ class SmallestSearch(Questions):
             if outcome.verdict == "unknown":
                 return found, outcome.why
         while True:
+            if (lesser := self.lesser(found.codes)) != found.codes:
+                found = self.at_places(FoundCase(lesser, ()))
             codes = _in_row(found.codes)
 
             def less(inputs: Inputs, _: Places, codes: Sequence[int] = codes) -> list[z3.BoolRef]:

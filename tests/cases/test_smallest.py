@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.minimality import claims, measures
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
@@ -17,7 +19,7 @@ from mmaformal.cases.codes import both
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.questions import multisets
 from mmaformal.cases.relations import Relation
-from mmaformal.cases.shrink import size
+from mmaformal.cases.shrink import lessen, size
 from mmaformal.cases.smallest import _in_row
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.smt import blocks, stages
@@ -244,3 +246,40 @@ FIRST = Codes((2, 6), (2, 6), 0x40000000)
 
 def test_codes_are_compared_product_by_product() -> None:
     assert _in_row(Codes((1, 2), (3, 4), 5, (6,), (7,))) == [1, 3, 2, 4, 5, 6, 7]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_lessened_case_is_no_larger_shows_the_same_and_is_no_later_in_order(data: st.DataObject) -> None:
+    spec = fda_of(3, TINY, TINY, SIGNED, 8, 3, None)
+
+    def code(fmt: Format) -> st.SearchStrategy[int]:
+        return st.integers(0, fmt.codes - 1)
+
+    def drawn() -> Codes:
+        a, b = (tuple(data.draw(code(TINY)) for _ in range(3)) for _ in "ab")
+        return Codes(a, b, data.draw(code(e5m2)), (), ())
+
+    x = drawn()
+    wanted = data.draw(
+        st.sets(st.integers(0, 63), min_size=1)
+    )  # of a hash of a case, so that any set of cases may show
+
+    def shows(cases: Sequence[Codes]) -> list[bool]:
+        return [each == x or hash(each) % 64 in wanted for each in cases]
+
+    found = lessen(spec, x, shows)
+    assert shows([found]) == [True]
+    assert size(spec, found) <= size(spec, x)
+    assert _in_row(found) <= _in_row(x)
+
+
+def test_zero_products_are_lessened_to_zeros_that_show_the_same() -> None:
+    """Where a minus sign of the products is needed, b has it, which comes after a."""
+    spec, minus = fda_of(2, e5m2, e5m2, SIGNED, 8, 2, None), e5m2.sign_mask
+
+    def shows(cases: Sequence[Codes]) -> list[bool]:
+        return [all((a ^ b) & minus for a, b in zip(x.a, x.b, strict=True)) and x.c == minus for x in cases]
+
+    x = Codes((minus, 0), (0x3F, 0xBB), minus, (), ())
+    assert lessen(spec, x, shows) == Codes((0, 0), (minus, minus), minus, (), ())
