@@ -324,9 +324,13 @@ def source_digest() -> str:
 
 
 def files_of_models() -> list[Path]:
-    """Return the source files that give a model its meaning: both encodings, formats and roundings."""
+    """Return the source files that give a model its meaning: both encodings, formats and roundings; no kernels."""
     top = [Path(__file__).parents[1].resolve() / name for name in _OF_MODELS]
-    return [each for each in source_files() if "encodings" in each.parts or each in top]
+    return [
+        each
+        for each in source_files()
+        if each in top or ("encodings" in each.parts and "kernel" not in (each.stem, each.parent.name))
+    ]
 
 
 @lru_cache(maxsize=1)
