@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from threading import Lock
 
 from mmaformal.checked import Progress
 from mmaformal.renamed import lines
@@ -65,29 +66,37 @@ class Workers:
 
     def run(self, function: Callable[[slice], int], parts: list[slice]) -> None:
         """Run `function`, which says how many products it did, on all parts."""
-        left, done = iter(parts), deque[int]()  # threads share the iterator: each part is taken once
+        left, done, lock = iter(parts), deque[int](), Lock()
+
+        def take() -> slice | None:
+            with lock:
+                return next(left, None)
+
+        def take_all() -> None:
+            while take() is not None:
+                pass
 
         def work(after: Callable[[], None]) -> None:
             """Do parts while there are any."""
             try:
-                for part in left:
+                while (part := take()) is not None:
                     done.append(function(part))
                     after()
-            except BaseException:
-                for _ in left:  # none is left for the others
-                    pass
-                raise
+            finally:  # where a part failed, none is left for the others
+                take_all()
 
         def report() -> None:
             while done:
                 self.report.add(done.popleft())
 
         helpers: list[Future[None]] = []
-        if self.pool is not None:
-            helpers = [self.pool.submit(work, lambda: None) for _ in range(min(self.threads, len(parts)) - 1)]
         try:
+            if self.pool is not None:
+                for _ in range(min(self.threads, len(parts)) - 1):
+                    helpers.append(self.pool.submit(work, lambda: None))
             work(report)
         finally:
+            take_all()
             wait(helpers)
         for each in helpers:
             each.result()

@@ -40,7 +40,7 @@ from mmaformal.kernels.compiled import (
     stack,
     vectorised,
 )
-from mmaformal.kernels.fused import FusedPlanes, PlanesOfB, fda_numbers, zero_exponent
+from mmaformal.kernels.fused import FusedPlanes, fda_numbers, zero_exponent
 from mmaformal.kernels.given import (
     CONVERSION,
     OWN,
@@ -377,17 +377,16 @@ class FdaKernel(FusedPlanes):
             return *planes, special, np.zeros((len(codes), 0), np.int16), np.zeros((len(codes), 0), np.bool_)
         return *planes, np.asarray(special | nans), exponents, nans
 
-    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> PlanesOfB:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         *planes, special = self._columns(codes)
         panels = len(special)
         if scales is None:
             none = np.zeros((panels, 0, planes[0].shape[2]), np.int16)
-            return PlanesOfB((*planes, special, none, none.astype(np.bool_)))
+            return *planes, special, none, none.astype(np.bool_)
         exponents, nans = (np.ascontiguousarray(x.T) for x in self._scales(scales.T, special.shape[1]))
         width = planes[0].shape[2]
         nans = in_panels(nans, width)
-        special = np.asarray(special | nans.any(axis=2))
-        return PlanesOfB((*planes, special, in_panels(exponents, width), nans))
+        return *planes, np.asarray(special | nans.any(axis=2)), in_panels(exponents, width), nans
 
     def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths

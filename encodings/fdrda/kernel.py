@@ -44,7 +44,7 @@ from mmaformal.kernels.compiled import (
     stack,
     vectorised,
 )
-from mmaformal.kernels.fused import FusedPlanes, PlanesOfB
+from mmaformal.kernels.fused import FusedPlanes
 from mmaformal.kernels.kernel import WIDTH, CodeArray, Plane, Planes
 from mmaformal.kernels.products import aligned_sum as sum_of_terms
 from mmaformal.kernels.products import largest, multiply_all, settle_zeros
@@ -326,7 +326,7 @@ class FdrdaKernel(FusedPlanes):
     def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._rows(codes)
 
-    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> PlanesOfB:
+    def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return self._columns(codes)
 
     def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:

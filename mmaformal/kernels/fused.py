@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +54,24 @@ class _Side:
         return short_text(self, "narrow" if self.narrow else "wide")
 
 
-class PlanesOfB(tuple[Plane, ...]):
-    """Planes of B; those with wide values are made once, though each part of A may ask for them."""
+class PlaneValues:
+    """The values of planes; of narrow ones the wide are made when they are first asked for, and kept with them."""
 
-    _wide: Planes | None = None
+    def __init__(self, array: Plane) -> None:
+        self.array = array
+        self._wide: Plane | None = None
 
-    def widened(self, value: type[np.floating]) -> Planes:
-        """Return the planes with values of that type."""
+    def __repr__(self) -> str:
+        return short_text(self, str(self.array.dtype))
+
+    @property
+    def narrow(self) -> bool:
+        return self.array.dtype == np.float32
+
+    def widened(self, value: type[np.floating]) -> Plane:
+        """Return them in the type that planes have by `Widths`."""
         if self._wide is None:
-            exponents, values, *others = self
-            self._wide = (exponents, values.astype(value, copy=False), *others)
+            self._wide = self.array.astype(value, copy=False)
         return self._wide
 
 
@@ -130,7 +139,7 @@ class FusedPlanes(Kernel):
         )
         return (*planes, special)
 
-    def _columns(self, codes: CodeArray) -> PlanesOfB:
+    def _columns(self, codes: CodeArray) -> Planes:
         order, fmt = self._ordered(len(codes)), self.spec.b_format
         codes = codes if order is None else codes[order]
         shape, line = panel_shape(codes), in_line(codes)
@@ -142,29 +151,30 @@ class FusedPlanes(Kernel):
                 fmt, *line, codes.shape[1], self.L, self._zero_of(fmt), *room, special
             ),
         )
-        return PlanesOfB((*planes, special))
+        return (*planes, special)
 
     def _made(self, side: _Side, shape: tuple[int, ...], fill: Callable[[Direct, Planes], None]) -> Planes:
         """Return planes that are filled by a decoder: narrow ones if they hold all numbers, and the last ones did."""
         wide, near = self.widths.value, self.near
         value = wide if near is None or not side.narrow else np.float32
         fill(side.decoders[value], planes := self._planes(shape, value))
-        if near is None:
-            return planes
-        exponents, _, kinds = (x.reshape(-1) for x in planes)
-        side.narrow = bool(are_within(exponents, kinds, near.low, near.high))
-        if value is not wide and not side.narrow:
-            fill(side.decoders[wide], planes := self._planes(shape, wide))
-        return planes
+        if near is not None:
+            exponents, _, kinds = (x.reshape(-1) for x in planes)
+            side.narrow = narrow = bool(are_within(exponents, kinds, near.low, near.high))
+            if value is not wide and not narrow:
+                fill(side.decoders[wide], planes := self._planes(shape, wide))
+        exponents, values, kinds = planes
+        held: Any = PlaneValues(values)  # which stands for an array until `run`
+        return exponents, held, kinds
 
     def _alike(self, a: Planes, b: Planes) -> tuple[int, Planes, Planes]:
-        """The exponent of the least scale, and both planes with values of one type, the wider."""
-        types = {a[1].dtype, b[1].dtype}
-        if self.near is not None and types == {np.dtype(np.float32)}:
-            return self.near.floor, a, tuple(b)
-        assert isinstance(b, PlanesOfB)
-        wide = self.widths.value
-        return self.widths.floor, (a[0], a[1].astype(wide, copy=False), *a[2:]), b.widened(wide)
+        """The exponent of the least scale, and both planes with arrays of values of one type, the wider."""
+        of_a: Any = a[1]
+        of_b: Any = b[1]
+        if self.near is not None and of_a.narrow and of_b.narrow:
+            return self.near.floor, (a[0], of_a.array, *a[2:]), (b[0], of_b.array, *b[2:])
+        x, y = of_a.widened(self.widths.value), of_b.widened(self.widths.value)
+        return self.widths.floor, (a[0], x, *a[2:]), (b[0], y, *b[2:])
 
     def _zero_of(self, fmt: Format) -> int:
         return fmt.min_exponent if self.zero is None else self.zero

@@ -105,7 +105,8 @@ class Near(NamedTuple):
 def near_one(spec: DotAdd, F: int, wide: Widths) -> Near | None:
     """Return the exponents between which float32 serves for `spec`, aligned to F bits, where `wide` has float64.
 
-    None where float32 holds no product's significand, or subnormal numbers of the formats are among them.
+    None where float32 holds no product's significand, or not the largest product, or subnormal numbers of the formats
+    are among them.
     """
     _, significand, least, most = _FLOATS[0]
     a, b = spec.a_format, spec.b_format
@@ -113,6 +114,7 @@ def near_one(spec: DotAdd, F: int, wide: Widths) -> Near | None:
     # below 1 than above, as in the numbers of a network.
     span = (-least - 3) // 2
     low = max(-(3 * span // 4), -((most - F) // 2))
-    fits = a.fraction_bits + b.fraction_bits + 2 <= significand and low > max(a.min_exponent, b.min_exponent)
-    near = Near(low, low + span, -(2 * (low + span) + 3))
-    return near if fits and wide.value is not _FLOATS[0][0] else None
+    largest = 2 * (low + span) + 2
+    fits = a.fraction_bits + b.fraction_bits + 2 <= significand and largest <= most
+    fits = fits and low > max(a.min_exponent, b.min_exponent)
+    return Near(low, low + span, -largest - 1) if fits and wide.value is not _FLOATS[0][0] else None

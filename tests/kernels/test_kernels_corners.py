@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -11,9 +12,12 @@ from numpy.typing import NDArray
 from support.kernel_runs import executable, near_one, random_codes, run
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
+from mmaformal.architectures.emulations import bf16x3, bf16x9, tf32x3
+from mmaformal.encodings.fda.kernel import FdaKernel
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels import kernel_for
-from mmaformal.kernels.fused import FusedPlanes
+from mmaformal.kernels.fused import FusedPlanes, _Side
+from mmaformal.kernels.planes import decode_rows
 
 
 def codes_of_exponents(rng: np.random.Generator, fmt: Format, exponents: NDArray[np.int64]) -> NDArray[Any]:
@@ -51,10 +55,41 @@ def test_planes_are_narrow_where_float32_serves(i: Instruction) -> None:
         exponents[3, 1], exponents[7, 2] = near.low - below, near.high + above
         a = codes_of_exponents(rng, i.a_format, exponents)
         planes = kernel.rows(a), kernel.columns(b)
-        assert [x[1].dtype == np.float32 for x in planes] == [narrow, True]
+        assert [x[1].narrow for x in planes] == [narrow, True]
         d = c.copy()
         kernel.run(*planes, d, 0, 1)
         assert (d == executable(i, a, b, c)).all()
+
+
+class _AlwaysNarrow(_Side):
+    """A side of which another thread says, at any time, that its planes could be narrow."""
+
+    narrow = property(lambda self: True, lambda self, narrow: None)  # type: ignore[assignment]
+
+
+def test_what_another_thread_says_of_its_planes_is_not_asked_of_these() -> None:
+    i = hopper["HMMA.16816.F32.BF16"]
+    kernel = FdaKernel.of(i.spec)
+    assert kernel is not None
+    kernel._of_rows = _AlwaysNarrow(decode_rows)
+    codes = np.full((2, i.k), i.a_format.code("0x1p100"), np.uint16)
+    values: Any = kernel.rows(codes)[1]
+    assert not values.narrow
+
+
+@pytest.mark.parametrize("scheme", [bf16x3, bf16x9, tf32x3], ids=attrgetter("__name__"))
+@pytest.mark.parametrize("scales", [(0, 0), (100, 0), (0, 100), (-60, -60)])
+def test_words_of_an_emulation_are_narrow_and_wide(
+    scheme: Callable[[Instruction], Instruction], scales: tuple[int, int]
+) -> None:
+    unit = "HMMA.1688.F32.TF32" if scheme is tf32x3 else "HMMA.16816.F32.BF16"
+    i, rng = scheme(hopper[unit]), np.random.default_rng(6)
+    a, b = (
+        np.ldexp(rng.standard_normal(shape), by).astype(np.float32).view(np.uint32)
+        for shape, by in zip(((20, i.k), (i.k, 30)), scales, strict=True)
+    )
+    c = np.zeros((20, 30), np.uint32)
+    assert (run(i, a, b, c) == executable(i, a, b, c)).all()
 
 
 def test_a_zero_among_other_products_has_the_exponent_of_zero() -> None:

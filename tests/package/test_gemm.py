@@ -25,6 +25,7 @@ from mmaformal import (
 )
 from mmaformal.formats import Format, Specials
 from mmaformal.rounding import Conversion, Rounding
+from mmaformal.workers import ProgressReport, Workers
 
 H = hopper["HMMA.16816.F32"]
 HALF = hopper["HMMA.16816.F16"]
@@ -382,3 +383,30 @@ def test_an_interrupt_leaves_no_thread_and_no_harm(monkeypatch: pytest.MonkeyPat
         matmul(A, B, C, instruction=H, jobs=3, progress=interrupt)
     assert threading.active_count() == before
     assert (matmul(A, B, C, instruction=H, jobs=3) == chain(H, A, B, C)).all()
+
+
+def test_an_interrupt_while_threads_are_started_leaves_no_part_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, go, done = threading.Event(), threading.Event(), []
+
+    def part(which: slice) -> int:
+        started.set()
+        go.wait(5)
+        done.append(which)
+        return 1
+
+    with Workers(3, ProgressReport(False, 100)) as workers:
+        assert workers.pool is not None
+        submit = workers.pool.submit
+
+        def interrupted(*given: Any) -> Any:
+            submit(*given)
+            assert started.wait(5)
+            threading.Timer(0.1, go.set).start()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(workers.pool, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            workers.run(part, [slice(i, i + 1) for i in range(100)])
+    assert len(done) == 1
