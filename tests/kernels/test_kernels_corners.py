@@ -49,7 +49,7 @@ def test_planes_are_narrow_where_float32_serves(i: Instruction) -> None:
     ends = [near.low, near.low + 1, -1, 0, 1, near.high - 1, near.high]
     b = codes_of_exponents(rng, i.b_format, rng.choice(ends, (i.k, 40)))
     c = codes_of_exponents(rng, fp32, rng.integers(2 * near.low, 2 * near.high, (24, 40)))
-    kernel.rows(b.T)  # whatever was made before, A may be narrow
+    kernel.rows(b.T), kernel.columns(b)  # whatever was made before, planes may be narrow
     for below, above, narrow in ((0, 0, True), (1, 0, False), (0, 1, False), (0, 0, False), (0, 0, True)):
         exponents = rng.choice(ends, (24, i.k))
         exponents[3, 1], exponents[7, 2] = near.low - below, near.high + above
