@@ -139,7 +139,8 @@ def main() -> None:
     A = rng.normal(size=(8, i.k)).astype(i.a_format.dtype).view(i.a_format.word)
     B = rng.normal(size=(i.k, WIDTH)).astype(i.b_format.dtype).view(i.b_format.word)
     a, b = kernel.rows(A), kernel.columns(B)
-    (ea, va), (eb, vb) = a[:2], (b[0][0], b[1][0])
+    values: Any = a[1], b[1]  # narrow ones, of numbers near 1
+    (ea, va), (eb, vb) = (a[0], values[0].array), (b[0][0], values[1].array[0])
     e, d = np.empty(WIDTH, ea.dtype), np.zeros(WIDTH, i.d_format.word)
     scale, some, sums = np.ones(WIDTH, va.dtype), np.empty(WIDTH, wide.term), np.zeros(WIDTH, np.int64)
     e_max, flags = np.zeros(WIDTH, np.int32), np.zeros(WIDTH, np.uint8)

@@ -33,6 +33,8 @@ from mmaformal.kernels import first, kernel_for
 
 TILE = 2048  #: products
 SIZE = 1024
+#: Calls of one side after another, in one turn: the first find the other's data in the cache, and its threads waiting.
+CALLS = 4
 BEGIN, END = "<!-- {}: begin -->\n", "<!-- {}: end -->\n"
 
 Timing = tuple[float, float]  #: wall-clock and processor seconds
@@ -140,9 +142,8 @@ def compare(i: Instruction, threads: int, repeats: int) -> dict[str, Any] | None
     count, call = forms[name]
     mine, theirs = [], single[name]
     for _ in range(repeats):
-        mine.append(timed(ours))
-        theirs.append(timed(call))
-        mine.append(timed(ours))
+        mine += [timed(ours) for _ in range(CALLS)]
+        theirs += [timed(call) for _ in range(CALLS)]
     tiles = SIZE * SIZE * i.k / TILE
     my_wall, my_cpu = (1e6 * x / tiles for x in best(mine))
     their_wall, their_cpu = (1e6 * x / (count * i.k / TILE) for x in best(theirs))
