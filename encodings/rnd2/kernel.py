@@ -17,7 +17,9 @@ from mmaformal.encodings.executable.blocks import (
     resolve_special,
     round_sum,
     select_special,
+    sign_word,
     sum_sign,
+    where,
     with_zero_exponent,
 )
 from mmaformal.encodings.executable.ieee import ieee_add
@@ -32,7 +34,8 @@ from mmaformal.spec import DotAdd
 @step_of("rnd2")
 def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
     of, rho, own = on.of, on.rho, on.own
-    nan, frame, zero, phi = own[0], own[1], own[2], conversion(own, 3, of.d_format)
+    nan, frame, zero, negate = own[0], own[1], own[2], own[3] != 0
+    phi = conversion(own, 4, of.d_format)
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits
     u, v = decode(np.int64(a[0]), of.a_format.layout), decode(np.int64(b[0]), of.b_format.layout)
     x, y = decode(np.int64(a[1]), of.a_format.layout), decode(np.int64(b[1]), of.b_format.layout)
@@ -42,7 +45,8 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
     total = add(first, bits, second, bits, frame)
     rounded = round_sum(total, sum_sign(phi, first.sign, second.sign), phi)
     pair = select_special(special, encode(rounded, phi), phi, nan)
-    return ieee_add(code, pair, rho, nan).result
+    changed = negate & (decode(pair, of.d_format.layout).nan ^ True)
+    return ieee_add(code, where(changed, pair ^ sign_word(of.d_format), pair), rho, nan).result
 
 
 class Rnd2Kernel(OnlyRows):
@@ -51,11 +55,14 @@ class Rnd2Kernel(OnlyRows):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Rnd2)
-        if p.nan.order or p.negate_pair:
-            on_lanes(spec, rows)
-            return
-        own = (quiet_nan(spec.d_format), p.frame(spec), p.zero_exponent(spec), p.pair)
+        own = (quiet_nan(spec.d_format), p.frame(spec), p.zero_exponent(spec), p.negate_pair, p.pair)
         chain("rnd2", spec, rows, p.rho, 2, *own)
+        if p.nan.order:  # which NaN it is, the executable says; no number depends on that
+            nans = np.flatnonzero(decode(rows.d, spec.d_format.layout).nan)
+            some = Batch(*(each[nans] for each in rows))
+            if nans.size:
+                on_lanes(spec, some)
+            rows.d[nans] = some.d
 
 
 KERNEL = Rnd2Kernel
