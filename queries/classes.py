@@ -152,10 +152,17 @@ class Classes:
             self.progress(f"is {spec.text} the same as {first.text}?")
             models = as_instruction(first), as_instruction(spec)
             answer = find_difference(*models, timeout=min(left, 20), **self.solvers)
-            if isinstance(answer, Different):
-                yield plain_codes(answer.witness)
-            else:
+            if isinstance(answer, Different) and self._tells(
+                case := plain_codes(answer.witness), first, spec
+            ):
+                yield case
+            else:  # also where they give different NaNs, which are one here
                 self.equal[first, spec] = answer.proof if isinstance(answer, Equal) else None
+
+    def _tells(self, case: Codes, *specs: DotAdd) -> bool:
+        """Whether models give different results."""
+        x, y = (self._results(spec, Rows.of([case])) for spec in specs)
+        return bool((x != y).any())
 
     def _class(self, members: Sequence[DotAdd]) -> ModelClass:
         """The first, what is proved to be the same, and the rest."""

@@ -59,7 +59,7 @@ class Rnd2Kernel(OnlyRows):
         chain("rnd2", spec, rows, p.rho, 2, *own)
         if p.nan.order:  # which NaN it is, the executable says; no number depends on that
             nans = np.flatnonzero(decode(rows.d, spec.d_format.layout).nan)
-            some = Batch(*(each[nans] for each in rows))
+            some = Batch._make(each[nans] for each in rows)
             if nans.size:
                 on_lanes(spec, some)
             rows.d[nans] = some.d

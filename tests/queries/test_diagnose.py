@@ -16,7 +16,8 @@ from support.commands import run
 from support.recorded import SHARED, save
 from support.slow import slow
 
-from mmaformal import ARCHITECTURES
+from mmaformal import ARCHITECTURES, find_difference
+from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import compiled_results, results
@@ -30,10 +31,10 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.pfma import Pfma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import FORMATS, fp16
-from mmaformal.queries.classes import ModelClass
+from mmaformal.queries.classes import Classes, ModelClass
 from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.rounding import IEEE_FP32, RZ_FP32, Conversion, Rounding, Tininess
-from mmaformal.solver.answers import Unknown
+from mmaformal.solver.answers import Different, Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd
@@ -354,3 +355,24 @@ def test_wrong_use_is_told_in_a_line(
     status, _, err = run(capsys, "diagnose", *words)
     assert status == 2
     assert len(err.splitlines()) == 1
+
+
+def test_models_that_give_different_nans_alone_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a NaN's code is not known all NaNs are one: an input that tells two of them apart tells nothing here."""
+    specs = [
+        datapaths.named(f"fma(k=1,a=e5m2,c=e5m2,rho=IEEE-E5M2,nan={nan})").spec
+        for nan in ("DEFAULT", "FIRST")
+    ]
+    asked: list[object] = []
+
+    def noted(*given: Any, **how: Any) -> object:
+        asked.append(find_difference(*given, **how))
+        return asked[-1]
+
+    monkeypatch.setattr(module, "find_difference", noted)
+    found = Classes([(spec, spec) for spec in specs], 60, lambda line: None)
+    found.nans_known = False
+    (together,), tests = found.found()
+    assert [type(answer) for answer in asked] == [Different]
+    assert {together.model, *together.open} == set(specs)
+    assert not tests
