@@ -261,9 +261,7 @@ def test_a_lessened_case_is_no_larger_shows_the_same_and_is_no_later_in_order(da
         return Codes(a, b, data.draw(code(e5m2)), (), ())
 
     x = drawn()
-    wanted = data.draw(
-        st.sets(st.integers(0, 63), min_size=1)
-    )  # of a hash of a case, so that any set of cases may show
+    wanted = data.draw(st.sets(st.integers(0, 63), min_size=1))  # hashes of the cases that show something
 
     def shows(cases: Sequence[Codes]) -> list[bool]:
         return [each == x or hash(each) % 64 in wanted for each in cases]

@@ -40,8 +40,8 @@ def codes_of_exponents(rng: np.random.Generator, fmt: Format, exponents: NDArray
     ids=attrgetter("label"),
 )
 def test_planes_are_narrow_where_float32_serves(i: Instruction) -> None:
-    """Up to both ends, and one beyond in A: then B, which is narrow, is widened; and after that A is made wide at once,
-    until it need not be."""
+    """A is narrow with exponents up to both ends, and wide with one beyond, when B, which is narrow, is widened.  After
+    a wide A the next is made wide at once, and the one after it narrow again."""
     kernel, rng = kernel_for(i.spec), np.random.default_rng(5)
     assert isinstance(kernel, FusedPlanes)
     near = kernel.near
