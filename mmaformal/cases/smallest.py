@@ -245,16 +245,7 @@ class SmallestSearch(Questions):
         while True:
             if (lesser := self.lesser(found.codes)) != found.codes:
                 found = self.at_places(FoundCase(lesser, ()))
-            codes = _in_row(found.codes)
-
-            def less(inputs: Inputs, _: Places, codes: Sequence[int] = codes) -> list[z3.BoolRef]:
-                row = z3.Concat(*_in_row(inputs))
-                value = 0
-                for x, code in zip(_in_row(inputs), codes, strict=True):
-                    value = value << x.size() | code
-                return [z3.ULT(row, z3.BitVecVal(value, row.size()))]
-
-            outcome, better = self.ask_within(found.active, name, [*bounds, less])
+            outcome, better = self.ask_within(found.active, name, [*bounds, _before(found.codes)])
             if better is None:
                 return found, outcome.why if outcome.verdict == "unknown" else ""
             found = better
@@ -330,3 +321,16 @@ def _in_row(x: Inputs | Codes) -> list:  # type: ignore[type-arg]
     """The codes of a case in the order in which cases of one size are compared."""
     products = [code for pair in zip(x.a, x.b, strict=True) for code in pair]
     return [*products, x.c, *x.scale_a, *x.scale_b]
+
+
+def _before(codes: Codes) -> SizeBound:
+    """Return the constraint that a case of one size comes before that of `codes`."""
+
+    def before(inputs: Inputs, _: Places) -> list[z3.BoolRef]:
+        row = z3.Concat(*_in_row(inputs))
+        value = 0
+        for x, code in zip(_in_row(inputs), _in_row(codes), strict=True):
+            value = value << x.size() | code
+        return [z3.ULT(row, z3.BitVecVal(value, row.size()))]
+
+    return before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,13 +164,12 @@ class FusedPlanes(Kernel):
             if value is not wide and not narrow:
                 fill(side.decoders[wide], planes := self._planes(shape, wide))
         exponents, values, kinds = planes
-        held: Any = PlaneValues(values)  # which stands for an array until `run`
-        return exponents, held, kinds
+        # PlaneValues stand for an array until `run`, which takes them by `_alike`.
+        return exponents, cast(Plane, PlaneValues(values)), kinds
 
     def _alike(self, a: Planes, b: Planes) -> tuple[int, Planes, Planes]:
         """The exponent of the least scale, and both planes with arrays of values of one type, the wider."""
-        of_a: Any = a[1]
-        of_b: Any = b[1]
+        of_a, of_b = cast(PlaneValues, a[1]), cast(PlaneValues, b[1])
         if self.near is not None and of_a.narrow and of_b.narrow:
             return self.near.floor, (a[0], of_a.array, *a[2:]), (b[0], of_b.array, *b[2:])
         x, y = of_a.widened(self.widths.value), of_b.widened(self.widths.value)
