@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from mmaformal.cases.codes import exponent, is_finite, is_zero, one_nan, some_nan
 from mmaformal.cases.generate import Distribution, generate
 from mmaformal.cases.inputs import Rows
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.formats import Format
 from mmaformal.queries.elimination import ordinary_rows
 from mmaformal.queries.special_rules import SpecialRules
@@ -86,7 +86,7 @@ class Table:
         specs: Sequence[DotAdd], rows: Rows, *, families: bool = False, rules: SpecialRules | None = None
     ) -> Table:
         """Return the results of models on cases that the unit takes as they are."""
-        given = ((spec, compiled_results(spec, rows.codes)) for spec in checking(specs))
+        given = ((spec, quick_results(spec, rows.codes)) for spec in checking(specs))
         d = [x if spec.nan_is_canonical else one_nan(x, spec.d_format) for spec, x in given]
         table = np.stack(d)
         if rules:

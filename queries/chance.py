@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.display import ShortRepr
 from mmaformal.queries.elimination import RecordedRows
 from mmaformal.spec import DotAdd
@@ -54,7 +54,7 @@ def beyond_chance(some: Some, before: DotAdd, after: DotAdd, tried: int) -> bool
         old, new = rows.differ(before), rows.differ(after)
         mends += weight * float((old & ~new).sum())
         spoils += weight * float((new & ~old).sum())
-        codes = [compiled_results(spec, rows.rows.codes).astype(np.int64) for spec in (before, after)]
+        codes = [quick_results(spec, rows.rows.codes).astype(np.int64) for spec in (before, after)]
         moved.append((codes[1] - codes[0], weight))
         off.append((np.where(old, rows.d.astype(np.int64) - codes[0], 0), weight))
     whole = sum(len(places) * weight for places, weight in moved)

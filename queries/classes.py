@@ -10,11 +10,12 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.architectures.known import known_as, rarity
+from mmaformal.architectures.known import known_as, rarity, without_nan_rule
 from mmaformal.cases.codes import one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows, plain_codes
-from mmaformal.cases.run import compiled_results as results
+from mmaformal.cases.run import quick_results as results
+from mmaformal.cases.shrink import shrink
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
@@ -149,6 +150,9 @@ class Classes:
             left = self.deadline - time.monotonic()
             if (first, spec) in self.equal or left <= 1:
                 continue
+            if not self.nans_known and _differ_in_nans(first, spec):  # which are one here
+                self.equal[first, spec] = None
+                continue
             self.progress(f"is {spec.text} the same as {first.text}?")
             models = as_instruction(first), as_instruction(spec)
             answer = find_difference(*models, timeout=min(left, 20), **self.solvers)
@@ -181,23 +185,27 @@ class Classes:
             part = max(left, key=len)
             codes = np.sort(given[part], axis=0)
             kinds = 1 + (codes[1:] != codes[:-1]).sum(axis=0)
-            case, gives = self._smaller(int(np.argmax(kinds)), specs, given, part)
+            case = self.cases[int(np.argmax(kinds))]
+            if len(part) == 2:
+                case = self._smaller(case, *(specs[i] for i in part))
+            gives = tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
             self.tests.append(RunNext(case, gives))
             left = [same for part in left for same in _split(part, gives)]
 
-    def _smaller(
-        self, chosen: int, specs: Sequence[DotAdd], given: NDArray[np.uint64], part: Sequence[int]
-    ) -> tuple[Codes, tuple[int, ...]]:
-        """The case chosen, and what it gives; where two are to be distinguished, the smallest found in time that
-        does."""
-        remaining = self.deadline - time.monotonic()
-        if len(part) == 2 and remaining > 1:
-            x, y = (as_instruction(specs[i]) for i in part)
-            answer = find_difference(x, y, timeout=min(remaining, 30), **self.solvers)
-            if isinstance(answer, Different):
-                case = plain_codes(answer.witness)
-                return case, tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
-        return self.cases[chosen], tuple(map(int, given[:, chosen]))
+    def _smaller(self, case: Codes, x: DotAdd, y: DotAdd) -> Codes:
+        """Return a smaller case on which two models differ, by running them."""
+
+        def differ(cases: Sequence[Codes]) -> list[bool]:
+            check_time()
+            rows = Rows.of(cases)
+            return [bool(each) for each in self._results(x, rows) != self._results(y, rows)]
+
+        return shrink(x, case, differ)
+
+
+def _differ_in_nans(x: DotAdd, y: DotAdd) -> bool:
+    """Whether models are one but for known NaNs."""
+    return x.nan_is_canonical and y.nan_is_canonical and without_nan_rule(x) == without_nan_rule(y)
 
 
 def _split(part: Sequence[int], gives: Sequence[int]) -> list[list[int]]:

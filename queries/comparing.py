@@ -13,7 +13,7 @@ from mmaformal.cases.codes import is_zero, one_nan
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Inputs, Rows, symbolic_inputs
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.checked import Progress
 from mmaformal.formats import Specials
 from mmaformal.hardware.matching import values_of
@@ -117,7 +117,7 @@ class Comparing:
 
     def model_results(self, rows: Rows) -> NDArray[np.uint64]:
         """The d that is expected for rows."""
-        return compiled_results(self.spec, rows)
+        return quick_results(self.spec, rows)
 
     def is_shown(self, rows: Rows, mine: NDArray[np.uint64], model: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """The rows that are looked for, by the d of both: here those on which the two differ."""

@@ -21,11 +21,11 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import rarity
 from mmaformal.cases.codes import exponent, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import compiled_results as results
+from mmaformal.cases.run import quick_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.executors import results_in_order
-from mmaformal.kernels.rows import dot_add as compiled
+from mmaformal.kernels.rows import quick_dot_add
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Recording, RowBlock
 from mmaformal.rounding import Conversion, NanRule, Rounding
@@ -196,7 +196,7 @@ def step_sums(
     a, b: (n, products of the step), nothing zero or special among them.
     """
     types = Types.of(step)
-    d = compiled(step, a, b, c).astype(np.uint64)
+    d = quick_dot_add(step, a, b, c).astype(np.uint64)
     products = exponent(a, types.a) + exponent(b, types.b)
     known = sure(step.parameters.algorithm, products, exponent(c, types.c))
     for codes, fmt in ((c, types.c), (d, types.d)):

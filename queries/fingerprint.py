@@ -26,7 +26,7 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.codes import is_finite, one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.cases.shrink import shrink
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
@@ -285,7 +285,7 @@ def _bound(functions: int, cases: int) -> int:
 
 def _results(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.uint64]:
     """Codes, models × cases; NaNs are one code where some model does not know its own."""
-    d = np.stack([compiled_results(spec, rows.codes) for spec in checking(specs)])
+    d = np.stack([quick_results(spec, rows.codes) for spec in checking(specs)])
     return d if all(spec.nan_is_canonical for spec in specs) else one_nan(d, specs[0].d_format)
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from mmaformal.cases.in_common import Trait
 from mmaformal.cases.inputs import Rows
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import counted
 from mmaformal.formats import Format
@@ -185,7 +185,7 @@ class Identified(Result):
     def _distance(self) -> str:
         """How many of the rows that the model gets wrong it gets wrong by one unit in the last place."""
         where, fmt = np.array(self.wrong), self.types.d
-        gives = compiled_results(self.classes[0].model, self.inputs.at(where)).astype(np.int64)
+        gives = quick_results(self.classes[0].model, self.inputs.at(where)).astype(np.int64)
         next_to = np.abs(gives - self.d[where].astype(np.int64)) == 1 << fmt.ignored_low_bits
         return f"in {int(next_to.sum()):,} of the {len(where):,} d is the number next to the model's"
 
@@ -200,7 +200,7 @@ class Identified(Result):
     def _row(self, row: int) -> str:
         """An input, what the unit gave, and what the model gives."""
         d, case = self.types.d, self.inputs[row]
-        gives = int(compiled_results(self.classes[0].model, Rows.of([case]))[0])
+        gives = int(quick_results(self.classes[0].model, Rows.of([case]))[0])
         return f"{case.text}: the unit gave {d.text(int(self.d[row]))}, the model gives {d.text(gives)}"
 
     def rows(self) -> list[dict[str, object]]:

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
-from mmaformal.cases.inputs import Columns
-from mmaformal.cases.run import compiled_results, results
+from mmaformal.cases.run import quick_results
 from mmaformal.executors import each_in_order
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.rows import MANY
 from mmaformal.queries.chance import Some
 from mmaformal.queries.elimination import RecordedRows, rows_differ
 from mmaformal.recordings.check import Mismatch, row_sizes
@@ -32,8 +30,6 @@ from mmaformal.spec import DotAdd
 T = TypeVar("T")
 #: what is said of a mismatch, and the change that explains it
 MismatchKind: TypeAlias = tuple[str, tuple[str, object] | None]
-#: what gives a model's results
-RunModel: TypeAlias = Callable[[DotAdd, Columns], NDArray[np.uint64]]
 
 #: Rows that changes are tried on: mismatches, and as many that match.
 TRIED = 4096
@@ -83,8 +79,6 @@ class RecordingRows:
     def __init__(self, recording: Recording, model: Instruction, executor: Executor | None) -> None:
         self.recording, self.model, self.spec, self.executor = recording, model, model.spec, executor
         self.types = Types.of(self.spec)
-        #: what runs the model: NumPy's lanes, or compiled rows where there are many
-        self.run: RunModel = compiled_results if recording.rows * model.k >= MANY else results
         self.seen = recording.rows  #: those that were read in time
 
     def over(self, function: Callable[..., T], *given: object) -> Generator[T, None, None]:
@@ -108,7 +102,7 @@ class RecordingRows:
         """
         found: tuple[list[RecordedRows], list[RecordedRows]] = [], []
         counts, seen = [0, 0], 0
-        with closing(self.over(_halves, self.run)) as blocks:
+        with closing(self.over(_halves)) as blocks:
             for rows, halves in blocks:
                 for i, (count, few) in enumerate(halves):
                     counts[i] += count
@@ -131,7 +125,7 @@ class RecordingRows:
         spoils: Counter[tuple[str, object]] = Counter()
         kinds: dict[MismatchKind, Smallest] = {}
         possible = list(self._possible(changes))
-        for mine, each in self.over(_grouped, self.run, possible, changes, causes):
+        for mine, each in self.over(_grouped, possible, changes, causes):
             spoils.update(mine)
             for kind, smallest in each.items():
                 kinds.setdefault(kind, Smallest()).join(smallest)
@@ -150,11 +144,9 @@ class RecordingRows:
 # ---- of a block, in a worker -----------------------------------------------------------------------------------------
 
 
-def _halves(
-    model: DotAdd, first: int, rows: RecordedRows, run: RunModel
-) -> tuple[int, list[tuple[int, RecordedRows]]]:
+def _halves(model: DotAdd, first: int, rows: RecordedRows) -> tuple[int, list[tuple[int, RecordedRows]]]:
     """How many rows there are; of those that are wrong, and of the others: how many, and the first of them."""
-    wrong = rows_differ(model, run(model, rows.rows.codes), rows.d)
+    wrong = rows_differ(model, quick_results(model, rows.rows), rows.d)
     halves = [np.nonzero(which)[0] for which in (wrong, ~wrong)]
     return len(rows), [(len(each), rows.at(each[:TRIED])) for each in halves]
 
@@ -168,7 +160,6 @@ def _grouped(
     model: DotAdd,
     first: int,
     block: RecordedRows,
-    run: RunModel,
     possible: list[tuple[str, object]],
     changes: dict[str, object],
     causes: bool,
@@ -176,7 +167,7 @@ def _grouped(
     """How many rows each possible change spoils, and the mismatching rows by what explains them."""
     spoils: Counter[tuple[str, object]] = Counter()
     kinds: dict[MismatchKind, Smallest] = {}
-    modelled = run(model, block.rows.codes)
+    modelled = quick_results(model, block.rows)
     wrong = rows_differ(model, modelled, block.d)
     where = np.nonzero(wrong)[0]
     right, rows, gives = block.at(np.nonzero(~wrong)[0]), block.at(where), modelled[where]

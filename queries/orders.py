@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mmaformal.cases.codes import some_nan
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
-from mmaformal.kernels.rows import dot_add
+from mmaformal.kernels.rows import quick_dot_add
 from mmaformal.queries.elimination import RecordedRows, ordinary_rows, refuting, rows_differ, step_sums
 from mmaformal.queries.paths import Paths, PlaceArray, StepPath, marked
 from mmaformal.spaces import details, models
@@ -264,7 +264,7 @@ class _Orders:
         if time.monotonic() > self.deadline:
             raise _TimeUpError
         if not self.detailed:
-            return dot_add(self.step, a, b, c).astype(np.uint64)
+            return quick_dot_add(self.step, a, b, c).astype(np.uint64)
         d, known = step_sums(self.step, a, b, c)
         d[~known] = self.unknown
         return d

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.inputs import Codes, Inputs, Rows
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.cases.witness import CaseWitness, case_text
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
@@ -288,7 +288,7 @@ class _Class(ShortRepr):
         """The rows, of those on which the design differs, that are of it."""
 
         def gives(spec: DotAdd) -> NDArray[np.bool_]:
-            d = compiled_results(spec, rows)
+            d = quick_results(spec, rows)
             return np.asarray(signed.one_of_each(d) == signed.one_of_each(mine))
 
         found = np.ones(len(rows), np.bool_)
@@ -472,14 +472,14 @@ class _Work:
     def _results(self, rows: Rows) -> NDArray[np.uint64]:
         """The design's d, as the model writes it where the two are alike; what is undefined is 0."""
         signed = self.signed
-        mine, model = signed.results_known(rows), compiled_results(self.spec, rows)
+        mine, model = signed.results_known(rows), quick_results(self.spec, rows)
         return np.where(signed.one_of_each(mine) == signed.one_of_each(model), model, mine)
 
     def _smallest_of(self, classes: Sequence[_Class], wrong: NDArray[np.bool_]) -> None:
         """The kinds that rows are of, with the smallest input of each."""
         rows, where = self._all(), np.flatnonzero(wrong)
         some = rows.at(where)
-        mine, model = self.signed.results_known(some), compiled_results(self.spec, some)
+        mine, model = self.signed.results_known(some), quick_results(self.spec, some)
         before, self.found = self.found, {}
         waiting: list[tuple[str, _Class, Codes]] = []
         for each in classes:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmaformal.cases.inputs import Codes, Inputs, Rows
 from mmaformal.cases.questions import FoundCase, Places
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import counted
 from mmaformal.facts.both_encodings import of_both_encodings
@@ -84,7 +84,7 @@ class SigningStandard(Signing):
         shown, d = np.zeros(len(rows), np.bool_), self.one_of_each(mine)
         open_ = np.arange(len(rows))
         for of in self.members:
-            other = d[open_] != self.one_of_each(compiled_results(of, rows.at(open_)))
+            other = d[open_] != self.one_of_each(quick_results(of, rows.at(open_)))
             open_ = open_[other]
             if not len(open_):
                 return shown
@@ -133,7 +133,7 @@ class SigningStandard(Signing):
         rows = rows.at(self.allowed(rows))
         d = self.one_of_each(self.results_known(rows))
         for of in dict.fromkeys((self.spec, *self.members)):
-            if np.array_equal(d, self.one_of_each(compiled_results(of, rows))):
+            if np.array_equal(d, self.one_of_each(quick_results(of, rows))):
                 yield of
 
     def _as_member(self, of: DotAdd) -> Holds | Codes | str:

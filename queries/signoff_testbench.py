@@ -9,7 +9,7 @@ import z3
 
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.hardware.designs import Wired, wired
 from mmaformal.hardware.module import Module, codes_at, ports_of
@@ -76,7 +76,7 @@ def _case(
 ) -> Stimulus:
     """A case, with the values of inputs that may be anything with which the design is wrong."""
     spec = instruction.spec
-    expected = int(compiled_results(spec, Rows.of([codes]))[0])
+    expected = int(quick_results(spec, Rows.of([codes]))[0])
     free: dict[str, int] = {}
     if design.module.undefined:
         pairs = [
@@ -94,7 +94,7 @@ def _case(
 def _random(instruction: Instruction) -> list[Stimulus]:
     """Random cases with what is expected."""
     rows = generate(instruction.spec, _RANDOM, seed=6)
-    results = compiled_results(instruction.spec, rows)
+    results = quick_results(instruction.spec, rows)
     return [Stimulus("at random", codes, int(d)) for codes, d in zip(rows.cases(), results, strict=True)]
 
 

@@ -24,7 +24,7 @@ from mmaformal.cases.codes import (
     some_nan,
 )
 from mmaformal.cases.inputs import Rows
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import Format
 from mmaformal.solver.deadline import checking
@@ -122,7 +122,7 @@ def wrong(
     rules = rules or SpecialRules()
     rules = rules if spec.nan_is_canonical else replace(rules, one_nan=True)
     types = Types.of(spec)
-    gives = compiled_results(spec, rules.inputs(rows, types))
+    gives = quick_results(spec, rules.inputs(rows, types))
     found = np.asarray(rules.results(gives, types.d) != rules.results(d, types.d))
     return found | rules.contradicted(rows, d, types)
 
@@ -231,7 +231,7 @@ def findings(
 ) -> list[str]:
     """Return the rules in words, a sentence each; `nan_rule`: what was read of its NaNs, if they are not all one."""
     fmt, types = spec.d_format, Types.of(spec)
-    gives = compiled_results(spec, rules.inputs(rows, types))
+    gives = quick_results(spec, rules.inputs(rows, types))
     said = [_SAID[name] for name in sorted(rules.flushed)]
     if rules.saturates:
         said.append(_overflow(gives, d, rows, types))

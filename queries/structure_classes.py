@@ -15,7 +15,7 @@ from mmaformal.architectures.known import without_nan_rule
 from mmaformal.cases.codes import is_nan, one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
@@ -215,7 +215,7 @@ def steps_equal(x: DotAdd, y: DotAdd, asker: Asker) -> tuple[str, Proof] | None:
 def _differ_somewhere(x: DotAdd, y: DotAdd) -> bool:
     """Whether a random case tells two models of the same types apart."""
     rows = generate(x, _CASES, distributions=(*DISTRIBUTIONS, "edge", "tiny"))
-    d = [one_nan(compiled_results(spec, rows.codes), spec.d_format) for spec in (x, y)]
+    d = [one_nan(quick_results(spec, rows.codes), spec.d_format) for spec in (x, y)]
     return bool((d[0] != d[1]).any())
 
 

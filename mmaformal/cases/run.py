@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,8 +14,7 @@ from mmaformal.encodings import executable, smt
 from mmaformal.encodings.executable.blocks import AnyExecutableStep, Lane, Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.kernels.rows import compiled_pays, lanes_took
-from mmaformal.kernels.rows import dot_add as compiled_dot_add
+from mmaformal.kernels import rows as kernels
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, results_differ
 
@@ -47,24 +45,23 @@ def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
 
 
 def compiled_results(spec: DotAdd, codes: Columns | Rows) -> NDArray[np.uint64]:
-    """Return the results by compiled rows (`mmaformal.kernels.rows`), for many models or many cases."""
-    if isinstance(codes, Columns):
-        sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
-        none = np.empty((len(codes.c), 0), np.uint64)
-        a, b, scale_a, scale_b = (np.stack(side, axis=1) if side else none for side in sides)
-        codes = Rows(a, b, codes.c, scale_a, scale_b)
-    d = compiled_dot_add(spec, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
-    return d.astype(np.uint64)
+    """Return the results by compiled rows (`mmaformal.kernels.rows`)."""
+    return kernels.dot_add(spec, *_row_by_row(codes)).astype(np.uint64)
 
 
-def quick_results(spec: DotAdd, rows: Rows) -> NDArray[np.uint64]:
-    """Return the results by NumPy's lanes, until compiled rows pay, for some calls of some thousand cases."""
-    if compiled_pays(spec, len(rows) * spec.k):
-        return compiled_results(spec, rows)
-    began = time.thread_time()
-    found = results(spec, rows.codes)
-    lanes_took(spec, time.thread_time() - began)
-    return found
+def quick_results(spec: DotAdd, codes: Columns | Rows) -> NDArray[np.uint64]:
+    """Return the results by NumPy's lanes, until compiled rows pay: for many models or many cases."""
+    return kernels.quick_dot_add(spec, *_row_by_row(codes)).astype(np.uint64)
+
+
+def _row_by_row(codes: Columns | Rows) -> tuple[NDArray[np.uint64], ...]:
+    """Return a, b, c and both scales, a row for each case."""
+    if isinstance(codes, Rows):
+        return codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b
+    sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
+    none = np.empty((len(codes.c), 0), np.uint64)
+    a, b, scale_a, scale_b = (np.stack(side, axis=1) if side else none for side in sides)
+    return a, b, codes.c, scale_a, scale_b
 
 
 def run(instruction: Instruction, cases: Sequence[Codes]) -> list[int]:

@@ -5,33 +5,27 @@ products are made by the executable on NumPy's lanes meanwhile; once these have 
 specification, or would take them, or for many products at once, it is given its compiled kernel, for good.  The bits
 are the same.
 
-Both are four times as much where the kernel was not compiled before by this version on this machine; an empty file in
-the cache folder says that it was.  If the file is wrong, a product takes seconds longer, and is the same.
+Both are four times as much where the kernel was not compiled before (`compiled_before`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import platform
 import time
-from contextlib import suppress
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 
 from mmaformal.encodings import executable
-from mmaformal.folders import cache_folder
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for, rows
+from mmaformal.kernels.compiled_before import note_compiled, was_compiled
 from mmaformal.kernels.kernel import CodeArray, Kernel, Planes
 from mmaformal.spec import DotAdd
-from mmaformal.version import __version__
 
 #: With so many products at once a kernel is read from disk sooner than lanes are done.
 MANY = rows.MANY
-#: So many times as much is made by lanes if the kernel is not on disk: compiling takes far longer than reading.
-UNCOMPILED = 4
+#: So many times as much is made by lanes if the kernel is not on disk.
+UNCOMPILED = rows.UNCOMPILED
 #: Outputs at a time, whose lanes stay in the second-level cache.
 _OUTPUTS = 1 << 13
 
@@ -56,23 +50,13 @@ class LanesKernel(Kernel):
         taken = self.seconds + left
         if self.compiled is None and (count >= MANY * self._times or taken > rows.PATIENCE * self._times):
             self.compiled = kernel_for(self.spec)
-            with suppress(OSError, RuntimeError):  # nothing can be kept, or there is no home
-                self._mark.parent.mkdir(parents=True, exist_ok=True)
-                self._mark.touch()
+            note_compiled(identity(self.spec))
         return self.compiled or self
 
     @cached_property
     def _times(self) -> int:
         """How many times as long lanes may take as where the kernel is on disk."""
-        with suppress(OSError, RuntimeError):
-            return 1 if self._mark.exists() else UNCOMPILED
-        return UNCOMPILED
-
-    @property
-    def _mark(self) -> Path:
-        """The file that says that the kernel was compiled before."""
-        whole = "\n".join((__version__, platform.node(), identity(self.spec)))
-        return cache_folder() / "kernels" / hashlib.sha256(whole.encode()).hexdigest()[:16]
+        return 1 if was_compiled(identity(self.spec)) else UNCOMPILED
 
     def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (codes,) if scales is None else (codes, scales)

@@ -3,12 +3,14 @@
 `dot_add(spec, a, b, c)` is what the executable encoding gives.  One function is compiled for each algorithm,
 whatever its parameters and formats, so that thousands of models can be run on some rows: a call takes microseconds.
 It is `Kernel.run_rows`, made of the steps that compute blocks too where these are made of the executable's stages.
-Importing this module compiles nothing and does not import numba.
+`quick_dot_add` gives the same by NumPy's lanes until the compiled function pays.  Importing this module does not import
+numba.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings import with_part
+from mmaformal.kernels.compiled_before import note_compiled, was_compiled
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ _CHUNK = 1 << 13
 MANY = 1 << 23
 #: Seconds of NumPy's lanes after which a process that calls again and again is given the compiled function.
 PATIENCE = 2.0
+#: Seconds that it takes to import numba and read a function from disk; and to make one that is not there.
+READING, COMPILING = 0.5, 4.0
+#: So many times as many products are made by lanes if the function is not on disk.
+UNCOMPILED = 4
 #: Seconds that they took, by algorithm.
 _taken: dict[str, float] = {}
 
@@ -89,7 +96,40 @@ def dot_add(
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, starts))
+    note_compiled(_function(spec))
     return d
+
+
+def quick_dot_add(
+    spec: DotAdd,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    scale_a: NDArray[Any] | None = None,
+    scale_b: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return what `dot_add` does, by NumPy's lanes until they have taken as long as the compiled function would to be
+    read or made: at most twice the time of whichever is quicker for all calls of a process."""
+    before = was_compiled(_function(spec))
+    many, patience = (MANY, READING) if before else (MANY * UNCOMPILED, COMPILING)
+    if len(c) * spec.k >= many or _taken.get(spec.parameters.algorithm, 0.0) >= patience:
+        return dot_add(spec, a, b, c, scale_a, scale_b)
+    from mmaformal.kernels.batch import batch, on_lanes
+
+    began, d = time.thread_time(), np.empty(len(c), spec.d_format.word)
+    for start in range(0, len(c), _CHUNK):
+        some = slice(start, start + _CHUNK)
+        scales = (x if x is None else x[some] for x in (scale_a, scale_b))
+        done = batch(spec, a[some], b[some], c[some], *scales)
+        on_lanes(spec, done)
+        d[some] = done.d
+    lanes_took(spec, time.thread_time() - began)
+    return d
+
+
+def _function(spec: DotAdd) -> str:
+    """Return the name of what is compiled for rows."""
+    return f"rows of {spec.parameters.algorithm}"
 
 
 def one_row(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:

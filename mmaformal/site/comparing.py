@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Codes, Rows, plain_codes, with_products
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.cases.shrink import Shows, fewer_products, shrink, size
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
@@ -52,7 +52,7 @@ def shrunk(pair: FunctionPair, codes: Codes) -> Codes:
     specs = pair.x.spec, pair.y.spec
 
     def shows(cases: Sequence[Codes]) -> Iterable[bool]:
-        x, y = (compiled_results(spec, Rows.of(cases)).tolist() for spec in specs)
+        x, y = (quick_results(spec, Rows.of(cases)).tolist() for spec in specs)
         return [results_differ(*specs, *each) for each in zip(x, y, strict=True)]
 
     few = shrink(specs[0], codes, shows, fewer_products)  # of many products, all small changes are very many
@@ -81,7 +81,7 @@ def found_by_running(pairs: Mapping[str, FunctionPair], seed: int = 0) -> dict[s
     specs: list[DotAdd] = list(dict.fromkeys(i.spec for pair in pairs.values() for i in (pair.x, pair.y)))
     count = -(-ROWS // len(specs))
     rows = Rows.join([generate(spec, count, seed + n, _DRAWS) for n, spec in enumerate(specs)])
-    results = {spec: compiled_results(spec, rows) for spec in specs}
+    results = {spec: quick_results(spec, rows) for spec in specs}
     found: dict[str, Codes] = {}
     for key, pair in pairs.items():
         where = _differing(pair, results[pair.x.spec], results[pair.y.spec])

@@ -17,7 +17,7 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.codes import is_finite, one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Rows
-from mmaformal.cases.run import compiled_results
+from mmaformal.cases.run import quick_results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp64
@@ -188,7 +188,7 @@ def inputs(
         if vain == _IN_VAIN:
             raise ValueError(_too_few(units, n, have, where))
     rows = Rows.join(kept)
-    return DrawnRows(tuple(units), rows, tuple(compiled_results(each.spec, rows) for each in units))
+    return DrawnRows(tuple(units), rows, tuple(quick_results(each.spec, rows) for each in units))
 
 
 def _drawn(spec: DotAdd, kind: RowKind | Draw, seed: int) -> Iterator[Rows]:
@@ -226,7 +226,7 @@ def _of_distribution(spec: DotAdd, draw: Draw, rng: np.random.Generator) -> Rows
 def _chosen(rows: Rows, units: Sequence[Instruction], kind: RowKind | Draw, where: Where | None) -> Rows:
     """Those that have what was asked."""
     keep = np.ones(len(rows.c), bool)
-    d = [one_nan(compiled_results(each.spec, rows), each.d_format) for each in units]
+    d = [one_nan(quick_results(each.spec, rows), each.d_format) for each in units]
     fmt = units[0].d_format
     if where is not None:
         other = np.logical_or.reduce([x != d[0] for x in d[1:]])

@@ -17,7 +17,6 @@ from support.recorded import SHARED, save
 from support.slow import slow
 
 from mmaformal import ARCHITECTURES, find_difference
-from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import compiled_results, results
@@ -25,6 +24,7 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.fma import Fma
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.lowered import Lowered
@@ -33,7 +33,7 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import FORMATS, fp16
 from mmaformal.queries.classes import Classes, ModelClass
 from mmaformal.queries.diagnose import Diagnosis, diagnose
-from mmaformal.rounding import IEEE_FP32, RZ_FP32, Conversion, Rounding, Tininess
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RZ_FP32, Conversion, NanRule, Rounding, Tininess
 from mmaformal.solver.answers import Different, Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
@@ -357,12 +357,27 @@ def test_wrong_use_is_told_in_a_line(
     assert len(err.splitlines()) == 1
 
 
-def test_models_that_give_different_nans_alone_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+FMA = DotAdd(1, fp16, fp16, fp16, fp16, Sfma(IEEE_FP16))
+
+
+@pytest.mark.parametrize(
+    ("specs", "answers"),
+    [
+        ([FMA.replace(nan=NanRule.DEFAULT), FMA.replace(nan=NanRule.FIRST)], []),
+        (
+            [
+                FMA.replace(nan=NanRule.DEFAULT),
+                FMA.replace(parameters=Fma(IEEE_FP16, NanRule.FIRST)),
+            ],
+            [Different],
+        ),
+    ],
+    ids=["of one algorithm", "of two"],
+)
+def test_models_that_give_different_nans_alone_are_asked_about_once_at_most(
+    specs: list[DotAdd], answers: list[type], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where a NaN's code is not known all NaNs are one: an input that tells two of them apart tells nothing here."""
-    specs = [
-        datapaths.named(f"fma(k=1,a=e5m2,c=e5m2,rho=IEEE-E5M2,nan={nan})").spec
-        for nan in ("DEFAULT", "FIRST")
-    ]
     asked: list[object] = []
 
     def noted(*given: Any, **how: Any) -> object:
@@ -373,6 +388,6 @@ def test_models_that_give_different_nans_alone_are_asked_about_once(monkeypatch:
     found = Classes([(spec, spec) for spec in specs], 60, lambda line: None)
     found.nans_known = False
     (together,), tests = found.found()
-    assert [type(answer) for answer in asked] == [Different]
+    assert [type(answer) for answer in asked] == answers
     assert {together.model, *together.open} == set(specs)
     assert not tests
