@@ -14,7 +14,16 @@ from support.kernel_runs import near_one, random_codes
 from support.recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
-from mmaformal import Instruction, cdna3, datapath, hopper, recordings, rtx_blackwell, sapphire_rapids
+from mmaformal import (
+    Instruction,
+    cdna3,
+    datapath,
+    hopper,
+    power10,
+    recordings,
+    rtx_blackwell,
+    sapphire_rapids,
+)
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.encodings import executable, folders, part
 from mmaformal.encodings.executable.blocks import decode
@@ -255,6 +264,42 @@ def test_one_who_calls_again_and_again_is_given_the_compiled_function(
     for calls in (0, 1, 2):
         assert (i.dot_add(**drawn) == expected).all()
         assert len(ran) == calls
+
+
+SIGNED = power10["XVF16GER2NP"]
+
+
+@pytest.mark.parametrize("i", [hopper["HMMA.16816.F32"], SCALED, SIGNED], ids=label)
+def test_searches_are_given_the_compiled_function_once_it_pays(
+    i: Instruction, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    taken: dict[str, float] = {}
+    monkeypatch.setattr(rows, "_taken", taken)
+    ran: list[int] = []
+    original = rows.dot_add
+    monkeypatch.setattr(rows, "dot_add", lambda *given, **more: ran.append(0) or original(*given, **more))
+    given = inputs(np.random.default_rng(1), i, 300, random_codes)
+    expected = by_executable(i, given)
+
+    def calls() -> int:
+        assert (rows.quick_dot_add(i.spec, **given) == expected).all()
+        found = len(ran)
+        ran.clear()
+        return found
+
+    assert calls() == 0
+    assert 0 < taken[i.algorithm] < rows.READING
+    taken[i.algorithm] = rows.COMPILING - 0.01
+    assert calls() == 0
+    taken[i.algorithm] = rows.COMPILING
+    assert calls() == 1
+    taken[i.algorithm] = rows.READING  # it is on disk now
+    assert calls() == 1
+    taken[i.algorithm] = 0.0
+    assert calls() == 0
+    monkeypatch.setattr(rows, "MANY", 300 * i.k)
+    assert calls() == 1
 
 
 def test_no_rows() -> None:
