@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
-from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.gps import Gps
-from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
-from mmaformal.kernels.compiled import driver, power_of_two, vectorised
+from mmaformal.kernels.compiled import driver, power_of_two, stack, vectorised
+from mmaformal.kernels.float_rows import WIDTH, run_in_floats
 from mmaformal.kernels.floats import EXPONENT, flush, single_bits
 from mmaformal.kernels.kernel import CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
 from mmaformal.spec import DotAdd
+
+MOST = 8  #: products of a group
 
 
 @driver
@@ -29,6 +29,13 @@ def flushed_values(fmt: Format, codes: Plane, values: Plane) -> None:
         magnitude = np.float64(significand) * power_of_two(x.exponent - fmt.fraction_bits, np.float64(0))
         magnitude = where(x.infinite, np.inf, where(x.nan, np.nan, magnitude))
         values[i] = where((x.sign == 1) & (magnitude != 0), -magnitude, magnitude)
+
+
+def flushed(fmt: Format, codes: CodeArray) -> Plane:
+    """Return codes of any shape as `flushed_values` has them."""
+    values = np.empty(codes.shape, np.float32)
+    flushed_values(fmt, np.ascontiguousarray(codes).reshape(-1), values.reshape(-1))
+    return values
 
 
 @driver
@@ -71,22 +78,32 @@ def run_gps(
                     row[j] = row[j] if row[j] == row[j] else nan
 
 
-@step_of("gps")
-def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
-    """All groups."""
-    of, own, room = on.of, on.own, on.room
-    G = own[0]
-    level, code = room[0], flush_input(code)
-    for first in range(0, a.size, G):
-        for k in range(G):
-            level[k] = product(of, np.int64(a[first + k]), np.int64(b[first + k])).result
-        n = G
-        while n > 1:
-            n >>= 1
-            for k in range(n):
-                level[k] = flush_result(ieee_add(level[2 * k], level[2 * k + 1], RHO, NAN).result)
-        code = flush_result(ieee_add(code, level[0], RHO, NAN).result)
-    return code
+@driver
+def run_gps_rows(nan: Lane, G: int, a: Plane, b: Plane, d: Plane) -> None:
+    """d of numbers (K, rows), in groups of G products; NaNs become `nan`."""
+    vectorised()
+    level = stack(np.float32, MOST * WIDTH)
+    for start in range(0, d.size, WIDTH):
+        row = d[start : start + WIDTH]
+        w = row.size
+        for j in range(w):
+            row[j] = np.float32(0) if single_bits(row[j]) & EXPONENT == 0 else row[j]
+        for first in range(0, a.shape[0], G):
+            for k in range(first, first + G):
+                x, y, to = a[k, start : start + w], b[k, start : start + w], level[(k - first) * WIDTH :]
+                for j in range(w):
+                    to[j] = flush(x[j] * y[j])
+            n = G
+            while n > 1:
+                n >>= 1
+                for k in range(n):
+                    to, x, y = level[k * WIDTH :], level[2 * k * WIDTH :], level[(2 * k + 1) * WIDTH :]
+                    for j in range(w):
+                        to[j] = flush(x[j] + y[j])
+            for j in range(w):
+                row[j] = flush(row[j] + level[j])
+        for j in range(w):
+            row[j] = row[j] if row[j] == row[j] else nan
 
 
 class GpsKernel(Kernel):
@@ -95,16 +112,11 @@ class GpsKernel(Kernel):
     bytes_per_element = 4
     description = "gps: the processor's float32 multiplication and addition, subnormals flushed after each"
 
-    def _values(self, fmt: Format, codes: CodeArray) -> Planes:
-        values = np.empty(codes.shape, np.float32)
-        flushed_values(fmt, np.ascontiguousarray(codes).reshape(-1), values.reshape(-1))
-        return (values,)
-
     def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
-        return self._values(self.spec.a_format, codes)
+        return (flushed(self.spec.a_format, codes),)
 
     def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
-        return self._values(self.spec.b_format, in_panels(codes))
+        return (flushed(self.spec.b_format, in_panels(codes)),)
 
     def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
@@ -114,8 +126,9 @@ class GpsKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters_as(Gps)
-        chain("gps", spec, rows, None, spec.k, p.G)
+        a, b = (np.ascontiguousarray(codes.T) for codes in (rows.a, rows.b))
+        left, right = flushed(spec.a_format, a), flushed(spec.b_format, b)
+        run_in_floats(spec, rows, left, right, run_gps_rows, spec.parameters_as(Gps).G)
 
 
 KERNEL = GpsKernel

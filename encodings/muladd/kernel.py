@@ -17,9 +17,10 @@ from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.wfma.kernel import widened
 from mmaformal.formats import fp32
-from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, vectorised
+from mmaformal.kernels.float_rows import chain_of_products, numbers_of, run_in_floats
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
@@ -94,6 +95,10 @@ class MuladdKernel(Kernel):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Muladd)
+        if p.product == p.rho == IEEE_FP32:
+            a, b = (numbers_of(codes, np.float32) for codes in converted(rows, spec, fp32, fp32)[:2])
+            run_in_floats(spec, rows, a, b, chain_of_products)
+            return
         chain("muladd", spec, rows, p.rho, 1, quiet_nan(p.rho.format), p.product)
 
 

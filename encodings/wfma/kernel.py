@@ -12,7 +12,6 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma.kernel import SfmaKernel
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
-from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.kernel import CodeArray, Planes, in_panels
 from mmaformal.kernels.processor import has_fma
@@ -47,7 +46,7 @@ class WfmaKernel(SfmaKernel):
         p = spec.parameters_as(Wfma)
         target = p.rho.format
         own = spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho))
-        staged.run_rows(own, converted(rows, spec, target, target))
+        SfmaKernel.run_rows(own, converted(rows, spec, target, target))
 
 
 def widened(codes: CodeArray, fmt: Format) -> CodeArray:

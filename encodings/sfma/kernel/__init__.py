@@ -8,6 +8,8 @@ never influence anything but another NaN's: they are made the model's one NaN at
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane, quiet_nan
@@ -15,7 +17,9 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma.kernel.halves import HalvesKernel
 from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.kernels import staged
+from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.compiled import driver, fma, vectorised
+from mmaformal.kernels.float_rows import chain_of_fma, numbers_of, run_in_floats
 from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor, has_fma
 from mmaformal.rounding import Rounding
@@ -56,8 +60,6 @@ def run_sfma(fmt: Format, nan: Lane, a: Plane, b: Plane, d: Plane, start: int, s
 class SfmaKernel(Kernel):
     """sfma, in fp32 or fp64; in fp16 it is `halves`."""
 
-    run_rows = staticmethod(staged.run_rows)
-
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
         self.float = np.float64 if spec.d_format == fp64 else np.float32
@@ -86,6 +88,21 @@ class SfmaKernel(Kernel):
         fmt, k = self.spec.d_format, self.spec.k
         nan = np.array(quiet_nan(fmt), fmt.word).view(self.float)[()]
         run_sfma(fmt, nan, a[0], b[0], d.view(self.float), start * k, stop * k)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        if (kind := _float(spec)) is None:
+            staged.run_rows(spec, rows)
+        else:
+            a, b = (numbers_of(codes, kind) for codes in (rows.a, rows.b))
+            run_in_floats(spec, rows, a, b, chain_of_fma)
+
+
+@lru_cache(maxsize=256)
+def _float(spec: DotAdd) -> type[np.floating] | None:
+    """Return the type of the processor's numbers in which rows are made, if there is one."""
+    kernel = SfmaKernel.of(spec)
+    return kernel.float if isinstance(kernel, SfmaKernel) else None
 
 
 KERNEL = SfmaKernel
