@@ -7,9 +7,9 @@ The inputs are the families of tests/oracle (random bits, cancellation, ties, su
 1,024 rows of A, as many columns of B and as many C of one family at a time, every row with every column, until an
 algorithm has had its number, each distinct behaviour in turn; matrices of all shapes.  Where planes are narrower for
 exponents near 1 (`widths.near_one`), each product is made twice more: with such exponents in A, and in both.  `matmul`
-is compared with the compiled rows (`kernels/rows`: the stages of the executable encoding, one output at a time), and a
-part of each, *of them plain*, with the executable as it stands, on NumPy's lanes.  An algorithm whose rows are not
-compiled is compared with that alone.
+is compared with the compiled rows (`kernels/rows`: the stages of the executable encoding, one output at a time; and
+those on the processor's floats, where there are), and a part of each, *of them plain*, with the executable as it
+stands, on NumPy's lanes.  An algorithm whose rows are not compiled is compared with that alone.
 
 Hypothetical specifications are those of tests/support/random_units: formats, parameters and roundings no hardware has;
 compiled rows of each, and kernels of blocks of some, are compared with the plain executable on 2 × 1,024 dot
@@ -121,8 +121,9 @@ def compared(i: Instruction, given: dict[str, Any], by_rows: bool) -> Compared:
     mine = matmul(**given, instruction=i)
     m, n = mine.shape
     wrong = 0
-    if by_rows:
-        wrong += int((mine.reshape(-1) != rows.dot_add(i.spec, **every_row(given, m, n), threads=1)).sum())
+    for by_stages in (True, False) if by_rows else ():
+        d = rows.dot_add(i.spec, **every_row(given, m, n), threads=1, by_stages=by_stages)
+        wrong += int((mine.reshape(-1) != d).sum())
     few = (min(m, PLAIN), min(n, PLAIN)) if by_rows else (m, n)
     expected = plain(i, every_row(given, *few))
     wrong += int((mine[: few[0], : few[1]].reshape(-1) != expected).sum())
@@ -193,7 +194,8 @@ def hypothetical(blocks: int) -> Iterator[Unit]:
                     given |= {"scale_a": scales[0][:, part], "scale_b": scales[1][part]}
                 each = every_row(given, 32, 32)
                 expected = plain(i, each)
-                wrong += int((rows.dot_add(spec, **each) != expected).sum())
+                for by_stages in (True, False):
+                    wrong += int((rows.dot_add(spec, **each, by_stages=by_stages) != expected).sum())
                 d = expected.reshape(32, 32)
             if own:
                 wrong += int((run(i, a, b, c, *scales, steps=steps) != d).sum())

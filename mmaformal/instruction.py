@@ -469,7 +469,8 @@ def _dot_add(instruction: Instruction, given: Mapping[str, NDArray[Any]]) -> NDA
 def _of_rows(spec: DotAdd, vectors: Mapping[str, NDArray[Any]], c: NDArray[Any]) -> NDArray[Any]:
     """The codes of d: many rows by a kernel, few on NumPy's lanes, until those have taken longer than a kernel."""
     if kernels.compiled_pays(spec, len(c) * spec.k):
-        return kernels.dot_add(spec, c=c, **vectors, threads=kernels.processors())
+        scales = vectors.get("scale_a"), vectors.get("scale_b")
+        return kernels.dot_add(spec, vectors["a"], vectors["b"], c, *scales, threads=kernels.processors())
     began = time.perf_counter()
     d = np.empty(len(c), spec.d_format.word)
     for start in range(0, len(c), _CHUNK):

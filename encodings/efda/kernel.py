@@ -26,10 +26,11 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.formats import Format, fp16, fp32
-from mmaformal.kernels.batch import Batch, on_lanes
+from mmaformal.formats import Format, fp16, fp32, fp64
+from mmaformal.kernels.batch import Batch, converted, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, stack, vectorised
+from mmaformal.kernels.float_rows import numbers_of
 from mmaformal.kernels.floats import double_bits, double_of, single_bits, single_of
 from mmaformal.kernels.kernel import WIDTH, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
@@ -249,6 +250,32 @@ def run_efda(
                     flags[:] = 0
 
 
+@driver
+def run_efda_rows(L: int, a: Plane, b: Plane, d: Plane, doubtful: Plane) -> None:
+    """d of numbers (K, rows) in fp64; doubtful where a sum of products is not exact, or something is special."""
+    vectorised()
+    sums_ = stack(np.float64, WIDTH)
+    for start in range(0, d.size, WIDTH):
+        row, open_ = d[start : start + WIDTH], doubtful[start : start + WIDTH]
+        w = row.size
+        sums = sums_[:w]
+        for first in range(0, a.shape[0], L):
+            x, y = a[first, start : start + w], b[first, start : start + w]
+            for j in range(w):
+                sums[j] = x[j] * y[j]
+            for k in range(first + 1, first + L):
+                x, y = a[k, start : start + w], b[k, start : start + w]
+                for j in range(w):
+                    s, p = sums[j], x[j] * y[j]
+                    t = s + p
+                    open_[j] |= np.uint8((t - s != p) | (t - p != s))
+                    sums[j] = t
+            for j in range(w):
+                t = sums[j] + np.float64(single_of(np.int32(row[j])))
+                open_[j] |= np.uint8(not abs(t) < np.inf)
+            finish_floats(sums, row)
+
+
 @inlined
 def exact_product(of: DotAdd, a: Plane, b: Plane, k: Lane) -> Term:
     """The product of two codes."""
@@ -310,12 +337,16 @@ class EfdaKernel(Kernel):
     def of(cls, spec: DotAdd) -> EfdaKernel | None:
         """None where significands need more than 16 bits, or zeros have signs, which the planes do not keep; and where
         numbers or products leave the range of float64, in which they are exact and special values are looked for."""
+        short = max(spec.a_format.fraction_bits, spec.b_format.fraction_bits) <= 14
+        return cls(spec) if short and cls.is_held(spec) and cls.compiles_rows(spec) else None
+
+    @staticmethod
+    def is_held(spec: DotAdd) -> bool:
+        """Return whether fp64 holds all numbers and products, as far as their exponents go."""
         a, b = spec.a_format, spec.b_format
         places = a.min_exponent - a.fraction_bits, b.min_exponent - b.fraction_bits
         held = min(places) >= -1022 and sum(places) >= -1074
-        finite = a.max_exponent + b.max_exponent + 2 <= 1023
-        short = max(a.fraction_bits, b.fraction_bits) <= 14
-        return cls(spec) if held and finite and short and cls.compiles_rows(spec) else None
+        return held and a.max_exponent + b.max_exponent + 2 <= 1023
 
     @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
@@ -357,10 +388,27 @@ class EfdaKernel(Kernel):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters_as(Efda)
-        if not EfdaKernel.compiles_rows(spec):
-            on_lanes(spec, rows)
+        if p.rho != IEEE_FP32 or not EfdaKernel.is_held(spec) or not EfdaKernel.compiles_rows(spec):
+            EfdaKernel.stage_rows(spec, rows)
             return
-        chain("efda", spec, rows, p.rho, p.L, quiet_nan(spec.d_format), *frame_of(spec, p))
+        check_processor()
+
+        a, b = (numbers_of(codes, np.float64) for codes in converted(rows, spec, fp64, fp64)[:2])
+        d, doubtful = rows.c.astype(np.uint32), np.zeros(len(rows.c), np.uint8)
+        run_efda_rows(p.L, a, b, d, doubtful)
+        rows.d[:] = d
+        if (again := np.flatnonzero(doubtful)).size:
+            some = rows.at(again)
+            EfdaKernel.stage_rows(spec, some)
+            rows.d[again] = some.d
+
+    @staticmethod
+    def stage_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters_as(Efda)
+        if EfdaKernel.compiles_rows(spec):
+            chain("efda", spec, rows, p.rho, p.L, quiet_nan(spec.d_format), *frame_of(spec, p))
+        else:
+            on_lanes(spec, rows)
 
 
 KERNEL = EfdaKernel

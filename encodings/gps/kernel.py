@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
+from mmaformal.encodings.executable.ieee import ieee_add
 from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, power_of_two, stack, vectorised
 from mmaformal.kernels.float_rows import WIDTH, run_in_floats
 from mmaformal.kernels.floats import EXPONENT, flush, single_bits
@@ -106,6 +109,24 @@ def run_gps_rows(nan: Lane, G: int, a: Plane, b: Plane, d: Plane) -> None:
             row[j] = row[j] if row[j] == row[j] else nan
 
 
+@step_of("gps")
+def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, code: Lane) -> Lane:
+    """All groups."""
+    of, own, room = on.of, on.own, on.room
+    G = own[0]
+    level, code = room[0], flush_input(code)
+    for first in range(0, a.size, G):
+        for k in range(G):
+            level[k] = product(of, np.int64(a[first + k]), np.int64(b[first + k])).result
+        n = G
+        while n > 1:
+            n >>= 1
+            for k in range(n):
+                level[k] = flush_result(ieee_add(level[2 * k], level[2 * k + 1], RHO, NAN).result)
+        code = flush_result(ieee_add(code, level[0], RHO, NAN).result)
+    return code
+
+
 class GpsKernel(Kernel):
     """gps; G is 2, 4 or 8 (`encodings.gps.Gps`)."""
 
@@ -129,6 +150,10 @@ class GpsKernel(Kernel):
         a, b = (np.ascontiguousarray(codes.T) for codes in (rows.a, rows.b))
         left, right = flushed(spec.a_format, a), flushed(spec.b_format, b)
         run_in_floats(spec, rows, left, right, run_gps_rows, spec.parameters_as(Gps).G)
+
+    @staticmethod
+    def stage_rows(spec: DotAdd, rows: Batch) -> None:
+        chain("gps", spec, rows, None, spec.k, spec.parameters_as(Gps).G)
 
 
 KERNEL = GpsKernel

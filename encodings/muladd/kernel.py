@@ -94,11 +94,15 @@ class MuladdKernel(Kernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        p = spec.parameters_as(Muladd)
-        if p.product == p.rho == IEEE_FP32:
+        if MuladdKernel.of(spec) is None:
+            MuladdKernel.stage_rows(spec, rows)
+        else:
             a, b = (numbers_of(codes, np.float32) for codes in converted(rows, spec, fp32, fp32)[:2])
             run_in_floats(spec, rows, a, b, chain_of_products)
-            return
+
+    @staticmethod
+    def stage_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters_as(Muladd)
         chain("muladd", spec, rows, p.rho, 1, quiet_nan(p.rho.format), p.product)
 
 

@@ -42,11 +42,18 @@ class WfmaKernel(SfmaKernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        """Factors converted by tables, then sfma."""
-        p = spec.parameters_as(Wfma)
-        target = p.rho.format
-        own = spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho))
-        SfmaKernel.run_rows(own, converted(rows, spec, target, target))
+        SfmaKernel.run_rows(*in_one_format(spec, rows))
+
+    @staticmethod
+    def stage_rows(spec: DotAdd, rows: Batch) -> None:
+        SfmaKernel.stage_rows(*in_one_format(spec, rows))
+
+
+def in_one_format(spec: DotAdd, rows: Batch) -> tuple[DotAdd, Batch]:
+    """Return sfma, and the rows with factors converted to its format by tables."""
+    rho = spec.parameters_as(Wfma).rho
+    own = spec.replace(a_format=rho.format, b_format=rho.format, parameters=Sfma(rho))
+    return own, converted(rows, spec, rho.format, rho.format)
 
 
 def widened(codes: CodeArray, fmt: Format) -> CodeArray:

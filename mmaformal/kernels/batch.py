@@ -31,6 +31,11 @@ class Batch(NamedTuple):
     def __repr__(self) -> str:
         return short_repr(self)
 
+    def at(self, where: NDArray[np.intp]) -> Batch:
+        """Return some of the rows, with room of their own for the results."""
+        a, b, c = self.a[where], self.b[where], self.c[where]
+        return Batch(a, b, c, self.scale_a[where], self.scale_b[where], self.d[where])
+
 
 def batch(
     spec: DotAdd,

@@ -48,6 +48,11 @@ class Kernel(ABC):
         on_lanes(spec, rows)
 
     @classmethod
+    def stage_rows(cls, spec: DotAdd, rows: Batch) -> None:
+        """Do what `run_rows` does by the executable's stages, where that takes the processor's floats."""
+        cls.run_rows(spec, rows)
+
+    @classmethod
     def compiles_rows(cls, spec: DotAdd) -> bool:
         """Whether rows are compiled, which is not where their numbers are too wide."""
         return cls.run_rows is not Kernel.run_rows

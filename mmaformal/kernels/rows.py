@@ -72,11 +72,13 @@ def dot_add(
     scale_b: NDArray[Any] | None = None,
     *,
     threads: int = 1,
+    by_stages: bool = False,
 ) -> NDArray[Any]:
     """The codes of d, (rows,), in words of its format.
 
     a, b: codes (rows, K) that their formats have, in unsigned words of any width; c: (rows,); scales:
     (rows, K / block), if `spec` has them.  Shapes are the caller's responsibility.  `threads` share the rows.
+    by_stages: never on the processor's floats.
     """
     d = np.empty(len(c), spec.d_format.word)
 
@@ -86,7 +88,7 @@ def dot_add(
         some = slice(start, start + _CHUNK)
         scales = (x if x is None else x[some] for x in (scale_a, scale_b))
         done = batch(spec, a[some], b[some], c[some], *scales)
-        _run(spec, done)
+        _run(spec, done, by_stages)
         d[some] = done.d  # NumPy cuts a lane to the word with the same bits
 
     starts = range(0, len(c), _CHUNK)
@@ -141,22 +143,24 @@ def one_row(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> 
     return done.d.astype(spec.d_format.word)
 
 
-def _run(spec: DotAdd, rows: Batch) -> None:
+def _run(spec: DotAdd, rows: Batch, by_stages: bool = False) -> None:
     """Fill in the results of rows."""
     if spec.is_signed:
         from mmaformal.kernels.signed import run_signed
 
-        run_signed(spec, rows, _runner(spec))
+        run_signed(spec, rows, _runner(spec, by_stages))
     else:
-        _runner(spec)(spec, rows)
+        _runner(spec, by_stages)(spec, rows)
 
 
 @lru_cache(maxsize=1024)
-def _runner(spec: DotAdd) -> Callable[[DotAdd, Batch], None]:
+def _runner(spec: DotAdd, by_stages: bool = False) -> Callable[[DotAdd, Batch], None]:
     """Returns what runs a batch: the function of the algorithm's kernel; where there is none, or it does not know all
     that the parameters say, the executable on NumPy's lanes."""
     from mmaformal.kernels import choose
     from mmaformal.kernels.batch import on_lanes
 
     kernel = choose.compiled(spec)
-    return on_lanes if kernel is None or not kernel.compiles_rows(spec) else kernel.run_rows
+    if kernel is None or not kernel.compiles_rows(spec):
+        return on_lanes
+    return kernel.stage_rows if by_stages else kernel.run_rows

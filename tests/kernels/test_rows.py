@@ -60,8 +60,9 @@ def by_executable(i: Instruction, given: dict[str, Any]) -> Any:
 
 def assert_same(i: Instruction, given: dict[str, Any]) -> Any:
     mine, theirs = rows.dot_add(i.spec, **given), by_executable(i, given)
-    wrong = np.flatnonzero(mine != theirs)
-    assert not len(wrong), f"{i}: {len(wrong)} of {len(mine)} rows; the first is {wrong[0]}"
+    for found in (mine, rows.dot_add(i.spec, **given, by_stages=True)):
+        wrong = np.flatnonzero(found != theirs)
+        assert not len(wrong), f"{i}: {len(wrong)} of {len(mine)} rows; the first is {wrong[0]}"
     return mine
 
 
@@ -335,9 +336,9 @@ def test_instructions_take_them_for_many_rows(monkeypatch: pytest.MonkeyPatch) -
     calls: list[int] = []
     whole = rows.dot_add
 
-    def counted(spec: DotAdd, **named: Any) -> Any:
-        calls.append(len(named["c"]))
-        return whole(spec, **named)
+    def counted(spec: DotAdd, a: Any, b: Any, c: Any, *scales: Any, **named: Any) -> Any:
+        calls.append(len(c))
+        return whole(spec, a, b, c, *scales, **named)
 
     monkeypatch.setattr(rows, "MANY", 1000)
     monkeypatch.setattr(rows, "dot_add", counted)

@@ -89,6 +89,8 @@ class SfmaKernel(Kernel):
         nan = np.array(quiet_nan(fmt), fmt.word).view(self.float)[()]
         run_sfma(fmt, nan, a[0], b[0], d.view(self.float), start * k, stop * k)
 
+    stage_rows = staticmethod(staged.run_rows)
+
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         if (kind := _float(spec)) is None:
