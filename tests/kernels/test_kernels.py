@@ -82,6 +82,7 @@ HYPOTHETICAL = [
     cdna2["f32_16x16x4f32"].replace(nan="FIRST"),
     sapphire_rapids["VFMADD231PH"].replace(nan="DEFAULT", rho="RU-FP16±0"),
     datapath["mul_add(k=3)"],
+    datapath["mul_add(k=4,a=fp32)"],
     datapath["mul_add(k=2,a=bf16,product=RNE-E8M7,rho=RD-FP32)"],
     datapath["fma(k=3,a=e4m3,b=e5m2)"],
     datapath["fda(k=8,frac_bits=12,cut=RO)"],
@@ -105,7 +106,7 @@ MORE = [
     datapath["tree(k=4,a=fp16)"],
 ]
 #: of those, what takes seconds to compile and has another of its algorithm beside it
-COMPILED_LONG = [HYPOTHETICAL[1], *HYPOTHETICAL[6:8], HYPOTHETICAL[11]]
+COMPILED_LONG = [HYPOTHETICAL[1], *HYPOTHETICAL[6:8], HYPOTHETICAL[12]]
 EACH = slow([*WAYS, *HYPOTHETICAL, *MORE], [*COMPILED_LONG, *MORE])
 SPECS = {i.spec for i in WAYS}
 

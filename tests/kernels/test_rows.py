@@ -25,6 +25,7 @@ from mmaformal import (
     sapphire_rapids,
 )
 from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.encodings import executable, folders, part
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fda.kernel import run_fda_rows
@@ -93,6 +94,39 @@ def test_rows_are_the_executable_on_zeros(i: Instruction) -> None:
     small = (1 << (i.c_format.fraction_bits + 1)) - 1  # subnormals, and the least normal numbers
     c[1::5] &= np.array(i.c_format.sign_mask | small, c.dtype)
     assert_same(i, given | {"c": c})
+
+
+#: units on the processor's floats, and rows that only the right operations get right: the factors of products, and c
+ROUNDED_ONCE = [
+    # What a sum of fp64 loses, the first term or the second, breaks a tie of 2^30 and c.
+    ("cdna1 v_mfma_f32_4x4x4f16", [(2.0**-24, 2.0**-24), (2.0**15, 2.0**15)], 2.0**6),
+    ("cdna1 v_mfma_f32_4x4x4f16", [(2.0**15, 2.0**15), (2.0**-24, 2.0**-24)], 2.0**6),
+    ("cdna1 v_mfma_f32_4x4x4f16", [(2.0**15, 2.0**15), (np.inf, 0.0)], 1.0),
+    ("cdna1 v_mfma_f32_4x4x4f16", [(2.0**15, 2.0**15)], np.inf),
+    # A product, a sum of products and c that are subnormal are zero.
+    ("cdna2 v_mfma_f32_4x4x2bf16", [(1.5 * 2.0**-64, 2.0**-62), (-(2.0**-64), 2.0**-62)], 2.0**-126),
+    ("cdna2 v_mfma_f32_4x4x2bf16", [(2.0**-64, 2.0**-63), (2.0**-64, 2.0**-62)], 0.0),
+    ("cdna2 v_mfma_f32_4x4x2bf16", [(2.0**-64, 2.0**-62)], 2.0**-127),
+    # A product is rounded, or it is not.
+    ("datapath mul_add(k=4,a=fp32)", [(1 + 2.0**-23, 1 + 2.0**-23)], -1 - 2.0**-22),
+    ("cdna2 v_mfma_f32_4x4x1f32", [(1 + 2.0**-23, 1 + 2.0**-23)], -1 - 2.0**-22),
+    ("cdna2 v_mfma_f64_4x4x4f64", [(1 + 2.0**-52, 1 + 2.0**-52)], -1 - 2.0**-51),
+]
+
+
+@pytest.mark.parametrize(("unit", "products", "c"), ROUNDED_ONCE, ids=str)
+def test_rows_in_floats_round_where_the_unit_does(
+    unit: str, products: list[tuple[float, float]], c: float
+) -> None:
+    i = instruction_meant(unit)
+    i = i.chained(4 * i.k)
+    a, b = np.zeros((2, 1, i.k))
+    a[0, : len(products)], b[0, : len(products)] = np.array(products).T
+    sides = {"a": (a, i.a_format), "b": (b, i.b_format), "c": (np.array([c]), i.c_format)}
+    given = {
+        name: np.vectorize(lambda x, fmt=fmt: fmt.code(float(x).hex()))(x) for name, (x, fmt) in sides.items()
+    }
+    assert_same(i, given)
 
 
 def test_what_a_kernel_does_not_know_is_run_on_lanes() -> None:
