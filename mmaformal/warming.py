@@ -69,7 +69,7 @@ def _work(instruction: Instruction) -> int:
 
 def _compile(instructions: Sequence[Instruction]) -> int:
     """Run each instruction on a product of zeros, one of the least numbers, for which a kernel may have wider planes,
-    and one row; returns how many functions that compiled."""
+    and two rows, as special values may take another way; returns how many functions that compiled."""
     compiled = _Compiled()
     event.register("numba:compile", compiled)
     for i in instructions:
@@ -82,9 +82,9 @@ def _compile(instructions: Sequence[Instruction]) -> int:
             a = np.full((1, i.k), least << i.a_format.ignored_low_bits, _word(i, "a"))
             b = np.full((i.k, 1), least << i.b_format.ignored_low_bits, _word(i, "b"))
             matmul(a, b, instruction=i, scale_a=scale_a, scale_b=scale_b, jobs=1)
-        row = np.zeros((1, i.k), np.uint64)
-        ones = np.ones((1, scales), np.uint64)
-        compiled_results(spec, Rows(row, row, np.zeros(1, np.uint64), ones, ones))
+        rows, ones = np.zeros((2, i.k), np.uint64), np.ones((2, scales), np.uint64)
+        c = np.array([0, spec.c_format.codes - 1], np.uint64)
+        compiled_results(spec, Rows(rows, rows, c, ones, ones))
     return compiled.count
 
 

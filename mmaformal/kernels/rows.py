@@ -33,7 +33,7 @@ MANY = 1 << 23
 #: Seconds of NumPy's lanes after which a process that calls again and again is given the compiled function.
 PATIENCE = 2.0
 #: Seconds that it takes to import numba and read a function from disk; and to make one that is not there.
-READING, COMPILING = 0.5, 4.0
+READING, COMPILING = 0.2, 4.0
 #: So many times as many products are made by lanes if the function is not on disk.
 UNCOMPILED = 4
 #: Seconds that they took, by algorithm.
