@@ -342,7 +342,7 @@ class EfdaKernel(Kernel):
 
     @staticmethod
     def is_held(spec: DotAdd) -> bool:
-        """Return whether fp64 holds all numbers and products, as far as their exponents go."""
+        """Return whether the exponents of all numbers and products, of at most 48 bits (`Efda`), are those of fp64."""
         a, b = spec.a_format, spec.b_format
         places = a.min_exponent - a.fraction_bits, b.min_exponent - b.fraction_bits
         held = min(places) >= -1022 and sum(places) >= -1074
@@ -392,7 +392,6 @@ class EfdaKernel(Kernel):
             EfdaKernel.stage_rows(spec, rows)
             return
         check_processor()
-
         a, b = (numbers_of(codes, np.float64) for codes in converted(rows, spec, fp64, fp64)[:2])
         d, doubtful = rows.c.astype(np.uint32), np.zeros(len(rows.c), np.uint8)
         run_efda_rows(p.L, a, b, d, doubtful)

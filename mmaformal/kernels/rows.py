@@ -38,6 +38,8 @@ READING, COMPILING = 0.2, 4.0
 UNCOMPILED = 4
 #: Seconds that they took, by algorithm.
 _taken: dict[str, float] = {}
+#: Algorithms whose compiled function this process has run.
+_loaded: set[str] = set()
 
 
 def compiled_pays(spec: DotAdd, products: int) -> bool:
@@ -98,7 +100,9 @@ def dot_add(
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, starts))
-    note_compiled(_function(spec))
+    if spec.parameters.algorithm not in _loaded:
+        _loaded.add(spec.parameters.algorithm)
+        note_compiled(_function(spec))
     return d
 
 
@@ -112,9 +116,7 @@ def quick_dot_add(
 ) -> NDArray[Any]:
     """Return what `dot_add` does, by NumPy's lanes until they have taken as long as the compiled function would to be
     read or made: at most twice the time of whichever is quicker for all calls of a process."""
-    before = was_compiled(_function(spec))
-    many, patience = (MANY, READING) if before else (MANY * UNCOMPILED, COMPILING)
-    if len(c) * spec.k >= many or _taken.get(spec.parameters.algorithm, 0.0) >= patience:
+    if _pays_search(spec, len(c) * spec.k):
         return dot_add(spec, a, b, c, scale_a, scale_b)
     from mmaformal.kernels.batch import batch, on_lanes
 
@@ -127,6 +129,14 @@ def quick_dot_add(
         d[some] = done.d
     lanes_took(spec, time.thread_time() - began)
     return d
+
+
+def _pays_search(spec: DotAdd, products: int) -> bool:
+    """Whether the compiled function is there, or lanes took as long as it takes to read or to make it."""
+    taken = _taken.get(spec.parameters.algorithm, 0.0)
+    if spec.parameters.algorithm in _loaded or products >= MANY * UNCOMPILED or taken >= COMPILING:
+        return True
+    return (products >= MANY or taken >= READING) and was_compiled(_function(spec))
 
 
 def _function(spec: DotAdd) -> str:
