@@ -15,7 +15,7 @@ from mmaformal.cases.codes import one_nan
 from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows, plain_codes
 from mmaformal.cases.run import quick_results as results
-from mmaformal.cases.shrink import shrink
+from mmaformal.cases.shrink import fewer_products, half_the_products, shrink, smaller_cases
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
@@ -31,6 +31,8 @@ _CASES, _FIRST = 6000, 250
 _LAST = 1.0
 #: Seconds that a question to solvers, which ends by itself, may take beyond its limit.
 _GRACE = 0.6
+#: The most seconds in which one input to run next is made smaller.
+_SMALLER = 30.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,14 +195,21 @@ class Classes:
             left = [same for part in left for same in _split(part, gives)]
 
     def _smaller(self, case: Codes, x: DotAdd, y: DotAdd) -> Codes:
-        """Return a smaller case on which two models differ, by running them."""
+        """Return a smaller case on which two models differ, by running them: the smallest found in time."""
+        smallest = [case]
 
         def differ(cases: Sequence[Codes]) -> list[bool]:
             check_time()
             rows = Rows.of(cases)
-            return [bool(each) for each in self._results(x, rows) != self._results(y, rows)]
+            apart = [bool(each) for each in self._results(x, rows) != self._results(y, rows)]
+            if True in apart:  # which is what `shrink` goes on from
+                smallest.append(cases[apart.index(True)])
+            return apart
 
-        return shrink(x, case, differ)
+        with Deadline(min(max(self.deadline - time.monotonic(), 0.0), _SMALLER)):
+            for candidates in (half_the_products, fewer_products, smaller_cases):
+                shrink(x, smallest[-1], differ, candidates)
+        return smallest[-1]
 
 
 def _differ_in_nans(x: DotAdd, y: DotAdd) -> bool:

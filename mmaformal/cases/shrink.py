@@ -78,12 +78,18 @@ def _lesser_addend(spec: DotAdd) -> Callable[[Codes], Iterator[Codes]]:
 # ---- candidates --------------------------------------------------------------------------------------------------
 
 
+def half_the_products(spec: DotAdd, x: Codes) -> Iterator[Codes]:
+    """The case without every other of its products, or without the first or the last half, if there are many."""
+    active = _active(spec, x)
+    if len(active) > _FEW:
+        for some in (active[::2], active[1::2], active[: len(active) // 2], active[len(active) // 2 :]):
+            yield with_products(x, dict.fromkeys(some, (0, 0)))
+
+
 def fewer_products(spec: DotAdd, x: Codes) -> Iterator[Codes]:
     """The case without some of its products, or without c."""
     active = _active(spec, x)
-    if len(active) > _FEW:  # half of them at once
-        for some in (active[::2], active[1::2], active[: len(active) // 2], active[len(active) // 2 :]):
-            yield with_products(x, dict.fromkeys(some, (0, 0)))
+    yield from half_the_products(spec, x)
     for some in ([k] for k in active):
         yield with_products(x, dict.fromkeys(some, (0, 0)))
     for k in active[1:] if len(active) > 2 else ():

@@ -18,7 +18,7 @@ from support.slow import slow
 
 from mmaformal import ARCHITECTURES, find_difference
 from mmaformal.cases.generate import DISTRIBUTIONS, Distribution, generate
-from mmaformal.cases.inputs import Rows, zeros
+from mmaformal.cases.inputs import Codes, Rows, zeros
 from mmaformal.cases.run import compiled_results, results
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
@@ -35,6 +35,7 @@ from mmaformal.queries.classes import Classes, ModelClass
 from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RZ_FP32, Conversion, NanRule, Rounding, Tininess
 from mmaformal.solver.answers import Different, Unknown
+from mmaformal.solver.deadline import check_time
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd
@@ -355,6 +356,28 @@ def test_wrong_use_is_told_in_a_line(
     status, _, err = run(capsys, "diagnose", *words)
     assert status == 2
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("only_solvers", [False, True])
+def test_an_input_that_is_not_made_smaller_in_time_tells_all_the_same(
+    only_solvers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    units = (ARCHITECTURES["hopper"]["HMMA.16816.F32"], ARCHITECTURES["cdna3"]["v_mfma_f32_16x16x16_f16"])
+    found = Classes([(i.spec, i.spec) for i in units], 60, lambda line: None, only_solvers=only_solvers)
+    halved: list[object] = []
+
+    def never_ends(spec: DotAdd, case: Codes, shows: Any, candidates: Any) -> object:
+        smaller = list(candidates(spec, case))
+        halved.extend(x for x, so in zip(smaller, shows(smaller), strict=True) if so)
+        while True:
+            check_time()
+
+    monkeypatch.setattr(module, "shrink", never_ends)
+    monkeypatch.setattr(module, "_SMALLER", 0.5)
+    groups, (test,) = found.found()
+    assert len(groups) == len(set(test.gives)) == 2
+    assert found.distinguished
+    assert not halved or test.case == halved[0]
 
 
 FMA = DotAdd(1, fp16, fp16, fp16, fp16, Sfma(IEEE_FP16))
