@@ -1,4 +1,4 @@
-"""What was compiled before by this version on this machine, by empty files in the cache folder.
+"""What was compiled before by these files on this machine, by empty files in the cache folder.
 
 If a file is wrong, or cannot be written, an answer takes seconds longer, and is the same.
 """
@@ -35,5 +35,5 @@ def _write(mark: Path) -> None:
 
 
 def _mark(what: str) -> Path:
-    whole = "\n".join((__version__, platform.node(), what))
+    whole = "\n".join((__version__, __file__, platform.node(), what))
     return cache_folder() / "kernels" / hashlib.sha256(whole.encode()).hexdigest()[:16]

@@ -154,13 +154,19 @@ def one_row(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> 
 
 
 def _run(spec: DotAdd, rows: Batch, by_stages: bool = False) -> None:
-    """Fill in the results of rows."""
-    if spec.is_signed:
-        from mmaformal.kernels.signed import run_signed
+    """Fill in the results of rows; by stages, too, in a thread whose floats are not IEEE 754's."""
+    run = _runner(spec, by_stages)
+    try:
+        if spec.is_signed:
+            from mmaformal.kernels.signed import run_signed
 
-        run_signed(spec, rows, _runner(spec, by_stages))
-    else:
-        _runner(spec, by_stages)(spec, rows)
+            run_signed(spec, rows, run)
+        else:
+            run(spec, rows)
+    except FloatingPointError:
+        if by_stages:
+            raise
+        _run(spec, rows, by_stages=True)
 
 
 @lru_cache(maxsize=1024)
