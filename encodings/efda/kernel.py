@@ -79,7 +79,7 @@ def sum_of_three(
     rho: Conversion, c_format: Format, bits: int, lowest: int, x: Term, y: Term, two: Flag, c: Operand
 ) -> Sum:
     """`efda.sorted_sum` of one or two products and c."""
-    p = max(rho.fraction_bits, c_format.fraction_bits)
+    p = max(rho.fraction_bits, c_format.fraction_bits, bits + 1)
     y = Term(y.sign, y.exponent, where(two, y.significand, 0))
     return sorted_sum(
         normalise(x, bits, p, lowest),

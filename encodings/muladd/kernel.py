@@ -24,6 +24,7 @@ from mmaformal.kernels.float_rows import chain_of_products, numbers_of, run_in_f
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
+from mmaformal.limits import holds_narrower
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 
@@ -77,9 +78,10 @@ class MuladdKernel(Kernel):
 
     @classmethod
     def of(cls, spec: DotAdd) -> MuladdKernel | None:
-        """None where products or sums are rounded otherwise."""
+        """None where products or sums are rounded otherwise, or fp32 does not hold all factors."""
         p = spec.parameters_as(Muladd)
-        return cls(spec) if p.product == p.rho == IEEE_FP32 else None
+        held = all(holds_narrower(fp32, fmt) for fmt in (spec.a_format, spec.b_format))
+        return cls(spec) if p.product == p.rho == IEEE_FP32 and held else None
 
     def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
         return (widened(np.ascontiguousarray(codes), self.spec.a_format),)

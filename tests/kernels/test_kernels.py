@@ -83,6 +83,7 @@ HYPOTHETICAL = [
     sapphire_rapids["VFMADD231PH"].replace(nan="DEFAULT", rho="RU-FP16±0"),
     datapath["mul_add(k=3)"],
     datapath["mul_add(k=4,a=fp32)"],
+    cdna1["v_mfma_f32_4x4x2bf16"].replace(c_format="fp16", d_format="fp16", rho="RNE-FP16"),
     datapath["mul_add(k=2,a=bf16,product=RNE-E8M7,rho=RD-FP32)"],
     datapath["fma(k=3,a=e4m3,b=e5m2)"],
     datapath["fda(k=8,frac_bits=12,cut=RO)"],
@@ -106,7 +107,7 @@ MORE = [
     datapath["tree(k=4,a=fp16)"],
 ]
 #: of those, what takes seconds to compile and has another of its algorithm beside it
-COMPILED_LONG = [HYPOTHETICAL[1], *HYPOTHETICAL[6:8], HYPOTHETICAL[12]]
+COMPILED_LONG = [HYPOTHETICAL[1], *HYPOTHETICAL[6:8], HYPOTHETICAL[13]]
 EACH = slow([*WAYS, *HYPOTHETICAL, *MORE], [*COMPILED_LONG, *MORE])
 SPECS = {i.spec for i in WAYS}
 

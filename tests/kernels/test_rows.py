@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +32,13 @@ from mmaformal.architectures.meant import instruction_meant
 from mmaformal.encodings import executable, folders, part
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fda.kernel import run_fda_rows
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd.kernel import MuladdKernel
 from mmaformal.formats import FORMATS, Format, Specials, bf16, fp32
-from mmaformal.kernels import choose, rows
+from mmaformal.kernels import choose, kernel_for, rows
 from mmaformal.kernels import given as given_numbers
 from mmaformal.kernels.given import GivenFormat
-from mmaformal.rounding import DETERMINISTIC, Rounding
+from mmaformal.rounding import DETERMINISTIC, IEEE_FP32, Rounding
 from mmaformal.spec import DotAdd
 
 #: block scales
@@ -127,6 +132,54 @@ def test_rows_in_floats_round_where_the_unit_does(
         name: np.vectorize(lambda x, fmt=fmt: fmt.code(float(x).hex()))(x) for name, (x, fmt) in sides.items()
     }
     assert_same(i, given)
+
+
+@pytest.mark.parametrize(
+    ("a_format", "a", "b"),
+    [
+        (Format("far", 16, 8, 7, 123, Specials.IEEE), "0x1p130", "0x1p-10"),
+        (Format("long", 32, 6, 25, 31, Specials.IEEE), "0x1.0000018p0", "0x1.8p0"),
+        (Format("near", 16, 8, 7, 150, Specials.IEEE), "0x1p-156", "0x1p10"),
+    ],
+    ids=["too large", "too long", "too small"],
+)
+def test_factors_that_no_fp32_holds_are_not_converted_to_it(a_format: Format, a: str, b: str) -> None:
+    spec = DotAdd(1, a_format, FORMATS["e5m2"], fp32, fp32, Muladd(IEEE_FP32, IEEE_FP32))
+    i = Instruction("own", "test", 1, 1, spec)
+    codes = [[spec.a_format.code(a)]], [[spec.b_format.code(b)]], [0]
+    given = dict(zip("abc", (np.array(each, np.uint32) for each in codes), strict=True))
+    assert_same(i, given)
+    assert not isinstance(kernel_for(spec), MuladdKernel)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="the mode's number is that of x86-64"
+)
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "cdna1 v_mfma_f32_4x4x4f16",
+        "cdna2 v_mfma_f32_4x4x2bf16",
+        "cdna2 v_mfma_f32_4x4x1f32",
+        "sme FMOPS.F32",
+        "apple_amx fma16.F32",
+        "datapath mul_add(k=4,a=fp32)",
+    ],
+)
+def test_another_rounding_mode_of_the_processor_changes_nothing(unit: str) -> None:
+    i = instruction_meant(unit)
+    i = i.chained(8) if i.spec.passes_on else i
+    given = inputs(np.random.default_rng(1), i, 300, near_one)
+    expected = by_executable(i, given)
+    modes = ctypes.CDLL(None)
+    assert not modes.fesetround(0xC00)  # toward zero
+    try:
+        found = rows.dot_add(i.spec, **given)
+        for threads in (1, 2):
+            assert (rows.dot_add(i.spec, **given, threads=threads) == found).all()
+    finally:
+        modes.fesetround(0)
+    assert (found == expected).all()
 
 
 def test_what_a_kernel_does_not_know_is_run_on_lanes() -> None:
