@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmaformal.encodings.efda import Efda
-from mmaformal.encodings.efda.kernel import exact_step, frame_of
+from mmaformal.encodings.efda.kernel import EfdaKernel, exact_step, frame_of
 from mmaformal.encodings.esda import Esda
 from mmaformal.encodings.esda.executable import nan_code
 from mmaformal.encodings.executable.blocks import Lane, quiet_nan, where
@@ -29,6 +29,11 @@ def step(algorithm: Algorithm, on: RowStep, scales: Scales, a: Plane, b: Plane, 
 
 class EsdaKernel(OnlyRows):
     """The compiled rows of esda."""
+
+    @classmethod
+    def compiles_rows(cls, spec: DotAdd) -> bool:
+        """Return whether efda's rows are compiled for the sum of products."""
+        return EfdaKernel.compiles_rows(spec.parameters_as(Esda).inner(spec))
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:

@@ -191,6 +191,12 @@ def test_what_a_kernel_does_not_know_is_run_on_lanes() -> None:
     assert (assert_same(i, given) == 0x80000000).all()
 
 
+def test_a_sum_that_no_efda_is_compiled_for_is_run_on_lanes() -> None:
+    i = ARCHITECTURES["diamond_rapids"]["TDPBF8PS"].replace(a_format="fp32", b_format="e4m3")
+    given = inputs(np.random.default_rng(0), i, 60, near_one)
+    assert len(np.unique(assert_same(i, given))) > 50
+
+
 @pytest.mark.parametrize(
     "i",
     [
