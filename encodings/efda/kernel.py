@@ -30,7 +30,7 @@ from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.kernels.batch import Batch, converted, on_lanes
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, stack, vectorised
-from mmaformal.kernels.float_rows import numbers_of
+from mmaformal.kernels.float_rows import floats_of
 from mmaformal.kernels.floats import double_bits, double_of, single_bits, single_of
 from mmaformal.kernels.kernel import WIDTH, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.planes import INFINITE, NAN, decode_plane
@@ -392,7 +392,7 @@ class EfdaKernel(Kernel):
             EfdaKernel.stage_rows(spec, rows)
             return
         check_processor()
-        a, b = (numbers_of(codes, np.float64) for codes in converted(rows, spec, fp64, fp64)[:2])
+        a, b = (floats_of(codes, np.float64) for codes in converted(rows, spec, fp64, fp64)[:2])
         d, doubtful = rows.c.astype(np.uint32), np.zeros(len(rows.c), np.uint8)
         run_efda_rows(p.L, a, b, d, doubtful)
         rows.d[:] = d

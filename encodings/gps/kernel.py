@@ -34,7 +34,7 @@ def flushed_values(fmt: Format, codes: Plane, values: Plane) -> None:
         values[i] = where((x.sign == 1) & (magnitude != 0), -magnitude, magnitude)
 
 
-def flushed(fmt: Format, codes: CodeArray) -> Plane:
+def flushed_floats(fmt: Format, codes: CodeArray) -> Plane:
     """Return codes of any shape as `flushed_values` has them."""
     values = np.empty(codes.shape, np.float32)
     flushed_values(fmt, np.ascontiguousarray(codes).reshape(-1), values.reshape(-1))
@@ -134,10 +134,10 @@ class GpsKernel(Kernel):
     description = "gps: the processor's float32 multiplication and addition, subnormals flushed after each"
 
     def rows(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
-        return (flushed(self.spec.a_format, codes),)
+        return (flushed_floats(self.spec.a_format, codes),)
 
     def columns(self, codes: CodeArray, scales: CodeArray | None = None) -> Planes:
-        return (flushed(self.spec.b_format, in_panels(codes)),)
+        return (flushed_floats(self.spec.b_format, in_panels(codes)),)
 
     def run(self, a: Planes, b: Planes, d: CodeArray, start: int, stop: int) -> None:
         check_processor()
@@ -148,7 +148,7 @@ class GpsKernel(Kernel):
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         a, b = (np.ascontiguousarray(codes.T) for codes in (rows.a, rows.b))
-        left, right = flushed(spec.a_format, a), flushed(spec.b_format, b)
+        left, right = flushed_floats(spec.a_format, a), flushed_floats(spec.b_format, b)
         run_in_floats(spec, rows, left, right, run_gps_rows, spec.parameters_as(Gps).G)
 
     @staticmethod

@@ -20,7 +20,7 @@ from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, RowStep, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, vectorised
-from mmaformal.kernels.float_rows import chain_of_products, numbers_of, run_in_floats
+from mmaformal.kernels.float_rows import chain_of_products, floats_of, run_in_floats
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor
@@ -99,7 +99,7 @@ class MuladdKernel(Kernel):
         if MuladdKernel.of(spec) is None:
             MuladdKernel.stage_rows(spec, rows)
         else:
-            a, b = (numbers_of(codes, np.float32) for codes in converted(rows, spec, fp32, fp32)[:2])
+            a, b = (floats_of(codes, np.float32) for codes in converted(rows, spec, fp32, fp32)[:2])
             run_in_floats(spec, rows, a, b, chain_of_products)
 
     @staticmethod

@@ -42,14 +42,14 @@ class WfmaKernel(SfmaKernel):
 
     @staticmethod
     def run_rows(spec: DotAdd, rows: Batch) -> None:
-        SfmaKernel.run_rows(*in_one_format(spec, rows))
+        SfmaKernel.run_rows(*as_sfma(spec, rows))
 
     @staticmethod
     def stage_rows(spec: DotAdd, rows: Batch) -> None:
-        SfmaKernel.stage_rows(*in_one_format(spec, rows))
+        SfmaKernel.stage_rows(*as_sfma(spec, rows))
 
 
-def in_one_format(spec: DotAdd, rows: Batch) -> tuple[DotAdd, Batch]:
+def as_sfma(spec: DotAdd, rows: Batch) -> tuple[DotAdd, Batch]:
     """Return sfma, and the rows with factors converted to its format by tables."""
     rho = spec.parameters_as(Wfma).rho
     own = spec.replace(a_format=rho.format, b_format=rho.format, parameters=Sfma(rho))

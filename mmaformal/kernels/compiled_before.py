@@ -1,4 +1,4 @@
-"""What was compiled before by these files on this machine, by empty files in the cache folder.
+"""Empty files in the cache folder that say what these modules compiled before on this machine.
 
 If a file is wrong, or cannot be written, an answer takes seconds longer, and is the same.
 """

@@ -49,7 +49,7 @@ def chain_of_products(nan: Lane, a: Plane, b: Plane, d: Plane) -> None:
             row[j] = row[j] if row[j] == row[j] else nan
 
 
-def numbers_of(codes: NDArray[Any], kind: type[np.floating]) -> Plane:
+def floats_of(codes: NDArray[Any], kind: type[np.floating]) -> Plane:
     """Return codes (rows, K) of a float's format as its numbers, (K, rows)."""
     return np.ascontiguousarray(codes.T, f"u{np.dtype(kind).itemsize}").view(kind)
 

@@ -19,7 +19,7 @@ from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.compiled import driver, fma, vectorised
-from mmaformal.kernels.float_rows import chain_of_fma, numbers_of, run_in_floats
+from mmaformal.kernels.float_rows import chain_of_fma, floats_of, run_in_floats
 from mmaformal.kernels.kernel import BLOCK, CodeArray, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.processor import check_processor, has_fma
 from mmaformal.rounding import Rounding
@@ -96,7 +96,7 @@ class SfmaKernel(Kernel):
         if (kind := _float(spec)) is None:
             staged.run_rows(spec, rows)
         else:
-            a, b = (numbers_of(codes, kind) for codes in (rows.a, rows.b))
+            a, b = (floats_of(codes, kind) for codes in (rows.a, rows.b))
             run_in_floats(spec, rows, a, b, chain_of_fma)
 
 
