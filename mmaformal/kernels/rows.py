@@ -82,24 +82,7 @@ def dot_add(
     (rows, K / block), if `spec` has them.  Shapes are the caller's responsibility.  `threads` share the rows.
     by_stages: never on the processor's floats.
     """
-    d = np.empty(len(c), spec.d_format.word)
-
-    def part(start: int) -> None:
-        from mmaformal.kernels.batch import batch
-
-        some = slice(start, start + _CHUNK)
-        scales = (x if x is None else x[some] for x in (scale_a, scale_b))
-        done = batch(spec, a[some], b[some], c[some], *scales)
-        _run(spec, done, by_stages)
-        d[some] = done.d  # NumPy cuts a lane to the word with the same bits
-
-    starts = range(0, len(c), _CHUNK)
-    if threads == 1 or len(starts) < 2:
-        for start in starts:
-            part(start)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, starts))
+    d = _by_chunks(spec, (a, b, c, scale_a, scale_b), lambda rows: _run(spec, rows, by_stages), threads)
     if spec.parameters.algorithm not in _loaded:
         _loaded.add(spec.parameters.algorithm)
         note_compiled(_function(spec))
@@ -118,16 +101,40 @@ def quick_dot_add(
     read or made: at most twice the time of whichever is quicker for all calls of a process."""
     if _pays_search(spec, len(c) * spec.k):
         return dot_add(spec, a, b, c, scale_a, scale_b)
-    from mmaformal.kernels.batch import batch, on_lanes
+    from mmaformal.kernels.batch import on_lanes
 
-    began, d = time.thread_time(), np.empty(len(c), spec.d_format.word)
-    for start in range(0, len(c), _CHUNK):
-        some = slice(start, start + _CHUNK)
-        scales = (x if x is None else x[some] for x in (scale_a, scale_b))
-        done = batch(spec, a[some], b[some], c[some], *scales)
-        on_lanes(spec, done)
-        d[some] = done.d
+    began = time.thread_time()
+    d = _by_chunks(spec, (a, b, c, scale_a, scale_b), lambda rows: on_lanes(spec, rows))
     lanes_took(spec, time.thread_time() - began)
+    return d
+
+
+def _by_chunks(
+    spec: DotAdd,
+    given: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any] | None],
+    run: Callable[[Batch], None],
+    threads: int = 1,
+) -> NDArray[Any]:
+    """Return the codes of d of a, b, c and both scales by `run`, given some thousand rows at a time."""
+    from mmaformal.kernels.batch import batch
+
+    count = len(given[2])
+    d = np.empty(count, spec.d_format.word)
+
+    def part(start: int) -> None:
+        some = slice(start, start + _CHUNK)
+        a, b, c, *scales = given
+        rows = batch(spec, a[some], b[some], c[some], *(x if x is None else x[some] for x in scales))
+        run(rows)
+        d[some] = rows.d  # NumPy cuts a lane to the word with the same bits
+
+    starts = range(0, count, _CHUNK)
+    if threads == 1 or len(starts) < 2:
+        for start in starts:
+            part(start)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, starts))
     return d
 
 
