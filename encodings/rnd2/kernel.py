@@ -57,11 +57,12 @@ class Rnd2Kernel(OnlyRows):
         p = spec.parameters_as(Rnd2)
         own = (quiet_nan(spec.d_format), p.frame(spec), p.zero_exponent(spec), p.negate_pair, p.pair)
         chain("rnd2", spec, rows, p.rho, 2, *own)
-        if p.nan.order:  # which NaN it is, the executable says; no number depends on that
-            nans = np.flatnonzero(decode(rows.d, spec.d_format.layout).nan)
-            some = Batch._make(each[nans] for each in rows)
-            if nans.size:
-                on_lanes(spec, some)
+        if not p.nan.order:
+            return
+        # Which NaN it is, the executable says; no number depends on that.
+        if (nans := np.flatnonzero(decode(rows.d, spec.d_format.layout).nan)).size:
+            some = rows.at(nans)
+            on_lanes(spec, some)
             rows.d[nans] = some.d
 
 
